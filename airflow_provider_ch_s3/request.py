@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.provenance import Provenance
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
@@ -43,6 +44,14 @@ class OnChangedFiles(Enum):
     FAIL = "fail"
     LOAD = "load"
     SKIP = "skip"
+    REPLACE = "replace"
+
+
+class OnMissingFiles(Enum):
+    """What to do with the rows of files that are no longer in the source."""
+
+    KEEP = "keep"
+    DELETE = "delete"
 
 
 class MergeDuplicates(Enum):
@@ -127,7 +136,7 @@ _DECIDE_NO_ROWS = frozenset(
         ),
         *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
         *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
-        *("validate_only", "keep_staged_seconds", "max_rewritten_bytes"),
+        *("validate_only", "keep_staged_seconds", "max_rewritten_bytes", "on_missing_files"),
     }
 )
 _ARGUMENTS = {"pattern": "source", "connection_settings": "the connection's settings"}
@@ -150,6 +159,7 @@ class LoadRequest:
     :param structure: ``name Type, …`` of the files; None to infer it from the files and the table.
     :param columns: the table's columns to load; None for all.
     :param select: table column → flat SQL expression over the columns of the files.
+    :param provenance: table column → what it says of where a row came from.
     :param where: flat SQL condition over the columns of the files.
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.
@@ -187,6 +197,7 @@ class LoadRequest:
     structure: str | None = None
     columns: Sequence[str] | None = None
     select: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=dict)
     where: str = ""
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
@@ -201,6 +212,7 @@ class LoadRequest:
     max_rewritten_bytes: int | None = None
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
     on_changed_files: OnChangedFiles = OnChangedFiles.FAIL
+    on_missing_files: OnMissingFiles = OnMissingFiles.KEEP
     on_partial_partitions: OnPartialPartitions = OnPartialPartitions.FAIL
     materialized_views: MaterializedViews = MaterializedViews.REFUSE
     on_new_columns: OnNewColumns = OnNewColumns.FAIL
@@ -255,6 +267,16 @@ class LoadRequest:
     def goes_on(self) -> bool:
         """Whether of a lake's table only what came after the loaded snapshot is taken, if that is possible."""
         return self.skips_loaded or self.load_mode is LoadMode.MERGE
+
+    @property
+    def replaces_changed(self) -> bool:
+        """Whether a file that changed replaces the rows of its older versions."""
+        return self.on_changed_files is OnChangedFiles.REPLACE
+
+    @property
+    def removes_missing(self) -> bool:
+        """Whether the rows of files that are no longer in the source are removed."""
+        return self.on_missing_files is OnMissingFiles.DELETE
 
     @property
     def takes_all_columns(self) -> bool:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
+    from airflow_provider_ch_s3.exactly_once.owner import Target
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.inspect.cluster import ConnectedServer
     from airflow_provider_ch_s3.records.values import Selection
+    from airflow_provider_ch_s3.records.view import LedgerView
 
 RUNNING = "running"
-STATES = (RUNNING, "committed", "abandoned")
+STATES = (RUNNING, "committed", "undone", "abandoned")
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,6 +73,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
     adopt.set_defaults(action="adopt")
+    undo = actions.add_parser("undo", help="remove the rows of a load from its table; its files can be loaded again")
+    undo.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it, or the query id of one INSERT of it")
+    undo.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    undo.set_defaults(action="undo")
 
 
 def _since(text: str) -> float:
@@ -88,7 +94,7 @@ def _since(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, show, prune or adopt."""
+    """List, show, prune, adopt or undo."""
     with clean_output():
         answer = _answer(args)
     answer()
@@ -120,6 +126,8 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
                 return partial(print, f"deleted the records of {deleted}")
             case "adopt":
                 return partial(print, _adopt(hook, args))
+            case "undo":
+                return partial(print, _undo(hook, view, args))
             case _ if args.json:
                 return partial(_print_values, view.page(_select(args, server)))
             case _:
@@ -162,15 +170,30 @@ def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
 
 
 def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
-    from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.adopt import adopt
+
+    return adopt(_find_target(hook, args, args.table), source=args.source, is_anew=args.anew)
+
+
+def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:
+    from airflow_provider_ch_s3.load.undo import undo
+    from airflow_provider_ch_s3.table.target import parse_table
+
+    first, *_ = view.load_files(args.load_id).attempts
+    table = parse_table(first.named, parse_table(first.table, "").database)
+    return undo(_find_target(hook, args, str(table)), args.load_id, is_dry_run=args.dry_run)
+
+
+def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:
+    from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.wiring import find_target
 
     declaration = hook.declaration
     if args.cluster:
         declaration = dataclasses.replace(declaration, cluster=args.cluster)
-    identity = LoadIdentity(dag_id="ch-s3", task_id="adopt", run_id="", table=args.table, since=datetime.now(UTC))
-    return adopt(find_target(hook, declaration, identity), source=args.source, is_anew=args.anew)
+    run_id = getattr(args, "load_id", "")
+    identity = LoadIdentity(dag_id="ch-s3", task_id=args.action, run_id=run_id, table=table, since=datetime.now(UTC))
+    return find_target(hook, declaration, identity)
 
 
 def _print_values(page: DataclassInstance) -> None:

@@ -18,6 +18,7 @@ _STYLES = {
     "running": "cyan",
     "committing": "cyan",
     "abandoned": "yellow",
+    "undone": "yellow",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
@@ -77,10 +78,7 @@ def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple
         raise ConfigError(
             f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}"
         )
-    return tuple(
-        NewColumn(name=column.name, type=types.get(column.name, column.type), in_path=column.in_path)
-        for column in columns
-    )
+    return tuple(replace(column, type=types.get(column.name, column.type)) for column in columns)
 
 
 def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, str]:
@@ -103,7 +101,7 @@ def _choose_keys(
         return create.keys, _GIVEN
     if not is_merge_tree(engine):
         return (), _KEYLESS
-    usable = [column for column in columns if not is_nullable(column.bare_type)]
+    usable = [column for column in columns if not (column.is_provenance or is_nullable(column.bare_type))]
     names = {column.name for column in usable}
     if in_order := tuple(takewhile(names.__contains__, layout.sorted_by)):
         return tuple(map(short_identifier, in_order)), "the lake's table is sorted like that"

@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.sql.table_queries import (
     render_create_table,
 )
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable
+from airflow_provider_ch_s3.table.provenance import new_columns
 from airflow_provider_ch_s3.table.target import Distribution, TableName, parse_distribution, parse_table
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class TableMaker:
             self.create,
             self.name,
             local,
-            columns,
+            (*columns, *new_columns(self.request.provenance)),
             layout=self.read_layout(),
             mode=self.request.load_mode,
             cluster=self.cluster.name,

@@ -61,10 +61,6 @@ class CommitTables:
     plan: CommitPlan
 
     @property
-    def _mode(self) -> LoadMode:
-        return LoadMode(self.plan.load_mode)
-
-    @property
     def _roles(self) -> Sequence[str]:
         """Roles of the staging tables that are committed: the target's, and one for each view."""
         return ("", *self.plan.views)
@@ -79,7 +75,7 @@ class CommitTables:
         staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
         blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
         held = {_place(row): row for row in blocks}
-        match self._mode:
+        match self.plan.mode:
             case LoadMode.APPEND:
                 changed = set()
             case LoadMode.REPLACE_TABLE:
@@ -147,7 +143,7 @@ class Commit(CommitTables):
     @property
     def sets_rows_aside(self) -> bool:
         """Whether the rows to keep are set aside, together with the new ones, before any partition is replaced."""
-        return self._mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
+        return self.plan.mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
 
     def is_possible(self) -> bool:
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
@@ -162,7 +158,7 @@ class Commit(CommitTables):
 
         :raises LoadError: if the rows to keep cannot be kept as they are.
         """
-        match self._mode:
+        match self.plan.mode:
             case LoadMode.REPLACE_WHERE:
                 self.plan = replace(self.plan, touched=self._keep_survivors())
             case LoadMode.MERGE if self.plan.merge:
@@ -194,7 +190,7 @@ class Commit(CommitTables):
 
     def run(self) -> None:
         """Bring the target to its new state; after :meth:`prepare`."""
-        match self._mode:
+        match self.plan.mode:
             case LoadMode.APPEND:
                 for role in self._roles:
                     self._move(role)
@@ -210,7 +206,7 @@ class Commit(CommitTables):
 
         :raises UnknownStateError: if it cannot be determined what the target has already.
         """
-        match self._mode:
+        match self.plan.mode:
             case LoadMode.APPEND:
                 for role in self.plan.before:
                     self._drop_moved(role)
@@ -229,7 +225,7 @@ class Commit(CommitTables):
         """
         if not self.plan.is_untouched:
             return False
-        if self._mode is LoadMode.APPEND:
+        if self.plan.mode is LoadMode.APPEND:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
         if self.sets_rows_aside:
             return not self._has_replaced()
@@ -244,7 +240,7 @@ class Commit(CommitTables):
 
         :returns: whether a table was altered; False if none differs, or if that is not possible.
         """
-        if self._mode is not LoadMode.APPEND:
+        if self.plan.mode is not LoadMode.APPEND:
             return False
         is_altered = False
         for role in self._roles:
@@ -268,12 +264,12 @@ class Commit(CommitTables):
         return is_altered
 
     def _count_replaced(self) -> dict[str, int]:
-        if self._mode in (LoadMode.APPEND, LoadMode.MERGE):
+        if self.plan.mode in (LoadMode.APPEND, LoadMode.MERGE):
             return {}
         replaced: Counter[str] = Counter()
         for (_, partition), before in self._before(""):
             replaced[partition] += before.rows
-        if self._mode is LoadMode.REPLACE_WHERE:
+        if self.plan.mode is LoadMode.REPLACE_WHERE:
             for (_, partition), row in self._read_partitions(self._staged(MERGED), MERGED).items():
                 replaced[partition] -= row["rows"]
             for partition, rows in self.plan.partitions.items():
@@ -402,7 +398,10 @@ class Commit(CommitTables):
 
     def _keep_survivors(self) -> Sequence[str]:
         survivors = SurvivorsOfCondition(
-            condition=self.plan.replace_where, staged_partitions=sorted(self.plan.partitions), **self._of_commit
+            condition=self.plan.replace_where,
+            argument=self.plan.load_mode,
+            staged_partitions=sorted(self.plan.partitions),
+            **self._of_commit,
         )
         return survivors.merge()
 

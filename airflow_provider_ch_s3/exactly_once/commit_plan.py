@@ -8,7 +8,14 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
+
+UNDO = "undo"
+"""The mode of a commit that has no new rows, and removes those of earlier ones."""
+
+REPLACE_FILES = "replace_files"
+"""The mode of a commit of files that changed: it also removes the rows of their older versions."""
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
@@ -18,13 +25,15 @@ Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
 class CommitPlan:
     """What a commit does; any process that reads it from the ledger can carry it out.
 
+    :param load_mode: of the load; ``undo`` of what takes loads back, ``replace_files`` of files that changed.
     :param partitions: staged rows of each partition, over all nodes.
     :param table_uuids: UUIDs of the target on all nodes.
     :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
     :param keeps_all_rows: merges of the target leave every row as it is.
-    :param replace_where: the condition, for ``replace_where``.
+    :param replace_where: the condition that the rows to be removed fulfil, for the modes that have one.
+    :param undoes: for ``undo``, query id of a load's INSERT → rows of each partition that it had added.
     :param merge: the rule, for ``merge``.
-    :param touched: for ``replace_where`` and ``merge``, the partitions that change.
+    :param touched: for those modes and ``merge``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
     :param report: the load's report, as far as it is known before the commit.
     :param before: what the tables held right before the first step of the process that wrote this; empty while it
@@ -39,6 +48,7 @@ class CommitPlan:
     allow_empty: bool
     keeps_all_rows: bool = False
     replace_where: str = ""
+    undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     merge: MergeRule | None = None
     touched: Sequence[str] = ()
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -46,6 +56,11 @@ class CommitPlan:
     before: Snapshot = field(default_factory=dict)
     is_untouched: bool = True
     replaced: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> LoadMode:
+        """The load mode that changes the table in the same way."""
+        return LoadMode.REPLACE_WHERE if self.load_mode in (UNDO, REPLACE_FILES) else LoadMode(self.load_mode)
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values, for the ledger."""

@@ -5,6 +5,8 @@ An event states a fact that stays true, so that writing it twice, or late, chang
     planned ──> committing ──> committed
        └────────────┴────────> abandoned      (the target was not changed, unless the attempt is broken)
 
+    committed ──> undone                      (its rows were removed again; its files count as not loaded)
+
 An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
 no two attempts of one target ever have the same number.
 """
@@ -35,6 +37,7 @@ class EventKind(Enum):
     COMMITTING = "committing"
     COMMITTED = "committed"
     ABANDONED = "abandoned"
+    UNDONE = "undone"
     REPORTED = "reported"
     UNKNOWN = "unknown"
 
@@ -140,8 +143,9 @@ class Attempt:
         Of ``abandoned`` and ``committing``, the one of the later epoch counts: the other is from a process that was
         overtaken while it wrote.
         """
-        if any(event.kind is EventKind.COMMITTED for event in self.events):
-            return EventKind.COMMITTED
+        for final in (EventKind.UNDONE, EventKind.COMMITTED):
+            if any(event.kind is final for event in self.events):
+                return final
         decisions = [e for e in self.events if e.kind in (EventKind.ABANDONED, EventKind.COMMITTING)]
         if not decisions:
             return EventKind.PLANNED
@@ -179,7 +183,9 @@ class Attempt:
 
     @property
     def committed_uuids(self) -> Sequence[str]:
-        """UUIDs of the table that its rows went into; none unless it is committed."""
+        """UUIDs of the table that its rows are in; none unless it is committed, and not undone."""
+        if self.state is not EventKind.COMMITTED:
+            return []
         return list(self.detail(EventKind.COMMITTED).get("table_uuids", ()))
 
     @property

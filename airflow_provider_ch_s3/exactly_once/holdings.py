@@ -5,13 +5,14 @@ Every look-up reads what concerns its files or partitions, so that its cost does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.request import LoadMode
@@ -21,15 +22,23 @@ from airflow_provider_ch_s3.table.target import TableName, parse_table
 Moment = tuple[int, float]
 """When a commit was recorded first: its epoch, and the time by a server's clock."""
 
+FileKey = tuple[str, str, int]
+"""A path, and the key of the attempt that was to load it."""
+
 NEVER: Moment = (0, 0.0)
 WHOLE_TABLE = ""
 """Stands for all partitions."""
 
+GONE = ""
+"""The ETag in the manifest of a commit that removed a file's rows, and added no other version."""
+
 # These replace only some rows of a partition.
-_PARTLY = (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value)
+_PARTLY = (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value, REPLACE_FILES)
 
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
 IDS_PER_STATEMENT = 2_000
+# A key may be a thousand characters long.
+NAMED_PATHS = 100
 # Of these, one is nearly always held: usually those of the last load.
 LAST_PATHS = 1_000
 
@@ -55,14 +64,26 @@ class CommittedAttempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldAttempt:
-    """An attempt of whose rows the table holds at least a part.
+class Committed:
+    """An attempt that was committed, and what has become of its rows.
 
     :param replaced: those of its partitions that have been replaced since.
+    :param is_past: the whole table has been replaced since.
     """
 
     commit: CommittedAttempt
     replaced: Sequence[str]
+    is_past: bool
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the table holds at least a part of its rows; of one without rows, whether it is the same table."""
+        return len(self.replaced) < len(self.commit.filled) or not (self.commit.filled or self.is_past)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether what the table holds depends on it: what it removed does not come back with its own rows' end."""
+        return self.is_held or (self.commit.load_mode == REPLACE_FILES and not self.is_past)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +112,30 @@ class Holdings:
         found: dict[str, set[str]] = {}
         for part in batches(sorted(paths), FILES_PER_STATEMENT):
             rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
-            held = self._held({row["attempt"] for row in rows}, after=after)
-            for row in rows:
-                if (row["load_id"], row["attempt"]) in held:
-                    found.setdefault(row["path"], set()).add(row["etag"])
+            current = _current(rows, self._committed({row["attempt"] for row in rows}, after=after))
+            for row, _ in current:
+                found.setdefault(row["path"], set()).add(row["etag"])
             if whole:
-                _check_whole(rows, held)
+                _check_whole(current)
         return found
+
+    def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
+        """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
+        found: dict[str, set[AttemptId]] = {}
+        for part in batches(sorted(paths), FILES_PER_STATEMENT):
+            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
+            for row, one in _current(rows, self._committed({row["attempt"] for row in rows})):
+                found.setdefault(row["path"], set()).add(one.commit.id)
+        return found
+
+    def find_held(self, files: Collection[FileKey]) -> set[FileKey]:
+        """Find which of some recorded files the table holds, in just these versions."""
+        found: set[FileKey] = set()
+        for paths in batches(sorted({path for path, *_ in files}), NAMED_PATHS):
+            rows = self.ledger.read_files(self.names, paths[0], paths[-1], only=paths)
+            committed = self._committed({row["attempt"] for row in rows})
+            found.update((row["path"], *one.commit.id.key) for row, one in _current(rows, committed))
+        return found & set(files)
 
     def loaders(
         self, etags: Mapping[str, str], *, dag: str, task: str, find_whole: Callable[[Mapping[str, int]], Set[str]]
@@ -116,7 +154,7 @@ class Holdings:
                 for row in self.ledger.read_files(self.names, part[0], part[-1])
                 if etags.get(row["path"]) == row["etag"]
             ]
-            held = self._held({number for _, (_, number) in rows}, is_certain=True)
+            held = self._committed({number for _, (_, number) in rows}, is_certain=True)
             whole = {key for _, key in rows if key in held and not held[key].replaced}
             own = self._planned_by(dag, task, whole)
             filled = {partition for key in own for partition in held[key].commit.filled}
@@ -148,45 +186,65 @@ class Holdings:
         return max(self._last_path(parse_table(name, ""), prefix, covers) for name in self.names)
 
     def _last_path(self, name: TableName, prefix: str, covers: Callable[[str], bool]) -> str:
-        ledger, before = self.ledger.of(name), ""
-        while paths := ledger.read_last_paths(prefix, before=before, limit=LAST_PATHS):
+        for paths in self._recorded_paths(name, prefix, LAST_PATHS):
             if held := self.versions(set(filter(covers, paths))):
                 return max(held)
-            before = paths[-1]
         return ""
+
+    def holders_under(self, prefix: str, covers: Callable[[str], bool]) -> dict[str, set[AttemptId]]:
+        """Find the attempts whose rows the table holds, of each file whose path begins with ``prefix``.
+
+        :param covers: whether a path counts.
+        """
+        found: dict[str, set[AttemptId]] = {}
+        for name in self.names:
+            for paths in self._recorded_paths(parse_table(name, ""), prefix, FILES_PER_STATEMENT):
+                found |= self.holders_of(set(filter(covers, paths)))
+        return found
+
+    def _recorded_paths(self, name: TableName, prefix: str, limit: int) -> Iterator[list[str]]:
+        """Read the paths of files that any attempt was to load, the last ones first, so many at a time."""
+        ledger, before = self.ledger.of(name), ""
+        while paths := ledger.read_last_paths(prefix, before=before, limit=limit):
+            yield paths
+            before = paths[-1]
 
     def read_manifest(self, attempt: CommittedAttempt) -> dict[str, str]:
         """Read path → ETag of the files of an attempt, whatever the table's name was then."""
         return self.ledger.of(parse_table(attempt.target, "")).read_manifest(attempt.id)
 
     def holders(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
-        """Find those of some attempts that were committed, and whose rows have not all been replaced since.
+        """Find those of some attempts that were committed, and on which it depends what the table holds.
 
         :param attempts: their numbers. Two loads that did not know of each other may have used the same one.
         :returns: the keys of those attempts.
         """
-        return set(self._held(attempts, after=after))
+        return {key for key, one in self._committed(attempts, after=after).items() if one.is_needed}
 
-    def _held(
+    def _committed(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
-    ) -> dict[tuple[str, int], HeldAttempt]:
-        """The same, by their keys.
+    ) -> dict[tuple[str, int], Committed]:
+        """Read those of some attempts that were committed, by their keys, and whether their rows were replaced since.
 
-        :param is_certain: ``replace_where`` and ``merge``, which replace nobody knows which rows, count as replacing
-            all.
+        :param is_certain: what replaces nobody knows which rows (``replace_where``, ``merge``, files that changed)
+            counts as replacing all.
         """
-        held: dict[tuple[str, int], HeldAttempt] = {}
+        found: dict[tuple[str, int], Committed] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
             committed = self._read(ledger_queries.render_read_commits, attempts=some)
             committed = [one for one in committed if one.committed_at[0] > after]
             partitions = {partition for one in committed for partition in one.partitions}
             replaced = self._read_replacements(partitions, is_certain=is_certain)
-            held.update(
-                (one.id.key, HeldAttempt(commit=one, replaced=_replaced_of(one, replaced)))
-                for one in committed
-                if _is_held(one, replaced)
-            )
-        return held
+            found |= {one.id.key: _committed(one, replaced) for one in committed}
+        return found
+
+    def last_merge(self) -> tuple[Moment, str]:
+        """Find when rows were last merged into the table, and by which INSERT; ``NEVER`` and '' if none were."""
+        render = ledger_queries.render_read_replacements
+        for row in self._look_up(render, partitions=[WHOLE_TABLE], counts_conditions=True):
+            if row["mode"] == LoadMode.MERGE.value:
+                return tuple(row["replaced_at"]), _replaced_by(row)
+        return NEVER, ""
 
     def rows_of_partitions(
         self, partitions: Set[str], *, is_certain: bool = False
@@ -245,30 +303,44 @@ def _last_replaced(replaced: Mapping[str, Moment], partition: str) -> Moment:
     return max(replaced.get(partition, NEVER), replaced.get(WHOLE_TABLE, NEVER))
 
 
-def _is_held(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> bool:
-    """Whether any of its partitions was not replaced since; of an attempt without rows, whether the table was not."""
-    partitions = one.filled or [WHOLE_TABLE]
-    return any(one.committed_at >= _last_replaced(replaced, partition) for partition in partitions)
+def _committed(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> Committed:
+    return Committed(
+        commit=one,
+        replaced=sorted(p for p in one.filled if one.committed_at < _last_replaced(replaced, p)),
+        is_past=one.committed_at < replaced.get(WHOLE_TABLE, NEVER),
+    )
 
 
-def _replaced_of(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> list[str]:
-    """Those of its partitions that have been replaced since it was committed."""
-    return sorted(p for p in one.filled if one.committed_at < _last_replaced(replaced, p))
+def _current(
+    rows: Sequence[Mapping[str, Any]], committed: Mapping[tuple[str, int], Committed]
+) -> list[tuple[Mapping[str, Any], Committed]]:
+    """Those of some recorded files that are held, each with its attempt; not what a later one replaced or removed."""
+    found = [(row, committed[key]) for row in rows if (key := (row["load_id"], row["attempt"])) in committed]
+    since: dict[str, Moment] = {}
+    for row, one in found:
+        # also of one whose own rows have been replaced since: what it removed does not come back
+        if one.commit.load_mode == REPLACE_FILES:
+            since[row["path"]] = max(since.get(row["path"], NEVER), one.commit.committed_at)
+    return [
+        (row, one)
+        for row, one in found
+        if row["etag"] != GONE and one.is_held and one.commit.committed_at >= since.get(row["path"], NEVER)
+    ]
 
 
-def _check_whole(rows: Sequence[Mapping[str, Any]], held: Mapping[tuple[str, int], HeldAttempt]) -> None:
+def _check_whole(current: Sequence[tuple[Mapping[str, Any], Committed]]) -> None:
     """Check of each file that is held that no partition of its last attempt was replaced.
 
     :raises LoadError: if one was: the ledger knows the partitions of an attempt, not those of each of its files.
     """
-    last: dict[str, tuple[int, str]] = {}
-    for row in rows:
-        if (row["load_id"], row["attempt"]) in held:
-            last[row["path"]] = max(last.get(row["path"], (0, "")), (row["attempt"], row["load_id"]))
-    for path, (number, load_id) in sorted(last.items()):
-        if replaced := held[load_id, number].replaced:
+    last: dict[str, Committed] = {}
+    for row, one in sorted(current, key=lambda found: found[1].commit.id.key[::-1]):
+        last[row["path"]] = one
+    for path, one in sorted(last.items()):
+        if replaced := one.replaced:
             raise LoadError(
-                f"cannot tell whether the table still holds {path!r}: attempt {number} of {load_id} loaded it, and"
+                f"cannot tell whether the table still holds {path!r}: attempt {one.commit.id.number} of"
+                f" {one.commit.id.load_id} loaded it, and"
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
                 " load_mode='replace_partitions', too, name only other files in source,"
@@ -288,11 +360,15 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
     return rows, [one for one in found if one.partitions[partition]]
 
 
+def _replaced_by(row: Mapping[str, Any]) -> str:
+    """The query id of the INSERT whose rows replaced others last."""
+    load_id, generation, number = row["replaced_by"]
+    return AttemptId(load_id=load_id, generation=generation, number=number).query_id
+
+
 def _check_known(row: Mapping[str, Any]) -> None:
-    if row["mode"] not in {mode.value for mode in LoadMode}:
-        load_id, generation, number = row["replaced_by"]
-        query_id = AttemptId(load_id=load_id, generation=generation, number=number).query_id
+    if row["mode"] not in {REPLACE_FILES, *(mode.value for mode in LoadMode)}:
         raise LoadError(
-            f"the ledger records a commit of {query_id} with load_mode={row['mode']!r}, which this version of"
-            " airflow-provider-ch-s3 does not support; upgrade it on this worker"
+            f"the ledger records a commit of {_replaced_by(row)} with load_mode={row['mode']!r}, which this version"
+            " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
         )

@@ -235,7 +235,7 @@ class Ledger:
             "try_number": try_number,
             "first_open": first_open,
             "detail": json.dumps(detail or {}),
-            **(_looked_up(detail) if kind is EventKind.COMMITTED and detail else {}),
+            **(_looked_up(detail) if kind in (EventKind.COMMITTED, EventKind.UNDONE) and detail else {}),
         }
         # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
@@ -321,14 +321,19 @@ class Ledger:
         rows = self.look_up(ledger_queries.render_read_earlier_uuids)
         return list(rows[0]["table_uuids"]) if rows else []
 
-    def read_files(self, targets: Sequence[str], first: str, last: str) -> list[dict[str, Any]]:
+    def read_files(
+        self, targets: Sequence[str], first: str, last: str, *, only: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
         """Read which attempts were to load which versions of files: rows of path, etag, load_id, attempt.
 
         :param targets: names that the table had.
         :param first: path from which on files are read, up to ``last``.
+        :param only: of these, a few; none for all.
         """
         render = ledger_queries.render_read_loaded_files
-        return self.client.query(render(self.files_name, self.cluster, targets=targets, first=first, last=last))
+        return self.client.query(
+            render(self.files_name, self.cluster, targets=targets, first=first, last=last, only=only)
+        )
 
     def read_last_paths(self, prefix: str, *, before: str, limit: int) -> list[str]:
         """Read the last paths that begin with ``prefix`` of the files that any attempt was to load, last one first.

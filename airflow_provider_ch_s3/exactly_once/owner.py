@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
@@ -278,6 +278,17 @@ class Owner:
         """Whether anything may have been committed since a process without the lock read the ledger."""
         return self.epoch > history.epoch + 1 or not self.history.committed <= history.committed
 
+    def has_removed(self, history: History) -> bool:
+        """Whether rows of loads or files were removed since then: files that were left out may be new again."""
+        known = history.committed
+        return any(
+            event.kind is EventKind.COMMITTED
+            and event.epoch >= history.epoch  # earlier commits may have been looked up since
+            and event.attempt not in known
+            and event.detail.get("load_mode") in (UNDO, REPLACE_FILES)
+            for event in self.history.events
+        )
+
     def has_news_since(self, attempt: AttemptId) -> bool:
         """Whether anything may have been committed since an attempt was planned: by another owner, or by this one."""
         return self.epoch > attempt.number + 1 or any(
@@ -469,6 +480,10 @@ class Owner:
             seconds = committing.seconds
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
+        # Before the end of this commit: whoever finishes it writes them again.
+        for query_id, partitions in commit.plan.undoes.items():
+            undone = {"table_uuids": commit.plan.table_uuids, "load_mode": "append", "partitions": partitions}
+            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         for table in tables:
             self.staging.drop_table(table)

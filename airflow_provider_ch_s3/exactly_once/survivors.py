@@ -183,14 +183,16 @@ class SurvivorsOfCondition(Survivors):
     :param condition: the rows that it holds for are replaced.
     :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
         mistaken for survivors if an earlier owner got halfway through the commit.
+    :param argument: what has the condition, for messages.
     """
 
     condition: str
     staged_partitions: Sequence[str]
+    argument: str = "replace_where"
 
     @property
     def _argument(self) -> str:
-        return f"replace_where={self.condition!r}"
+        return f"{self.argument}={self.condition!r}"
 
     @property
     def _remedy(self) -> str:

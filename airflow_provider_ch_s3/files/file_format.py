@@ -27,6 +27,7 @@ class FileFormat:
     :param may_lack_fields: every row names its columns, and may lack some.
     :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
     :param is_read_in_parts: a reader seeks what it needs; other formats are read from the first byte to the last.
+    :param numbers_rows: servers know the number of each row in its file, however many threads read it.
     :param missing_columns_setting: the setting that allows files to lack columns that others have; '' for none.
     :param settings: the other settings that concern only some formats.
     """
@@ -42,6 +43,7 @@ class FileFormat:
     may_lack_fields: bool = False
     has_footers: bool = False
     is_read_in_parts: bool = False
+    numbers_rows: bool = False
     missing_columns_setting: str = ""
     settings: frozenset[str] = frozenset()
 
@@ -73,6 +75,7 @@ FORMATS = (
         extensions=("parquet",),
         is_typed=True,
         has_footers=True,
+        numbers_rows=True,
         missing_columns_setting="input_format_parquet_allow_missing_columns",
         settings=frozenset(
             {

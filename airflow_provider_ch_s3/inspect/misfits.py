@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.provenance import is_provenance
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
 from airflow_provider_ch_s3.tuning.rule import is_same
@@ -80,7 +81,7 @@ def find_misfit(
 def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:
     """The columns that may have the value: the one that the server names, or all of the files."""
     in_path, name = {column.name for column in source.columns if column.in_path}, named_column(message)
-    in_files = [column for column in mapping if column.source not in in_path]
+    in_files = [column for column in mapping if column.source not in in_path and not is_provenance(column)]
     return [column for column in in_files if name in (column.target, column.source)] or in_files
 
 

@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.request import (
 )
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
         )
     _check_merge_arguments(request)
+    _check_replaces_changed(target, request)
+    _check_removes_missing(request)
     check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
@@ -66,11 +69,12 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
             " load_mode='replace_table' or 'replace_where'"
         )
-    if target.views and (request.materialized_views is MaterializedViews.REFUSE or mode is not LoadMode.APPEND):
+    is_fed = mode is LoadMode.APPEND and not request.replaces_changed
+    if target.views and (request.materialized_views is MaterializedViews.REFUSE or not is_fed):
         names = ", ".join(map(str, target.views))
         remedy = (
             "use materialized_views='replay' to feed them from the staged rows, or staging=False"
-            if mode is LoadMode.APPEND
+            if is_fed
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
         raise TargetError(f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}")
@@ -91,6 +95,58 @@ def _check_merge_arguments(request: LoadRequest) -> None:
     }
     if not is_merge and (unused := [name for name, value in given.items() if value]):
         raise ConfigError(f"{unused[0]} has no effect without load_mode='merge'; remove it, or use that mode")
+
+
+def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
+    if not request.replaces_changed:
+        return
+    if not request.skips_loaded:
+        raise ConfigError(
+            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the others"
+        )
+    if request.list_after_loaded:
+        raise ConfigError(
+            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
+            " out the ones that were loaded before; remove one of them"
+        )
+    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
+        raise ConfigError(
+            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}"
+        )
+    if not request.pattern.scheme.is_reliable:
+        raise ConfigError(
+            f"on_changed_files='replace' needs an object store, since servers do not agree on the name of a URL"
+            f" ({request.pattern}); use load_mode='replace_where'"
+        )
+    if not target.keeps_all_rows:
+        raise TargetError(
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
+            " cannot be replaced; use a MergeTree table, or another value of on_changed_files"
+        )
+
+
+def _check_removes_missing(request: LoadRequest) -> None:
+    if not request.removes_missing:
+        return
+    if not request.replaces_changed:
+        raise ConfigError(
+            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
+            " on_missing_files"
+        )
+    if request.after_load in (AfterLoad.MOVE, AfterLoad.DELETE):
+        raise ConfigError(
+            "on_missing_files='delete' would remove the rows of all files that"
+            f" after_load={request.after_load.value!r} takes out of the source; remove one of them"
+        )
+    for glob in request.pattern.globs:
+        folder, _, name = glob.rpartition("/")
+        if before_wildcards(folder) != folder or "**" in name:
+            raise ConfigError(
+                f"on_missing_files='delete' compares a folder with the table, and {request.pattern} has wildcards in"
+                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
+            )
 
 
 def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import OvertakenError
+from airflow_provider_ch_s3.errors import ConfigError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments, chunk_of
@@ -90,7 +90,9 @@ def decide_start(
     :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
         not count.
     :raises OvertakenError: if a newer try of the task has begun.
+    :raises ConfigError: if a part of the load was undone: then it must not end as if it were whole.
     """
+    _check_not_undone(history, identity)
     chunks = CommittedChunks.read(history, identity, table_uuids)
     if chunks.is_all:
         return Finish(chunks.report)
@@ -107,6 +109,15 @@ def decide_start(
     return Begin(history, chunks)
 
 
+def _check_not_undone(history: History, identity: LoadIdentity) -> None:
+    own = history.of_life(identity.load_id, identity.life)
+    if undone := [one for one in own if one.state is EventKind.UNDONE]:
+        raise ConfigError(
+            f"{undone[0].id.query_id} of this load was undone (`ch-s3 loads undo`), so this try loads nothing more"
+            f" into {identity.table}; clear the task to load its files again"
+        )
+
+
 def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> Recover | Abandon | Resume | Finish:
     """Decide what the process that works on an attempt does next.
 
@@ -121,7 +132,7 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
             " stopping this process, no action needed"
         )
-    if found.state is EventKind.ABANDONED:
+    if found.state in (EventKind.ABANDONED, EventKind.UNDONE):
         return Recover()  # another load waited too long for the lease, took it over, and abandoned this attempt
     return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
 

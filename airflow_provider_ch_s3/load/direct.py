@@ -60,6 +60,11 @@ class DirectLoadRun(TaskLoad):
                 f"load_mode={self.request.load_mode.value!r} needs a staging table; use staging=True, or"
                 " load_mode='append'"
             )
+        if self.request.replaces_changed or self.request.removes_missing:
+            wanted = "on_changed_files='replace'" if self.request.replaces_changed else "on_missing_files='delete'"
+            raise ConfigError(
+                f"{wanted} needs staging=True: otherwise no ledger says which files are loaded; remove one of them"
+            )
         check_reject(self.request, is_staged=False)
         if self.request.checks or self.request.validate_only:
             raise ConfigError(

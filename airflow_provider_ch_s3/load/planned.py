@@ -48,7 +48,8 @@ def describe_attempt(
         "rows": prepared.rows,
         "data_format": prepared.source.data_format,
         "is_pattern": prepared.source.is_pattern,
-        **({"filled": [column.target for column in prepared.mapping]} if prepared.merge else {}),
+        **({"filled": _filled(prepared, request)} if prepared.merge else {}),
+        "provenance": {name: origin.value for name, origin in request.provenance.items()},
         # a filter on _path drops the rows of files with similar names after they have been read
         "is_filtered": bool(request.where or prepared.source.path_filter),
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
@@ -57,6 +58,11 @@ def describe_attempt(
         **describe_plan(prepared.plan),
         "columns_added": dict(columns_added),
     }
+
+
+def _filled(prepared: PreparedLoad, request: LoadRequest) -> list[str]:
+    """The columns that the files fill: the same row of another file is the same row."""
+    return [column.target for column in prepared.mapping if column.target not in request.provenance]
 
 
 def describe_plan(plan: LoadPlan) -> dict[str, Any]:

@@ -34,12 +34,21 @@ from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
+from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import folder_names, type_path_columns
+from airflow_provider_ch_s3.table.provenance import (
+    check_columns,
+    check_not_hidden,
+    check_numbered,
+    map_provenance,
+    missing_columns,
+    without_provenance,
+)
 from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.table.text_columns import read_text_strictly
 from airflow_provider_ch_s3.tuning import (
@@ -170,14 +179,16 @@ def prepare_load(
         check_target(target)
         source, line_format = read_line_format(client, access, files, inspection, target)
     else:
-        source = read_source(client, access, files, inspection, target, cluster.name)
+        from_files = without_provenance(target, request.provenance)
+        source = read_source(client, access, files, inspection, from_files, cluster.name)
+        _check_provenance(target, request, source, cluster)
         request, inspection = (with_delimiter(one, source) for one in (request, inspection))
         for_inspection = dict(inspection.settings)
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
         for argument in ("where", "merge_deleted"):
             check_condition(client, source, argument, getattr(request, argument), for_inspection)
-        mapping = _map(client, source, target, inspection)
+        mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
 
     volumes = read_volumes(client, target, cluster.name)
@@ -268,6 +279,17 @@ def _measure(
     if source.rows is None and not is_counted:
         source = measure.estimate_row_count(client, source, settings=settings)
     return measure.count_partitions(client, source, mapping, target.partition_key, settings=settings)
+
+
+def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSpec, cluster: ClusterSpec) -> None:
+    provenance = request.provenance
+    lacking = missing_columns(target, provenance)
+    in_files = [column.name for column in source.columns]
+    others = {"columns": request.columns or (), "select": request.select, "the files": in_files}
+    add_columns = " ".join(render_add_columns(target.local, None, columns=lacking).text.split()) if lacking else ""
+    check_columns(target, provenance, add_columns=add_columns, others=others)
+    check_not_hidden(provenance, in_files)
+    check_numbered(provenance, source.format, cluster.server_version)
 
 
 def _map(

@@ -108,7 +108,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     files, old, changed = [], [], []
     for file in listed:
         versions = loaded.get(request.pattern.path(file.key))
-        if versions and file.etag not in versions and request.on_changed_files is not OnChangedFiles.LOAD:
+        is_left_out = request.on_changed_files in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
+        if versions and file.etag not in versions and is_left_out:
             changed.append(file)
         elif versions and file.etag in versions and request.skips_loaded:
             old.append(file)
@@ -118,8 +119,9 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
-            " use load_mode='replace_partitions' or 'replace_where' to replace those rows, on_changed_files='load' to"
-            " add those of the new version to them, or on_changed_files='skip' to leave the new version out"
+            " use on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those"
+            " rows, on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to"
+            " leave the new version out"
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
 

@@ -79,9 +79,11 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
+from airflow_provider_ch_s3.load.missing_files import remove_missing
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
+from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
@@ -100,7 +102,7 @@ from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
-from airflow_provider_ch_s3.request import AfterLoad, OnNewColumns
+from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
@@ -250,7 +252,8 @@ class LoadRun(TaskLoad):
         if self.request.rejects:
             create_rejected(target.client, target.spec, self.reject_tables, may_create=not self.request.validate_only)
         target.check_commit([view.table for view in self.views])
-        check_rights(target, self.request.load_mode, self.views)
+        mode = LoadMode.REPLACE_WHERE if self.request.replaces_changed else self.request.load_mode
+        check_rights(target, mode, self.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
@@ -351,6 +354,7 @@ class LoadRun(TaskLoad):
         """Inspect the files, and compute the settings; None if all files are loaded already."""
         check_replace_where(self.target, self.request)
         check_merge(self.target, self.request)
+        check_replaced_files(self.target, self.request, self.store.access(), selection.files)
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
@@ -443,6 +447,8 @@ class LoadRun(TaskLoad):
         target = self.target
         step: Step
         with target.owned() as owner:
+            if owner.has_removed(history):
+                return Recover()  # perhaps rows of this load: what was read of its closed attempts may be outdated
             first = decide_start(owner.history, self.identity, self.request, target.spec.uuids)
             if isinstance(first, Finish):
                 return first
@@ -577,7 +583,7 @@ class LoadRun(TaskLoad):
             return self._give_up(attempt_id) or Recover()
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
-        return self._drop(attempt, plan) if self.request.validate_only else self._commit(attempt, plan, paths)
+        return self._drop(attempt, plan, paths) if self.request.validate_only else self._commit(attempt, plan, paths)
 
     def _find_misfit(self, attempt: Attempt, message: str) -> str:
         """Look for the first value that did not fit, as the end of an error message; '' if that is not possible."""
@@ -599,13 +605,13 @@ class LoadRun(TaskLoad):
             log.info("cannot look for the value that does not fit: %s", error)
             return ""
 
-    def _drop(self, attempt: Attempt, plan: CommitPlan) -> Step:
+    def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
         """Drop rows that were only to be validated, once nothing but the commit itself is missing."""
         with self.target.owned(attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            check_partial_partitions(self.target, self.request, set(plan.partitions))
+            plan = self._complete(attempt, plan, paths)
             owner.prepare_commit(attempt.id, plan)
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
@@ -654,7 +660,7 @@ class LoadRun(TaskLoad):
                 log.info("another load has committed some of these files in the meantime: loading without them")
                 owner.abandon(attempt.id)
                 return Recover()
-            check_partial_partitions(self.target, self.request, set(plan.partitions))
+            plan = self._complete(attempt, plan, paths)
             if not owner.commit(attempt.id, plan):
                 self._count_alteration()
                 owner.abandon(attempt.id)
@@ -662,6 +668,16 @@ class LoadRun(TaskLoad):
             self.alterations, self.reduction, self.chunk_number = 0, None, self.chunk_number + 1
             self.last_committed = owner.history.attempt(attempt.id)
             return after_commit(self.last_committed)
+
+    def _complete(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
+        """Check what the commit would replace, and add to its plan which rows these are; by the target's owner.
+
+        :raises LoadError: if they may not be replaced.
+        """
+        check_partial_partitions(self.target, self.request, set(plan.partitions))
+        if not self.request.replaces_changed:
+            return plan
+        return replace_changed(self.target, self.request, self.store.access(), attempt.id, plan, paths)
 
     def _count_alteration(self) -> None:
         """Log that the target was altered in the meantime, so that the rows have to be staged again.
@@ -699,6 +715,9 @@ class LoadRun(TaskLoad):
         self._log_report(report)
         if self.request.validate_only:
             return
+        if self.request.removes_missing:
+            find = partial(find_target, self.client, self.declaration, timing=self.timing)
+            remove_missing(self.identity, find, self.request, self.store)
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)

@@ -268,14 +268,19 @@ def verify_staged(
         load_mode=mode,
         partitions=partitions,
         table_uuids=target.spec.uuids,
-        allow_empty=request.load_mode is not LoadMode.APPEND
-        and EMPTY_SOURCE_SETTING in read_server_settings(target.client),
+        allow_empty=(request.load_mode is not LoadMode.APPEND or request.replaces_changed)
+        and takes_empty_partitions(target.client),
         replace_where=request.replace_where,
         merge=rule,
         keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.get("views", {}),
         report=report.as_dict(),
     )
+
+
+def takes_empty_partitions(client: ClickHouseClient) -> bool:
+    """Whether the servers have the setting that lets an empty partition replace a full one."""
+    return EMPTY_SOURCE_SETTING in read_server_settings(client)
 
 
 def _verify_rows(

@@ -8,15 +8,17 @@ neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names
-    of all ledgers on the server. ``state`` is ``open``, ``committed`` or ``abandoned``; ``limit`` is at most 500.
+    of all ledgers on the server. ``state`` is ``open``, ``committed``, ``undone`` or ``abandoned``; ``limit`` is at
+    most 500.
 
 ``GET /ch-s3/api/load_files?load=&database=``
     The files of one load: a ``LoadFiles``. ``load`` is the id of a load, which names all of its attempts, or the
     query id of an INSERT, which names one; ``database`` that of the loaded table, whose ledger is meant where
     ``ledger`` names none. ``attempts`` has their ids and what they did, the newest first; ``files``
     at most 1,000 files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``,
-    ``attempt``, ``state`` (``held``, ``replaced``, ``open``, ``abandoned``) and ``why``; ``is_cut`` whether there are
-    more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name these.
+    ``attempt``, ``state`` (``held``, ``replaced``, ``undone``, ``removed``, ``open``, ``abandoned``) and ``why``;
+    ``is_cut`` whether there are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the
+    ledger does not name these.
 
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files whose rows a table holds, at most 1,000: a ``TableFiles``.
@@ -43,7 +45,7 @@ from airflow_provider_ch_s3.records.values import OPEN, Selection
 
 log = logging.getLogger(__name__)
 
-STATES = {"": (), "open": OPEN, "committed": ("committed",), "abandoned": ("abandoned",)}
+STATES = {"": (), "open": OPEN, "committed": ("committed",), "undone": ("undone",), "abandoned": ("abandoned",)}
 
 Text = Annotated[str, Query(max_length=2_000)]
 
@@ -89,7 +91,7 @@ def read_loads(
     conn_id: Connection,
     ledger: Text = "",
     table: Text = "",
-    state: Literal["", "open", "committed", "abandoned"] = "",
+    state: Literal["", "open", "committed", "undone", "abandoned"] = "",
     days: Annotated[float, Query(ge=0)] = 0.0,
     after: Text = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,

@@ -6,6 +6,7 @@ import datetime
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
 from airflow_provider_ch_s3.records.view import LedgerView
 
@@ -43,7 +44,8 @@ def format_load(view: LedgerView, load_id: str) -> str:
     lines = []
     for target, attempt in attempts:
         one, report = LoadRecord.of(target, attempt), report_of(attempt)
-        stored = f"; its rows are in {one.table}" if one.named != one.table else ""
+        has_rows = one.named != one.table and one.state != EventKind.UNDONE.value
+        stored = f"; its rows are in {one.table}" if has_rows else ""
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
         lines += [
             f"{one.query_id}: {one.outcome}",

@@ -52,7 +52,7 @@ class LoadRecord:
     :param attempt: number of the attempt, by which its files are found.
     :param table: the local table, ``database.table``.
     :param named: the table as the task names it, which may be a Distributed one.
-    :param state: ``planned``, ``committing``, ``committed`` or ``abandoned``.
+    :param state: ``planned``, ``committing``, ``committed``, ``undone`` or ``abandoned``.
     :param is_open: it is at work, or a retry may continue it.
     :param is_broken: its commit was interrupted, and could not be finished.
     :param is_validated_only: it was abandoned as planned (``validate_only=True``), and its rows were right.
@@ -174,7 +174,9 @@ class FileRecord:
         counts the rows of an attempt, not those of each file.
     :param load_id: with ``attempt``, the attempt that was to load it.
     :param state: ``held`` (loaded, and the table has its rows), ``replaced`` (loaded, and its rows have been replaced
-        since), ``open`` (its attempt is open), ``abandoned`` (its attempt loaded nothing).
+        since), ``undone`` (loaded, and its rows were removed again), ``removed`` (it was no longer in the source, and
+        the rows of its last version were removed), ``open`` (its attempt is open), ``abandoned`` (its attempt loaded
+        nothing).
     :param why: the same in a sentence.
     """
 

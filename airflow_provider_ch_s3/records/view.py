@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
 from airflow_provider_ch_s3.records.values import (
@@ -45,6 +45,8 @@ MAX_NAMED = 10
 _SENTENCES = {
     "held": "loaded",
     "replaced": "loaded, but the rows have been replaced since, or the table was dropped",
+    "removed": "no longer in the source: the rows of its last version were removed",
+    "undone": "loaded, and the load was undone: a load takes the file again",
     "open": "not loaded yet: the attempt is open",
     "abandoned": "not loaded: the attempt was abandoned, and nothing of it was committed",
     "validated": "not loaded: the rows were only validated",
@@ -242,7 +244,7 @@ class LedgerView:
         holdings = self._holdings_of(parse_table(table, ""), records)
         names = holdings.names if holdings and not records else [table]
         rows = self._ask(files_name(self.ledger), ledger_queries.render_read_recorded_files, targets=names, **which)
-        held = holdings.holders({row["attempt"] for row in rows}) if holdings and rows else set()
+        held = holdings.find_held(list(map(_file_key, rows))) if holdings else set()
         known = {(one.load_id, one.attempt): one for one in records}
         return [_file_record(row, known.get((row["load_id"], row["attempt"])), held) for row in rows]
 
@@ -269,15 +271,21 @@ class LedgerView:
             ) from error
 
 
-def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[tuple[str, int]]) -> FileRecord:
-    key = (row["load_id"], row["attempt"])
-    is_committed = record is not None and record.state == EventKind.COMMITTED.value
-    if key in held:
+def _file_key(row: Mapping[str, Any]) -> FileKey:
+    return row["path"], row["load_id"], row["attempt"]
+
+
+def _file_record(row: dict[str, Any], record: LoadRecord | None, held: set[FileKey]) -> FileRecord:
+    if _file_key(row) in held:
         state = "held"
-    elif record is not None and record.is_open:
+    elif record is None or record.state == EventKind.ABANDONED.value:
+        state = "abandoned"
+    elif record.is_open:
         state = "open"
+    elif record.state == EventKind.UNDONE.value:
+        state = "undone"
     else:
-        state = "replaced" if is_committed else "abandoned"
+        state = "replaced" if row["etag"] != GONE else "removed"
     return FileRecord(
         path=row["path"],
         etag=row["etag"],

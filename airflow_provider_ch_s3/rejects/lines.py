@@ -45,6 +45,7 @@ def check_reject(request: LoadRequest, *, is_staged: bool) -> None:
         f"load_mode={request.load_mode.value!r}": request.load_mode is not LoadMode.APPEND,
         "select": bool(request.select),
         "where": bool(request.where),
+        "provenance": bool(request.provenance),
         "structure": request.structure is not None,
         "on_new_columns='add'": request.on_new_columns is OnNewColumns.ADD,
         "csv_dialect": request.csv_dialect != CsvDialect(delimiter=request.csv_dialect.delimiter),

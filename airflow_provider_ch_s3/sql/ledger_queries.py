@@ -116,17 +116,27 @@ def render_read_attempt_files(
 
 
 def render_read_loaded_files(
-    ledger: TableName, cluster: str | None, *, targets: Sequence[str], first: str, last: str
+    ledger: TableName,
+    cluster: str | None,
+    *,
+    targets: Sequence[str],
+    first: str,
+    last: str,
+    only: Sequence[str] = (),
 ) -> Statement:
-    """Read which attempts were to load which files, with paths from ``first`` to ``last``."""
+    """Read which attempts were to load which files, with paths from ``first`` to ``last``; of them, ``only`` some."""
     # The range keeps a load of one night's files from reading years of files.
     text = """
         SELECT DISTINCT path, etag, load_id, attempt
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target {{ targets | is_among }} AND path BETWEEN {{ first | literal }} AND {{ last | literal }}
+        {% if only %}
+            AND path IN ({{ only | literals }})
+        {% endif %}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, targets=targets, first=first, last=last)
+    which = {"targets": targets, "first": first, "last": last, "only": only}
+    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, **which)
 
 
 def render_read_last_files(
@@ -179,6 +189,7 @@ def render_read_commits(
 
             AND attempt IN ({{ attempts | literals }})
         GROUP BY target, load_id, generation, attempt
+        HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
     return inline(
@@ -208,6 +219,7 @@ def render_read_commits_into(
             AND hasAny(mapKeys(partitions), [{{ partitions | literals }}])
             AND epoch >= {{ since | literal }}
         GROUP BY target, load_id, generation, attempt
+        HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
     return inline(
@@ -233,7 +245,7 @@ def render_read_replacements(
 ) -> Statement:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
 
-    :param counts_conditions: ``replace_where`` and ``merge`` count as replacing the whole table.
+    :param counts_conditions: ``replace_where``, ``merge`` and ``replace_files`` count as replacing the whole table.
     """
     return render(
         "read_replacements",
@@ -608,11 +620,12 @@ def render_prune_ledger(
 ) -> Statement:
     """Remove how some attempts of a target began; if last, how they ended."""
     text = """
-        {# The last epoch is always kept: no epoch may be used twice. #}
+        {# The last epoch is always kept: no epoch may be used twice. So is what was undone: it may go before the #}
+        {# commit does, which would then count again. #}
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         DELETE WHERE target = {{ target | literal }} AND epoch < {{ last_epoch | literal }}
         {% if is_last %}
-            AND event NOT IN ('locked', 'alive') AND (load_id, attempt) IN ({{ attempts | tuples }})
+            AND event NOT IN ('locked', 'alive', 'undone') AND (load_id, attempt) IN ({{ attempts | tuples }})
         {% else %}
             AND event IN ('planned', 'committing') AND (load_id, attempt) IN ({{ attempts | tuples }})
         {% endif %}

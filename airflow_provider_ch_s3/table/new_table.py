@@ -76,11 +76,13 @@ class NewColumn:
     """A column of a new table.
 
     :param type: with DEFAULT or CODEC, if the user gave any.
+    :param is_provenance: the load fills it itself, with where a row came from.
     """
 
     name: str
     type: str
     in_path: bool = False
+    is_provenance: bool = False
 
     @property
     def bare_type(self) -> str:

@@ -83,7 +83,9 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param on_loaded_files: with ``append``, files (path and ETag) that the table already holds: ``skip`` them, or
         ``load`` them again.
     :param on_changed_files: with ``append``, files that the table holds in another version: ``fail``, ``load`` or
-        ``skip``.
+        ``skip`` them, or ``replace`` the rows of the other version, which ``provenance`` tells from others.
+    :param on_missing_files: with ``on_changed_files="replace"``, the rows of files that ``source`` no longer has:
+        ``keep`` or ``delete`` them. Then ``source`` has wildcards only after its last slash.
     :param on_partial_partitions: with ``replace_partitions``, a partition that also holds rows from elsewhere than
         these files: ``fail``, or ``replace`` those rows, too.
     :param materialized_views: views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged rows
@@ -149,6 +151,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param columns: columns of the table to load; None: all. (templated)
     :param select: column of the table → flat SQL expression over the columns of the files, which may name no table.
         (templated)
+    :param provenance: column of the table → what the load writes there: ``path``, the file; ``row``, its row there,
+        from 1; ``time``, when its server began to load it; ``load``, the query id of the INSERT.
     :param where: flat SQL condition over the columns of the files; other rows are not loaded. (templated)
     :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
     :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
@@ -225,6 +229,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         staging: bool = True,
         on_loaded_files: str = "skip",
         on_changed_files: str = "fail",
+        on_missing_files: str = "keep",
         on_partial_partitions: str = "fail",
         materialized_views: str = "refuse",
         list_after_loaded: bool = False,
@@ -255,6 +260,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         structure: str | None = None,
         columns: Sequence[str] | None = None,
         select: Mapping[str, str] | None = None,
+        provenance: Mapping[str, str] | None = None,
         where: str = "",
         settings: Mapping[str, SettingValue] | None = None,
         poll_interval: float = 5.0,
@@ -275,6 +281,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.staging = staging
         self.on_loaded_files = on_loaded_files
         self.on_changed_files = on_changed_files
+        self.on_missing_files = on_missing_files
         self.on_partial_partitions = on_partial_partitions
         self.materialized_views = materialized_views
         self.list_after_loaded = list_after_loaded
@@ -305,6 +312,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self.structure = structure
         self.columns = columns
         self.select = select
+        self.provenance = provenance
         self.where = where
         self.settings = settings
         self.poll_interval = poll_interval

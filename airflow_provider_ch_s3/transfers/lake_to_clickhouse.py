@@ -21,6 +21,7 @@ OF_FOLDERS = {
     "csv_dialect": None,
     "on_bad_rows": "fail",
     "on_changed_files": "fail",
+    "on_missing_files": "keep",
     "min_file_age": 0,
     "expected_files": None,
     "list_after_loaded": False,

@@ -32,11 +32,13 @@ from airflow_provider_ch_s3.request import (
     OnChangedFiles,
     OnLoadedFiles,
     OnMissingColumns,
+    OnMissingFiles,
     OnNewColumns,
     OnNoFiles,
     OnPartialPartitions,
 )
 from airflow_provider_ch_s3.table.new_table import parse_create_table
+from airflow_provider_ch_s3.table.provenance import parse_provenance
 from airflow_provider_ch_s3.table.row_check import parse_checks
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
@@ -102,6 +104,7 @@ def build_request(
         structure=operator.structure,
         columns=operator.columns,
         select=operator.select or {},
+        provenance=parse_provenance(operator.provenance),
         where=operator.where,
         settings={**dialect.settings, **(operator.settings or {})},
         connection_settings=connection_settings,
@@ -118,6 +121,7 @@ def build_request(
         else parse_count("max_rewritten_bytes", operator.max_rewritten_bytes),
         on_loaded_files=parse_choice("on_loaded_files", operator.on_loaded_files, OnLoadedFiles),
         on_changed_files=parse_choice("on_changed_files", operator.on_changed_files, OnChangedFiles),
+        on_missing_files=parse_choice("on_missing_files", operator.on_missing_files, OnMissingFiles),
         on_partial_partitions=parse_choice(
             "on_partial_partitions", operator.on_partial_partitions, OnPartialPartitions
         ),

@@ -105,6 +105,7 @@ def _drop_tables(sandbox: Sandbox) -> None:
             "merged_orders",
             "lake_orders",
             "arrivals",
+            "readings",
         ):
             for name in (table, f"{table}_local", "orders_local_rejected"):
                 sandbox.query(f"DROP TABLE IF EXISTS {name} SYNC", node=node)

@@ -53,6 +53,7 @@ def test_all_examples_import() -> None:
     assert sorted(bag.dags) == [
         "bulk_load_flights",
         "checked_orders",
+        "corrected_files",
         "dirty_rows",
         "flights_by_month",
         "flights_consumer",
@@ -123,6 +124,17 @@ def test_a_lake_is_loaded_by_its_versions(examples: LocalAirflow, flights_sandbo
         )
         assert found == [{"city": "Bergen", "n": rows}, {"city": "Oslo", "n": rows}]
     assert "what was added after" in str(log)
+
+
+@pytest.mark.thorough
+def test_rows_follow_files_that_are_corrected_or_withdrawn(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
+    log = examples.run("dags", "test", "corrected_files", "2013-12-31")
+    found = flights_sandbox.query("SELECT source_file, celsius FROM readings ORDER BY source_file, celsius")
+    north, south = ("readings/2013-01/north.csv", "readings/2013-01/south.csv")
+    assert [tuple(row.values()) for row in found] == [(north, 12.5), (north, 13), (south, 21)]
+    assert "removed the rows of 1 file that are no longer in s3://readings/2013-01/*.csv ('2013-01/west.csv')" in str(
+        log
+    )
 
 
 @pytest.mark.thorough

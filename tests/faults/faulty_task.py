@@ -176,7 +176,7 @@ def make_operator(spec: Mapping[str, Any], **given: Any) -> Any:
     :param spec: the content of its file.
     """
     module, _, name = OPERATORS[spec["operator"]].rpartition(".")
-    operator = getattr(importlib.import_module(f"airflow_provider_ch_s3.{module}"), name)
+    operator = getattr(importlib.import_module(module), name)
     return operator(**{**spec["arguments"], **given})
 
 
@@ -220,8 +220,9 @@ ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[metho
 
 def warm_up() -> None:
     """Load what each task would otherwise load again, such as botocore's S3 model, into a process that forks them."""
-    modules = [operator.rpartition(".")[0] for operator in OPERATORS.values()]
-    for module in (*modules, "stores.http", "load.staged", "export.run", "triggers.load", "triggers.export"):
+    for operator in OPERATORS.values():
+        importlib.import_module(operator.rpartition(".")[0])
+    for module in ("stores.http", "load.staged", "load.undo", "export.run", "triggers.load", "triggers.export"):
         importlib.import_module(f"airflow_provider_ch_s3.{module}")
     parse_models_once()
     boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")

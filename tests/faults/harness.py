@@ -20,14 +20,14 @@ from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
 from tests.faults.airflow_parts import REPOSITORY, RETRIES, AirflowParts, running_airflow
-from tests.faults.judge import END_SECONDS, Judge, Outcome, read_errors, remove_cause
+from tests.faults.judge import END_SECONDS, FIRST_VERSIONS, Judge, Outcome, read_errors, remove_cause
 from tests.faults.perform import ACTIONS, PERFORM
 from tests.faults.plans import Kind, Plan
 from tests.faults.proxies import Loop, Proxy
-from tests.faults.runners import AirflowRunner, ForkRunner, Runner
+from tests.faults.runners import OVER, AirflowRunner, ForkRunner, Runner
 from tests.faults.scene import Scene, Slot, key, wait_for
 from tests.faults.sources import FEW_REQUESTS, Objects, running_stores
-from tests.faults.tasks import CONNECTION_ARGUMENTS, export_arguments, load_arguments
+from tests.faults.tasks import CONNECTION_ARGUMENTS, OPERATORS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
 from tests.sandbox.hostile_profiles import HOSTILE, write_profiles
 from tests.sandbox.processes import all_answer
@@ -148,7 +148,7 @@ class Harness:
         prefix = shared_prefix(ending)
         if plan.is_export:
             prefix = name
-        elif plan.kind.changes_objects or plan.mode == oracle.DELETE:
+        elif plan.kind.changes_objects or plan.mode in (oracle.DELETE, oracle.REPLACED):
             prefix = name
             put_files(objects, prefix, ending)
         table = oracle.make_tables(self.sandbox, name, plan.mode, has_slow_fetches=plan.kind is Kind.SLOW_REPLICA)
@@ -165,11 +165,27 @@ class Harness:
             airflow=self.airflow,
             slot=slot,
         )
+        if plan.mode in oracle.AFTER_A_LOAD:
+            self._load_before(scene, table)
         mark = f"late-{name}"
         if plan.kind is Kind.LATE_STATEMENT:
             scene.holds = [proxy.hold(mark) for proxy in slot.nodes]
         scene.run_file.write_text(json.dumps(self._spec(scene, table, mark)))
         return scene
+
+    def _load_before(self, scene: Scene, table: str) -> None:
+        """Load, without a fault, what the run is to replace or to undo."""
+        plan, versions = scene.plan, oracle.earlier_versions(scene.plan.mode)
+        if changed := {number: version for number, version in versions.items() if version}:
+            put_files(scene.objects, scene.prefix, scene.ending, changed)
+        earlier = Plan(name=plan.name, mode=oracle.REPLACED, is_deferred=False, store=plan.store)
+        run_file = scene.run_file.with_name(f"{scene.run_file.stem}_before.json")
+        run_file.write_text(json.dumps(self._spec(replace(scene, plan=earlier), table, "")))
+        run_id = self.runner.start(run_file)
+        wait_for(lambda: self.runner.state(run_id)[0] in OVER, END_SECONDS)
+        assert self.runner.state(run_id)[0] == "success", "the load before the run failed"
+        if changed:
+            put_files(scene.objects, scene.prefix, scene.ending, dict.fromkeys(changed, 0))
 
     def _spec(self, scene: Scene, table: str, mark: str) -> dict[str, Any]:
         plan = scene.plan
@@ -194,6 +210,11 @@ class Harness:
             arguments |= export_arguments(
                 table, scene.prefix, is_slow=plan.has_slow_insert, is_partitioned=is_partitioned
             )
+        elif plan.mode == oracle.UNDO:
+            arguments |= {
+                "database": scene.database,
+                "load": oracle.read_load_id(self.sandbox, scene.database),
+            }
         else:
             port = scene.slot.stores[plan.store].port
             arguments["source"] = scene.objects.source(port, scene.prefix, scene.ending)
@@ -201,7 +222,7 @@ class Harness:
         if plan.kind is Kind.NEW_VIEW:
             arguments["materialized_views"] = "replay"
         return {
-            "operator": oracle.EXPORT if plan.is_export else plan.store,
+            "operator": plan.mode if plan.mode in OPERATORS else plan.store,
             "arguments": arguments,
             "point": plan.point,
             "action": ACTIONS.get(plan.kind, "wait"),
@@ -240,9 +261,9 @@ def shared_prefix(ending: str) -> str:
     return f"shared-{ending}"
 
 
-def put_files(objects: Objects, prefix: str, ending: str) -> None:
-    for number in range(oracle.FILES):
-        objects.put(key(prefix, number, ending), oracle.write_file(number, 0, ending))
+def put_files(objects: Objects, prefix: str, ending: str, versions: Mapping[int, int] = FIRST_VERSIONS) -> None:
+    for number, version in versions.items():
+        objects.put(key(prefix, number, ending), oracle.write_file(number, version, ending))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import pyarrow.parquet
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 
 COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime64(3, 'UTC'), note String"
+PROVENANCE = "source_file LowCardinality(String), load_id String"
 FILES = 6
 ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
@@ -28,6 +29,7 @@ CHUNKS = "append_chunks"
 FILES_PER_CHUNK = 2
 DELETE, REJECT, NEW_COLUMNS, NEW_TABLE = "append_delete", "append_reject", "append_new_columns", "append_new_table"
 FAILED_CHECK, MERGE = "append_failed_check", "merge"
+REPLACED, UNDO = "append_replaced", "undo"
 EXPORT = "export"
 MODES = (
     "append",
@@ -41,10 +43,15 @@ MODES = (
     NEW_COLUMNS,
     NEW_TABLE,
     FAILED_CHECK,
+    REPLACED,
+    UNDO,
     EXPORT,
 )
-"""Load modes, and exports. ``append`` with chunks of two files; with files that are deleted after the load; with bad
-rows; with a column that the table lacks; into a table that does not exist; with a check that fails."""
+"""Load modes, undos and exports. ``append`` with chunks of two files; with files that are deleted after the load;
+with bad rows; with a column that the table lacks; into a table that does not exist; with a check that fails; with
+files that changed since an earlier load."""
+AFTER_A_LOAD = (REPLACED, UNDO)
+"""Modes whose runs begin with a load that nothing disturbs, into columns that say where a row came from."""
 REPLACE_WHERE = "kind = 'loaded'"
 
 ADDED_COLUMN, ADDED_DEFAULT = "added", 7
@@ -170,8 +177,28 @@ def old_rows(mode: str, shards: int) -> list[list[Row]]:
     return old
 
 
+def earlier_versions(mode: str) -> dict[int, int]:
+    """List the files of the load with which the runs of a mode begin, with their versions."""
+    if mode == REPLACED:
+        return {number: 1 - number % 2 for number in range(FILES)}
+    return dict.fromkeys(range(FILES), 0) if mode == UNDO else {}
+
+
+def rows_of(versions: Mapping[int, int]) -> list[Row]:
+    """List the rows of some files.
+
+    :param versions: number of a file → its version.
+    """
+    return [row for number, version in versions.items() for row in file_rows(number, version)]
+
+
 def rows_before(mode: str, shards: int) -> list[Row]:
     """List all rows that the table holds before."""
+    return _made_rows(mode, shards) + rows_of(earlier_versions(mode))
+
+
+def _made_rows(mode: str, shards: int) -> list[Row]:
+    """List the rows with which the table is made."""
     return [] if mode == NEW_TABLE else [row for rows in old_rows(mode, shards) for row in rows]
 
 
@@ -187,10 +214,10 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
     :param versions: number of a file → its version.
     :param is_edited: whether the load has ``EDITED_WHERE``.
     """
-    loaded = [row for number, version in versions.items() for row in file_rows(number, version)]
+    loaded = rows_of({} if mode == UNDO else {**earlier_versions(mode), **versions})
     if is_edited:
         loaded = [row for row in loaded if row.id % 2]
-    old = rows_before(mode, shards)
+    old = _made_rows(mode, shards)
     match mode:
         case "append_failed_check":
             return before(mode, shards)
@@ -199,7 +226,7 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
         case "append_reject":
             bad = [line for number, version in versions.items() for line in bad_lines(number, version)]
             return bag(old + loaded) + Counter(f"{REJECTED_MARK}{line}" for line in bad)
-        case _ if mode.startswith("append"):
+        case _ if mode == UNDO or mode.startswith("append"):
             kept = old
         case "replace_partitions":
             kept = [row for row in old if row.p not in LOADED_PARTITIONS]
@@ -241,14 +268,15 @@ def make_tables(sandbox: Sandbox, database: str, mode: str, *, has_slow_fetches:
         sandbox.create_database(database, node=node)
     if mode == NEW_TABLE:
         return f"{database}.events"
+    columns = f"{COLUMNS}, {PROVENANCE}" if mode in AFTER_A_LOAD else COLUMNS
     run_everywhere(
         sandbox,
-        f"CREATE TABLE {local} {{}} ({COLUMNS}) ENGINE = {engine}",
+        f"CREATE TABLE {local} {{}} ({columns}) ENGINE = {engine}",
         f"CREATE TABLE {database}.events {{}} AS {local} ENGINE = {all_engine}",
     )
     for node, rows in zip(first_replicas(sandbox), old_rows(mode, sandbox.shards), strict=True):
         lines = "\n".join(row.text for row in rows)
-        sandbox.query(f"INSERT INTO {local} FORMAT TSV\n{lines}\n", node=node)
+        sandbox.query(f"INSERT INTO {local} ({', '.join(NAMES)}) FORMAT TSV\n{lines}\n", node=node)
     return f"{database}.events"
 
 
@@ -404,6 +432,12 @@ def has_open_commit(sandbox: Sandbox, database: str) -> bool:
     """Check whether the ledger has a commit that began and did not end."""
     events = "countIf(event = 'committing') > 0 AND countIf(event IN ('committed', 'abandoned')) = 0"
     return bool(_read_ledger(sandbox, database, "attempt", f"GROUP BY attempt HAVING {events}"))
+
+
+def read_load_id(sandbox: Sandbox, database: str) -> str:
+    """Read the id of the only load."""
+    (row,) = _read_ledger(sandbox, database, "DISTINCT load_id", "WHERE event = 'committed'")
+    return str(row["load_id"])
 
 
 def find_shared_epochs(sandbox: Sandbox, database: str) -> list[int]:

@@ -216,6 +216,29 @@ _OF_LOADS = {
 """Faults that hit what an export does not have: files to load, a ledger, a lock, a commit, or all replicas."""
 
 
+_OF_COMMANDS = {
+    *(Kind.KILL_WORKER, Kind.KILL_TWICE, Kind.STOP_WORKER, Kind.LATE_STATEMENT, Kind.SECOND_COPY, Kind.KILL_NODE),
+    *(Kind.KILL_CLUSTER, Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LOWERED_RETRIES, Kind.HOSTILE_PROFILE),
+    *(Kind.KILL_SHARD, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.NODE_DOWN, Kind.CUT_REPLICAS, Kind.LEAVE_CLUSTER),
+}
+"""Faults that hit a command, which reads no files, and has no INSERT."""
+_UNSUITED = {
+    oracle.EXPORT: _OF_LOADS,
+    # it loads files that are gone
+    oracle.DELETE: {Kind.SAME_RUN_AGAIN},
+    # it never succeeds
+    oracle.FAILED_CHECK: {*_AFTERWARDS, Kind.EDITED_ARGUMENTS, Kind.NEW_VIEW},
+    # replicas are slow by a setting of the table; the table is made before the load
+    oracle.NEW_TABLE: {Kind.SLOW_REPLICA, Kind.DROPPED_LEDGER},
+    # it is refused when a chunk is committed
+    oracle.CHUNKS: {Kind.EDITED_ARGUMENTS},
+    # lines cannot be filtered; the table of the rejected ones has the old name
+    oracle.REJECT: {Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE},
+    # what they leave depends on which files the load before has loaded
+    oracle.REPLACED: {Kind.SAME_RUN_AGAIN, Kind.RENAMED_TABLE, Kind.EDITED_ARGUMENTS},
+}
+
+
 def random_plan(
     seed: int,
     number: int,
@@ -264,21 +287,10 @@ def _random_way(
 
 def suits(kind: Kind, mode: str) -> bool:
     """Whether a kind of fault can hit a mode, and the outcome be judged."""
-    match mode:
-        case oracle.EXPORT:
-            return kind not in _OF_LOADS
-        case oracle.DELETE if kind is Kind.SAME_RUN_AGAIN:
-            return False  # it loads files that are gone
-        case oracle.FAILED_CHECK if kind in (*_AFTERWARDS, Kind.EDITED_ARGUMENTS, Kind.NEW_VIEW):
-            return False  # it never succeeds
-        case oracle.NEW_TABLE if kind is Kind.SLOW_REPLICA:
-            return False  # replicas are slow by a setting of the table
-        case oracle.CHUNKS if kind is Kind.EDITED_ARGUMENTS:
-            return False  # it is refused when a chunk is committed
-        case oracle.REJECT if kind in (Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE):
-            return False  # lines cannot be filtered; the table of the rejected ones has the old name
-        case oracle.NEW_TABLE if kind is Kind.DROPPED_LEDGER:
-            return False  # the table is made before the load
+    if mode == oracle.UNDO:
+        return kind in _OF_COMMANDS
+    if kind in _UNSUITED.get(mode, ()):
+        return False
     if kind is Kind.DENIED_DISPOSAL:
         return mode == oracle.DELETE
     return kind not in (Kind.KILL_IN_MOVE, Kind.NEW_VIEW) or mode == "append"
@@ -287,9 +299,9 @@ def suits(kind: Kind, mode: str) -> bool:
 def stores_of(mode: str) -> Sequence[str]:
     """List the stores that a mode can load from, or export to."""
     match mode:
-        case oracle.EXPORT:
+        case oracle.EXPORT | oracle.UNDO:
             return (S3,)
-        case oracle.DELETE:
+        case oracle.DELETE | oracle.REPLACED:
             return (S3, AZURE)
     return STORES
 
@@ -297,6 +309,7 @@ def stores_of(mode: str) -> Sequence[str]:
 def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
     is_during = chance.random() < 0.4
     point = chance.choice([*points.all, *points.writes])
+    is_during &= not any(":write_event_undone#" in point for point in points.writes)
     late = chance.choice([point for point in points.writes if ":before:" in point and f":{STORE}" not in point])
     during = DURING_EXPORT if any(":insert_export#" in point for point in points.writes) else DURING_INSERT
     match kind:

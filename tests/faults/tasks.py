@@ -8,11 +8,13 @@ from typing import Any
 from tests.faults import oracle
 from tests.faults.sources import AZURE, BUCKET, HTTP, S3
 
+TRANSFERS = "airflow_provider_ch_s3.transfers"
 OPERATORS = {
-    S3: "transfers.s3_to_clickhouse.S3ToClickHouseOperator",
-    AZURE: "transfers.azure_blob_to_clickhouse.AzureBlobStorageToClickHouseOperator",
-    HTTP: "transfers.http_to_clickhouse.HttpToClickHouseOperator",
-    oracle.EXPORT: "transfers.clickhouse_to_s3.ClickHouseToS3Operator",
+    S3: f"{TRANSFERS}.s3_to_clickhouse.S3ToClickHouseOperator",
+    AZURE: f"{TRANSFERS}.azure_blob_to_clickhouse.AzureBlobStorageToClickHouseOperator",
+    HTTP: f"{TRANSFERS}.http_to_clickhouse.HttpToClickHouseOperator",
+    oracle.EXPORT: f"{TRANSFERS}.clickhouse_to_s3.ClickHouseToS3Operator",
+    oracle.UNDO: "tests.faults.undo_task.UndoTask",
 }
 CONNECTION_ARGUMENTS = {S3: "aws_conn_id", AZURE: "wasb_conn_id"}
 
@@ -37,6 +39,10 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_where": {"replace_where": oracle.REPLACE_WHERE},
     "replace_table": {},
     oracle.MERGE: {"merge_key": ["id"]},
+    oracle.REPLACED: {
+        "provenance": {"source_file": "path", "load_id": "load"},
+        "on_changed_files": "replace",
+    },
 }
 """Arguments of the operator; modes that begin with ``append`` are variants of ``append``."""
 

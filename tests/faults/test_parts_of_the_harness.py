@@ -21,8 +21,11 @@ from tests.faults.oracle import (
     DELETE,
     EXPORT,
     MODES,
+    REPLACED,
+    UNDO,
     Difference,
     Row,
+    before,
     between,
     closest,
     expected,
@@ -170,10 +173,22 @@ def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
         pytest.param("merge", 175 + 5 * 20 + 60, id="merge"),
         pytest.param("append_reject", 175 + 60 + 3, id="append_reject"),
         pytest.param("append_new_table", 60, id="append_new_table"),
+        # the rows of the five files that did not change stay, or are all gone
+        pytest.param("append_replaced", 175 + 6 * 60, id="append_replaced"),
+        pytest.param("undo", 175, id="undo"),
     ],
 )
 def test_what_each_mode_must_leave(mode: str, rows: int) -> None:
     assert expected(mode, 2, {0: 0}).total() == rows
+
+
+def test_what_is_there_before_a_load_of_files_that_changed() -> None:
+    found, wanted = before(REPLACED, 2), expected(REPLACED, 2, dict.fromkeys(range(6), 0))
+    assert found.total() == wanted.total()
+    # three files of six changed, and in each of them the amounts that are not NULL, and the notes that are not empty
+    changed = [row for number in (0, 2, 4) for row in file_rows(number) if row.amount is not None or row.note]
+    assert (found - wanted).total() == len(changed)
+    assert before(UNDO, 2) - expected(UNDO, 2, {}) == Counter(row.text for n in range(6) for row in file_rows(n))
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, REPLICATED_WEIGHTS], ids=["shards", "replicas"])
@@ -197,10 +212,12 @@ def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
 def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> None:
     ways = [random_way(7, number, REPLICATED_WEIGHTS) for number in range(500)]
     assert {mode for _, (mode, _) in ways} == set(MODES)
-    assert not [mode for kind, (mode, _) in ways if kind.changes_objects and mode == EXPORT]
-    assert {mode: set(stores_of(mode)) for mode in (EXPORT, DELETE, "append")} == {
+    assert not [mode for kind, (mode, _) in ways if kind.changes_objects and mode in (EXPORT, UNDO)]
+    assert {mode: set(stores_of(mode)) for mode in (EXPORT, UNDO, DELETE, REPLACED, "append")} == {
         EXPORT: {"s3"},
+        UNDO: {"s3"},
         DELETE: {"s3", "azure"},
+        REPLACED: {"s3", "azure"},
         "append": {"s3", "azure", "http"},
     }
 

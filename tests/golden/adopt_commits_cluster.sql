@@ -5,7 +5,7 @@ FROM
     SELECT *
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
     WHERE target IN ('it\'s.a`b', 'd.earlier')
-        AND event = 'committed'
+        AND event IN ('committed', 'undone')
         AND hasAny(table_uuids, ['u1', 'it\'s\n\'); DROP TABLE x; --\\'])
 )
 SETTINGS

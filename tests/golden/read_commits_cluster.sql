@@ -8,8 +8,9 @@ SELECT
     any(partitions) AS partition_rows
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
-    AND event = 'committed'
+    AND event IN ('committed', 'undone')
     AND hasAny(table_uuids, ['u1', 'u2'])
     AND attempt IN (7, 9)
 GROUP BY target, load_id, generation, attempt
+HAVING countIf(event = 'undone') = 0
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

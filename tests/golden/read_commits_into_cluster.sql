@@ -8,9 +8,10 @@ SELECT
     any(partitions) AS partition_rows
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
-    AND event = 'committed'
+    AND event IN ('committed', 'undone')
     AND hasAny(table_uuids, ['u1', 'u2'])
     AND hasAny(mapKeys(partitions), ['all', '20130101-it\'s'])
     AND epoch >= 5
 GROUP BY target, load_id, generation, attempt
+HAVING countIf(event = 'undone') = 0
 SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1

@@ -17,9 +17,10 @@ FROM
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
     WHERE target = 'it\'s.a`b'
         AND attempt >= 5
-        AND event IN ('planned', 'committed')
+        AND event IN ('planned', 'committed', 'undone')
         AND load_id != 'ch-s3-0123'
     GROUP BY load_id, generation, attempt
+    HAVING countIf(event = 'undone') = 0
 )
 WHERE committed NOT IN ('', '{}')
     AND JSONExtractString(planned, 'dag') = 'd'

@@ -4,12 +4,13 @@ SELECT
     attempt,
     toFloat64(minIf(time, event = 'planned')) AS planned_at,
     multiIf(
+        countIf(event = 'undone') > 0, 'undone',
         countIf(event = 'committed') > 0, 'committed',
         countIf(event != 'planned') = 0, 'planned',
         argMaxIf(toString(event), (epoch, event = 'abandoned'), event != 'planned')
     ) AS state
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-WHERE event IN ('planned', 'committing', 'committed', 'abandoned')
+WHERE event IN ('planned', 'committing', 'committed', 'abandoned', 'undone')
     AND target = 'it\'s.a`b'
     AND load_id = 'it\'s\n\'); DROP TABLE x; --\\'
     AND toFloat64(time) >= toFloat64(now64(6)) - 7.5 * 86400

@@ -15,9 +15,9 @@ SELECT
     any(partitions) AS partition_rows
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
-    AND event = 'committed'
+    AND event IN ('committed', 'undone')
     AND hasAny(table_uuids, ['u1', 'u2'])
-        AND load_mode NOT IN ('append')
+        AND load_mode NOT IN ('append', 'undo')
     GROUP BY target, load_id, generation, attempt
 )
 GROUP BY mode, partition_id

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, Holdings
+from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, NEVER, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -39,7 +39,11 @@ def committed(
     uuids: tuple[str, ...] = TABLE,
 ) -> Commit:
     detail = {"load_mode": mode, "partitions": partitions, "table_uuids": list(uuids)}
-    return {"number": number, "epoch": epoch or number, "detail": detail}
+    return {"kind": EventKind.COMMITTED, "number": number, "epoch": epoch or number, "detail": detail}
+
+
+def undone(number: int, partitions: dict[str, int], *, epoch: int) -> Commit:
+    return {**committed(number, partitions, epoch=epoch), "kind": EventKind.UNDONE}
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +77,7 @@ def ledger(ledgers: Iterator[Ledger]) -> Ledger:
 def write(ledger: Ledger, commits: list[Commit]) -> None:
     for commit in commits:
         attempt = AttemptId(load_id="ch-s3-a", generation=0, number=commit["number"])
-        kind, epoch, detail = EventKind.COMMITTED, commit["epoch"], commit["detail"]
-        ledger.write(kind, attempt, epoch=epoch, try_number=1, detail=detail)
+        ledger.write(commit["kind"], attempt, epoch=commit["epoch"], try_number=1, detail=commit["detail"])
 
 
 def read(ledger: Ledger) -> Holdings:
@@ -165,6 +168,15 @@ def read(ledger: Ledger) -> Holdings:
         pytest.param(
             [committed(1, {"p'q": 1}), committed(2, {"p'q": 1}, mode="replace_partitions")], [2], id="quotes"
         ),
+        pytest.param(
+            [
+                *(committed(1, {"p": 1}), committed(2, {"p": 1})),
+                *(committed(3, {"p": 0}, mode="undo"), undone(1, {"p": 1}, epoch=3)),
+            ],
+            [2, 3],
+            id="undone",
+        ),
+        pytest.param([undone(1, {"p": 1}, epoch=3)], [], id="undone-and-its-commit-is-forgotten"),
     ],
 )
 def test_holders(ledger: Ledger, commits: list[Commit], expected: list[int]) -> None:
@@ -203,6 +215,22 @@ def test_holders(ledger: Ledger, commits: list[Commit], expected: list[int]) -> 
             id="append-after-the-table-was-replaced",
         ),
         pytest.param([committed(1, {"p": 10}, uuids=("u0",))], 0, [], id="the-table-was-made-again"),
+        pytest.param(
+            [
+                *(committed(1, {"p": 10}), committed(2, {"p": 5})),
+                *(committed(3, {"p": 0}, mode="undo"), undone(1, {"p": 10}, epoch=3)),
+            ],
+            5,
+            [2],
+            id="undone",
+        ),
+        pytest.param(
+            # how many rows of 1 were of a file that changed is unknown
+            [committed(1, {"p": 10}), committed(2, {"p": 5}, mode="replace_files")],
+            5,
+            [1, 2],
+            id="a-file-was-replaced",
+        ),
     ],
 )
 def test_rows_of_a_partition(ledger: Ledger, commits: list[Commit], rows: int, loads: list[int]) -> None:
@@ -239,6 +267,58 @@ def test_versions_of_files(ledger: Ledger) -> None:
     assert read(ledger).versions(paths) == {"b/x.csv": {"a", "d", "e"}, **held}
     assert read(ledger).versions(paths, after=4) == {"b/x.csv": {"e"}, "b/only5.csv": {"e"}}
     assert read(ledger).versions({"b/only2.csv", "b/only3.csv"}) == {}
+
+
+def test_versions_of_files_that_were_replaced(ledger: Ledger) -> None:
+    """1 loads two files, 2 replaces x and 3 removes y; then the partition of 2 is replaced, and x comes back."""
+    paths = {"b/x", "b/y"}
+
+    def plan(number: int, **etags: str) -> None:
+        files = [SourceFile(key=key, etag=etag, size_bytes=1) for key, etag in etags.items()]
+        ledger.write_files(AttemptId(load_id="ch-s3-a", generation=0, number=number), files, PATTERN)
+
+    def holders() -> dict[str, set[int]]:
+        return {path: {one.number for one in found} for path, found in read(ledger).holders_of(paths).items()}
+
+    for number, etags in ((1, {"x": "1", "y": "1"}), (2, {"x": "2"}), (3, {"y": ""}), (5, {"x": "1"})):
+        plan(number, **etags)
+    write(ledger, [committed(1, {"p": 9})])
+    assert read(ledger).versions(paths) == {"b/x": {"1"}, "b/y": {"1"}}
+    write(ledger, [committed(2, {"q": 1, "p": 0}, mode="replace_files")])
+    assert read(ledger).versions(paths, whole=True) == {"b/x": {"2"}, "b/y": {"1"}}
+    write(ledger, [committed(3, {"p": 0}, mode="replace_files")])
+    assert read(ledger).versions(paths) == {"b/x": {"2"}}
+    assert holders() == {"b/x": {2}}
+    write(ledger, [committed(4, {"q": 1}, mode="replace_partitions")])
+    assert read(ledger).versions(paths, whole=True) == {}  # the rows of 1 do not come back
+    write(ledger, [committed(5, {"r": 1})])
+    assert read(ledger).versions(paths) == {"b/x": {"1"}}
+    assert holders() == {"b/x": {5}}
+
+
+def test_the_last_merge(ledger: Ledger) -> None:
+    write(ledger, [committed(1, {"p": 1}), committed(2, {"p": 1}, mode="replace_where")])
+    assert read(ledger).last_merge() == (NEVER, "")
+    write(ledger, [committed(number, {}, mode="merge") for number in (3, 4)])
+    write(ledger, [committed(5, {"p": 1}, mode="replace_table"), committed(6, {}, mode="merge", uuids=("u0",))])
+    (epoch, _), query_id = read(ledger).last_merge()
+    assert (epoch, query_id) == (4, "ch-s3-a-0-4-insert")
+
+
+def test_a_file_that_was_replaced_leaves_no_load_certain(ledger: Ledger) -> None:
+    ledger.write_files(
+        AttemptId(load_id="ch-s3-a", generation=0, number=1),
+        [SourceFile(key="x", etag="1", size_bytes=1)],
+        PATTERN,
+    )
+    detail = {"dag": "d", "task": "t"}
+    attempt = AttemptId(load_id="ch-s3-a", generation=0, number=1)
+    ledger.write(EventKind.PLANNED, attempt, epoch=1, try_number=1, detail=detail)
+    write(ledger, [committed(1, {"p": 1})])
+    how: dict[str, Any] = {"dag": "d", "task": "t", "find_whole": set}
+    assert read(ledger).loaders({"b/x": "1"}, **how) == {"b/x": attempt}
+    write(ledger, [committed(2, {"q": 1}, mode="replace_files")])
+    assert read(ledger).loaders({"b/x": "1"}, **how) == {}
 
 
 def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:

@@ -2,7 +2,8 @@
 
 import { html, useEffect, useState } from "./react.js";
 
-const STATES = [["", "all"], ["open", "running"], ["committed", "committed"], ["abandoned", "abandoned"]];
+const STATES = [["", "all"], ["open", "running"], ["committed", "committed"], ["undone", "undone"],
+  ["abandoned", "abandoned"]];
 const TIMES = [
   ["", "at any time"],
   ["1", "in the last day"],

@@ -46,6 +46,7 @@ def test_the_commands() -> None:
         "ch-s3 loads show",
         "ch-s3 loads prune",
         "ch-s3 loads adopt",
+        "ch-s3 loads undo",
         "ch-s3 docs",
         "ch-s3 tune",
         "ch-s3 bench",

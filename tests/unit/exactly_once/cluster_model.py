@@ -44,6 +44,22 @@ def is_replaced(row: str) -> bool:
     return not row.startswith("kept")
 
 
+def condition_of(statement: Statement) -> Callable[[tuple[str, str]], bool]:
+    """Whether a statement's condition holds for a row: loads and files that it is from, :data:`CONDITION`, or none.
+
+    A row has the name of its file at its beginning.
+    """
+    if loads := re.search(r"`load` IN \(([^)]*)\)", statement.text):
+        own = re.search(r"`load` = '([^']*)'", statement.text)
+        files = re.search(r"`path` IN \(([^)]*)\)", statement.text)
+        names = {path[-1] for path in _literals(files[1])} if files else None
+        return lambda row: (
+            (own is not None and row[1] == own[1])
+            or (row[1] in _literals(loads[1]) and (names is None or row[0][0] in names))
+        )
+    return lambda row: CONDITION in statement.text and is_replaced(row[0])
+
+
 class Killed(BaseException):
     """SIGKILL: the process does nothing more."""
 
@@ -488,7 +504,7 @@ class Cluster:
     def _delete_rows(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
         for part in [part for part in table.parts if part.is_active]:
-            kept = Counter({row: count for row, count in part.rows.items() if not is_replaced(row[0])})
+            kept = Counter({row: count for row, count in part.rows.items() if not condition_of(statement)(row)})
             if kept != part.rows:
                 self._parts += 1
                 part.is_active = False
@@ -669,6 +685,12 @@ class Cluster:
         first, last = _match(r"path BETWEEN '(.*)' AND '(.*)'", statement.text).groups()
         return [row for row in self._entries(node, statement) if first <= row["path"] <= last]
 
+    def _read_last_files(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        prefix = _match(r"startsWith\(path, '(.*)'\)", statement.text)[1]
+        before = re.search(r"path < '(.*)'", statement.text)
+        rows = [row for row in self._entries(node, statement) if row["path"].startswith(prefix)]
+        return [row for row in rows if before is None or row["path"] < before[1]]
+
     def _read_commits(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         numbers = _listed("attempt", statement)
         return [row for row in self._committed(node, statement) if str(row["attempt"]) in numbers]
@@ -680,7 +702,7 @@ class Cluster:
         return [row for row in found if row["epoch"] >= since and row["partitions"].keys() & set(partitions)]
 
     def _read_replacements(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        keeping = ("append", "replace_where")
+        keeping = ("append", "replace_where", "replace_files", "undo")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
     def _write_names(self, *_: object) -> None:
@@ -697,7 +719,7 @@ class Cluster:
     def _committed(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         uuids = set(_literals(_match(r"hasAny\(table_uuids, \[(.*)\]\)", statement.text)[1]))
         found = self._entries(node, statement)
-        return [row for row in found if row["event"] == "committed" and uuids & set(row["table_uuids"])]
+        return [row for row in found if row["event"] in ("committed", "undone") and uuids & set(row["table_uuids"])]
 
     def _entries(self, node: Node, statement: Statement) -> list[dict[str, Any]]:
         ledger = _match(r"FROM clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)
@@ -716,14 +738,12 @@ class Cluster:
     def _touched_partitions(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
         found = table.partitions.items()
-        return [{"_partition_id": partition} for partition, rows in found if any(is_replaced(row) for row, _ in rows)]
+        return [{"_partition_id": name} for name, rows in found if any(map(condition_of(statement), rows))]
 
     def _count_outside(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"cluster\('c', 'd', '(\w+)'\)", statement.text)[1])
         rows: Rows = sum(table.partitions.values(), Counter())
-        kept = sum(
-            count for (row, _), count in rows.items() if CONDITION not in statement.text or not is_replaced(row)
-        )
+        kept = sum(count for row, count in rows.items() if not condition_of(statement)(row))
         return [{"ch_s3_rows": rows.total(), "ch_s3_outside": kept}]
 
     def _unapplied_changes(self, *_: object) -> list[dict[str, Any]]:
@@ -818,6 +838,8 @@ class ModelClient:
                 return _concerned(found, statement, cluster.now)
             case "count_outside":
                 return [{name: sum(row[name] for row in found) for name in found[0]}]
+            case "read_last_files":
+                return sorted(found, key=lambda row: str(row["path"]), reverse=True)
             case "read_commits" | "read_commits_into":
                 return _commits(found)
             case "read_replacements":
@@ -937,11 +959,19 @@ def _concerned(found: Sequence[dict[str, Any]], statement: Statement, now: float
     return sorted(unique.values(), key=lambda row: (row["epoch"], row["time_seconds"]))
 
 
+def _key(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    return row["load_id"], row["generation"], row["attempt"]
+
+
 def _commits(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each committed attempt once, when it was recorded first."""
+    """Each committed attempt once, when it was recorded first, unless it was undone."""
     commits: dict[tuple[str, int, int], dict[str, Any]] = {}
-    for row in sorted(found, key=lambda row: (row["epoch"], row["time_seconds"])):
-        key = (row["load_id"], row["generation"], row["attempt"])
+    rows = sorted(found, key=lambda row: (row["epoch"], row["time_seconds"]))
+    undone = {_key(row) for row in rows if row["event"] == "undone"}
+    for row in rows:
+        key = _key(row)
+        if key in undone:
+            continue
         names = {**dict(zip(("load_id", "generation", "attempt"), key, strict=True)), "target": row["target"]}
         moment = (row["epoch"], row["time_seconds"])
         what = {"committed_at": moment, "mode": row["load_mode"], "partition_rows": row["partitions"]}

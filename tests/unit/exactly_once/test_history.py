@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.identity import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED, REPORTED = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.REPORTED
+UNDONE = EventKind.UNDONE
 
 
 def attempt_id(number: int, load: str = "a", generation: int = 0) -> AttemptId:
@@ -53,6 +54,12 @@ def numbers(attempts: list[Attempt]) -> list[int]:
     return [attempt.id.number for attempt in attempts]
 
 
+def test_an_undone_attempt_has_its_rows_in_no_table() -> None:
+    events = [event(PLANNED, 1), event(COMMITTED, 1, table_uuids=["u"])]
+    assert Attempt(id=attempt_id(1), events=events).committed_uuids == ["u"]
+    assert Attempt(id=attempt_id(1), events=[*events, event(UNDONE, 1, epoch=2)]).committed_uuids == []
+
+
 def test_names_of_an_attempt() -> None:
     attempt = attempt_id(7, "0123", generation=2)
     assert attempt.prefix == "ch-s3-0123-2-7-"
@@ -76,6 +83,8 @@ STATES = [
     pytest.param([(PLANNED, 3), (COMMITTING, 4), (ABANDONED, 4)], ABANDONED, id="both-in-one-epoch"),
     pytest.param([(PLANNED, 3), (COMMITTING, 4), (COMMITTED, 5), (ABANDONED, 6)], COMMITTED, id="in-is-in"),
     pytest.param([(PLANNED, 3), (ABANDONED, 4), (COMMITTED, 5)], COMMITTED, id="in-is-in-without-committing"),
+    pytest.param([(PLANNED, 3), (COMMITTING, 4), (COMMITTED, 4), (UNDONE, 9)], UNDONE, id="undone"),
+    pytest.param([(UNDONE, 9)], UNDONE, id="undone-and-pruned"),
 ]
 
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -37,13 +38,21 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, staged
+from airflow_provider_ch_s3.load import kill, missing_files, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnPartialPartitions
+from airflow_provider_ch_s3.request import (
+    LoadMode,
+    LoadRequest,
+    OnChangedFiles,
+    OnLoadedFiles,
+    OnMissingFiles,
+    OnPartialPartitions,
+)
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 from tests.unit.exactly_once.cluster_model import (
@@ -87,6 +96,7 @@ STATEMENTS = (
     "write_event_planned",
     "write_event_committing",
     "write_event_committed",
+    "write_event_undone",
     "write_event_abandoned",
     "create_lock",
     "drop_lock",
@@ -131,7 +141,12 @@ class Life:
 
 @dataclass(frozen=True)
 class Load:
-    """One task: what it loads, and the processes that try to load it."""
+    """One task: what it loads, and the processes that try to load it.
+
+    :param version: of its files.
+    :param replaces_changed: it replaces the rows of other versions.
+    :param gone: those of its files that the source no longer has, so that it removes their rows.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -139,6 +154,9 @@ class Load:
     lives: tuple[Life, ...] = (Life(0, 1),)
     max_files_per_chunk: int = ONE_CHUNK
     on_loaded_files: OnLoadedFiles = OnLoadedFiles.SKIP
+    version: str = ""
+    replaces_changed: bool = False
+    gone: frozenset[str] = frozenset()
 
     @property
     def last_life(self) -> Life:
@@ -167,22 +185,30 @@ class Load:
             replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
             max_files_per_chunk=self.max_files_per_chunk,
             on_loaded_files=self.on_loaded_files,
+            provenance={"load": Origin.LOAD, "path": Origin.PATH},
+            on_changed_files=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
+            on_missing_files=OnMissingFiles.DELETE if self.gone else OnMissingFiles.KEEP,
         )
 
     def store(self, cluster: Cluster) -> ObjectStore:
-        return ModelStore()
+        return ModelStore(self.version, self.gone)
 
     def rows(self, partition: str) -> Counter[str]:
-        return Counter(row for key in self.keys for row in OBJECTS[key].get(partition, ()))
+        there = [key for key in self.keys if key not in self.gone]
+        return Counter(row for key in there for row in OBJECTS[key].get(partition, ()))
 
 
+@dataclass(frozen=True)
 class ModelStore:
-    """An object store whose objects never change."""
+    """An object store with objects of one version."""
 
+    version: str = ""
+    gone: frozenset[str] = frozenset()
     account = ""
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        return [SourceFile(key=key, etag=f"etag-{key}", size_bytes=1) for key in pattern.globs if key > after]
+        keys = [key for key in pattern.globs if key > after and key not in self.gone]
+        return [SourceFile(key=key, etag=f"etag-{key}{self.version}", size_bytes=1) for key in keys]
 
     def access(self) -> S3Access:
         return S3Access(endpoint_url="http://s3")
@@ -200,7 +226,10 @@ def find_model_target(
         name=TABLE,
         local=TABLE,
         engine="MergeTree",
-        columns=(TableColumn(name="row", type="String"),),
+        columns=(
+            TableColumn(name="row", type="String"),
+            *(TableColumn(name=name, type="String") for name in ("load", "path")),
+        ),
         partition_key="p",
         spans_cluster=True,
         uuids=tuple(node.tables["t"].uuid for node in client.cluster.nodes),
@@ -292,6 +321,27 @@ def kill_model_load(load: Load, process: Process) -> None:
     kill.kill_load(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
 
 
+def undo_model_load(load: Load, process: Process) -> str:
+    """Undo a load, as the command does."""
+    client = ModelClient(process)
+    since = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+    identity = LoadIdentity(dag_id="ch-s3", task_id="undo", run_id=load.name, table=str(TABLE), since=since)
+    target = find_model_target(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
+    return undo.undo(target, load.identity(Life(0, 1)).load_id, is_dry_run=False)
+
+
+def undo_model_load_as_soon_as_possible(load: Load, process: Process) -> str:
+    """Try to undo a load again and again, until nothing is left of it to undo."""
+    refused = ""
+    for _ in range(60):
+        try:
+            return undo_model_load(load, process)
+        except ChS3Error as error:
+            refused = str(error)
+        ModelClient(process).sleep(0.1)
+    return refused
+
+
 @pytest.fixture(autouse=True)
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace threads by those of the model, and what is not part of the protocol by what needs no server."""
@@ -302,6 +352,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
+    for module in (undo, replace_files, missing_files):
+        monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 
 class Play:
@@ -312,6 +364,8 @@ class Play:
         self.before = BEFORE_REPLACE_WHERE if loads[0].mode is LoadMode.REPLACE_WHERE else BEFORE
         cluster.create("t", self.before)
         self.loads = loads
+        self.is_replacing = loads[0].mode is not LoadMode.APPEND
+        self.gone: frozenset[str] = frozenset()
         self.switch_ratio = switch_ratio
         self.waiting = {load: list(load.lives) for load in loads}
         self.last: dict[Load, Process] = {}
@@ -389,13 +443,15 @@ class Play:
         return before is None or before.is_over or before.is_paused or self.waiting[load][0].is_copy
 
     def _run_quietly(self, load: Load, life: Life) -> None:
-        process = self._launch(load, life)
+        self._wait_for(self._launch(load, life), LoadReport)
+
+    def _wait_for(self, process: Process, kind: type) -> None:
         limit = self.cluster.steps + MAX_STEPS
         while self.cluster.ready():
             self._check_now(self.cluster.steps < limit, "a retry that ends")
             self._step_each()
             self._check_always()
-        self._check_now(isinstance(process.result, LoadReport), f"a retry that works: {process.error!r}")
+        self._check_now(isinstance(process.result, kind), f"a retry that works: {process.error!r}")
 
     def _step_each(self) -> None:
         """Let everything that can continue do so for one step, in the order of time."""
@@ -421,11 +477,16 @@ class Play:
             self._check_now(is_known, f"only expected errors, {process.name}: {process.error!r}")
         running = Counter(insert.query_id[:26] for insert in self.cluster.inserts if not insert.is_over)
         self._check_now(max(running.values(), default=0) <= 1, "one INSERT of a load at a time")
-        if self.loads[0].mode is not LoadMode.APPEND:
+        if self.is_replacing:
             return  # while partitions are replaced node by node, some rows are there twice
         for partition, rows in self.cluster.contents("t").items():
             names = Counter(name for name, _ in rows.elements())
             self._check_now(max(names.values(), default=0) <= 1, f"no row twice in partition {partition}: {names}")
+
+    def writers(self) -> set[str]:
+        """The names of the loads whose rows are in the table."""
+        found = {writer for rows in self.cluster.contents("t").values() for _, writer in rows} - {"before"}
+        return {self.load_ids[writer[:26]].name for writer in found}
 
     def _check_rest(self) -> None:
         cluster = self.cluster
@@ -451,7 +512,7 @@ class Play:
         mode = self.loads[0].mode
         before = Counter(self.before.get(partition, ()))
         if mode is LoadMode.APPEND:
-            keys = {key for load in self.loads for key in load.keys}
+            keys = {key for load in self.loads for key in load.keys} - self.gone
             return before + Counter(row for key in keys for row in OBJECTS[key].get(partition, ()))
         kept = Counter(row for row in before.elements() if mode is LoadMode.REPLACE_WHERE and not is_replaced(row))
         for query_id in sorted(committed, key=committed.__getitem__, reverse=True):
@@ -741,3 +802,129 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
         processes[heirs.pop()].kill()
     play.run()
     assert cluster.now < 60
+
+
+def faults_of_a_replacement(rng: random.Random) -> list[Fault]:
+    statements = ("write_event_committing", "replace_partitions", "copy_partitions", "write_event_undone")
+    statements += ("write_event_committed", "delete_rows", "rename_staging", "drop_staging", "read_events")
+    faults = [Fault(rng.choice(KINDS), rng.choice(statements), rng.randrange(4)) for _ in range(3)]
+    return [*faults, Fault(rng.choice(("crash", "stop")), "alter step", rng.randrange(8))]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None:
+    """A load is undone, once or twice, while another one is at work, with faults; afterwards it is loaded again."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    first, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("y", ("in/c",), LoadMode.APPEND)
+    play = Play(cluster, (first, other), switch_ratio=rng.choice([0.02, 0.4]))
+    play.waiting[first].clear()
+    play.is_replacing = True
+    play._run_quietly(first, Life(0, 1))
+    cluster.faults = faults_of_a_replacement(rng)
+    for name in rng.choice([("undo",), ("undo", "undo'")]):
+        cluster.launch(name, partial(undo_model_load, first))
+    play._run_wild()
+    cluster.faults.clear()
+    play._run_quietly(other, other.last_life)
+    play._wait_for(cluster.launch("undo again", partial(undo_model_load, first)), str)
+    left = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    expected = [*(row for rows in BEFORE.values() for row in rows), *(row for p in "12" for row in other.rows(p))]
+    play._check_now(left == Counter(expected), f"the rows of the other load, and those from before, not {left}")
+    play._run_quietly(first, Life(1, 2))
+    play._check_rest()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_load_that_is_undone_between_two_chunks_does_not_go_on(seed: int) -> None:
+    """It would end well, with a part of its rows."""
+    rng = random.Random(seed)
+    cluster = Cluster(2, OBJECTS, rng)
+    load = Load("x", ("in/a", "in/b", "in/c"), LoadMode.APPEND, max_files_per_chunk=1)
+    play = Play(cluster, (load,), switch_ratio=rng.choice([0.02, 0.4]))
+    play.is_replacing = True
+    undo = cluster.launch("undo", partial(undo_model_load_as_soon_as_possible, load))
+    play._run_wild()
+    whole = Counter(row for partition in "12" for row in load.rows(partition))
+    found = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    found -= Counter(row for rows in BEFORE.values() for row in rows)
+    play._check_now(found in (whole, Counter()), f"all rows of the load or none, not {found}, {undo.result}")
+    if not found:
+        play._run_quietly(load, Life(1, 2))
+    play._check_rest()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) -> None:
+    """Two files have changed, or one has and the other is gone; they are loaded while others work, with faults."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    old, other = Load("x", ("in/a", "in/b"), LoadMode.APPEND), Load("z", ("in/c",), LoadMode.APPEND)
+    lives = rng.choice([(Life(0, 1),), (Life(0, 1), Life(0, 2)), (Life(0, 1), Life(0, 1, is_copy=True))])
+    chunk = rng.choice([1, ONE_CHUNK])
+    gone = rng.choice([frozenset(), frozenset({"in/b"})])
+    version = "-2" if not gone else rng.choice(["", "-2"])
+    new = replace(
+        old, name="y", lives=lives, max_files_per_chunk=chunk, version=version, replaces_changed=True, gone=gone
+    )
+    again = replace(old, name="w", replaces_changed=True)
+    play = Play(cluster, (old, new, other, again), switch_ratio=rng.choice([0.02, 0.4]))
+    play.waiting[old].clear()
+    play.waiting[again].clear()
+    play.is_replacing = True
+    play._run_quietly(old, Life(0, 1))
+    cluster.faults = faults_of_a_replacement(rng)
+    play._run_wild()
+    cluster.faults.clear()
+    for load in rng.sample((new, other), 2):
+        play._run_quietly(load, load.last_life)
+    play.gone = gone
+    play._check_rest()
+    assert play.writers() == {"y" if version else "x", "z"}
+    # What the table no longer holds comes back.
+    play.gone = frozenset()
+    play._run_quietly(again, Life(0, 1))
+    play._check_rest()
+    assert play.writers() == ({"w", "z"} if version else {"x", "w", "z"})
+
+
+def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load looks up the commit that replaced the file before, which is no news."""
+    planned: list[object] = []
+
+    def prepare(*given: Any, **named: Any) -> PreparedLoad:
+        planned.append(named["files"])
+        return prepare_model_load(*given, **named)
+
+    monkeypatch.setattr(staged, "prepare_load", prepare)
+    first = Load("x", ("in/a",), LoadMode.APPEND, replaces_changed=True)
+    loads = tuple(replace(first, name=f"x{version}", version=version) for version in ("", "-2", "-3", "-4"))
+    play = Play(Cluster(2, OBJECTS, random.Random(0)), loads, switch_ratio=0.0)
+    play.is_replacing = True
+    for load in loads:
+        play._run_quietly(load, Life(0, 1))
+        play._run_quietly(replace(load, name=f"{load.name} again"), Life(0, 1))  # finds nothing new
+    play._check_rest()
+    assert len(planned) == len(loads)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_file_that_comes_back_while_its_rows_are_removed_is_there_once(seed: int) -> None:
+    """One load does not see a file, and removes its rows; another one loads a new version of it, with faults."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    old = Load("x", ("in/a", "in/b"), LoadMode.APPEND, replaces_changed=True)
+    blind = replace(old, name="y", gone=frozenset({"in/b"}))
+    back = replace(old, name="z", keys=("in/b",), version="-2")
+    again = replace(back, name="w")
+    play = Play(cluster, (old, blind, back, again), switch_ratio=rng.choice([0.02, 0.4]))
+    for load in (old, again):
+        play.waiting[load].clear()
+    play.is_replacing = True
+    play._run_quietly(old, Life(0, 1))
+    cluster.faults = faults_of_a_replacement(rng)[: rng.randrange(5)]
+    play._run_wild()
+    cluster.faults.clear()
+    play._run_quietly(blind, blind.last_life)
+    play._run_quietly(again, Life(0, 1))
+    play._check_rest()

@@ -18,7 +18,15 @@ from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import data_file
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews
+from airflow_provider_ch_s3.request import (
+    AfterLoad,
+    LoadMode,
+    LoadRequest,
+    MaterializedViews,
+    OnChangedFiles,
+    OnMissingFiles,
+)
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 LOCAL = TableName(database="d", table="flights_local")
@@ -29,6 +37,7 @@ TARGET = TargetSpec(
     columns=(),
     partition_key="dt",
 )
+KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 WHOLE = dataclasses.replace(TARGET, partition_key="")
 VIEWS = dataclasses.replace(
     TARGET, views=(TableName(database="d", table="daily"), TableName(database="e", table="hourly"))
@@ -36,8 +45,17 @@ VIEWS = dataclasses.replace(
 
 
 def request(mode: str, **values: Any) -> LoadRequest:
-    pattern = SourcePattern(bucket="flights", globs=("**",))
-    return LoadRequest(pattern=pattern, table="flights", load_mode=LoadMode(mode), **values)
+    given = {"pattern": SourcePattern(bucket="flights", globs=("**",)), **values}
+    return LoadRequest(table="flights", load_mode=LoadMode(mode), **given)
+
+
+REMOVING: dict[str, Any] = {
+    "mode": "append",
+    "pattern": SourcePattern(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
+    "provenance": KNOWN,
+    "on_changed_files": OnChangedFiles.REPLACE,
+    "on_missing_files": OnMissingFiles.DELETE,
+}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +66,12 @@ def request(mode: str, **values: Any) -> LoadRequest:
         pytest.param(TARGET, request("replace_partitions"), id="replace-partitions"),
         pytest.param(WHOLE, request("replace_table"), id="replace-table-without-partitions"),
         pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
+        pytest.param(
+            TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            id="changed-files",
+        ),
+        pytest.param(TARGET, request(**REMOVING), id="missing-files"),
         pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
     ],
 )
@@ -147,6 +171,78 @@ REPLAY_WITHOUT_APPEND = (
             "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
             " materialized_views='replay' to feed them from the staged rows, or staging=False",
             id="views",
+        ),
+        pytest.param(
+            TARGET,
+            request("replace_table", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            ConfigError,
+            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the"
+            " others",
+            id="changed-files-of-a-replaced-table",
+        ),
+        pytest.param(
+            TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN, list_after_loaded=True),
+            ConfigError,
+            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
+            " out the ones that were loaded before; remove one of them",
+            id="changed-files-that-are-not-listed",
+        ),
+        pytest.param(
+            TARGET,
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance={"file": Origin.PATH}),
+            ConfigError,
+            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}",
+            id="changed-files-without-provenance",
+        ),
+        pytest.param(
+            dataclasses.replace(TARGET, engine="ReplacingMergeTree"),
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            TargetError,
+            "merges of d.flights_local (ReplacingMergeTree, or a TTL) may fold or remove rows, so that those of one"
+            " file cannot be replaced; use a MergeTree table, or another value of on_changed_files",
+            id="changed-files-of-rows-that-are-folded",
+        ),
+        pytest.param(
+            TARGET,
+            request("append", on_missing_files=OnMissingFiles.DELETE),
+            ConfigError,
+            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
+            " on_missing_files",
+            id="missing-files-without-replace",
+        ),
+        pytest.param(
+            TARGET,
+            request(**REMOVING, after_load=AfterLoad.MOVE),
+            ConfigError,
+            "on_missing_files='delete' would remove the rows of all files that after_load='move' takes out of the"
+            " source; remove one of them",
+            id="missing-files-that-the-load-moves",
+        ),
+        *(
+            pytest.param(
+                TARGET,
+                request(**{**REMOVING, "pattern": SourcePattern(bucket="b", globs=("a/*.csv", glob))}),
+                ConfigError,
+                f"on_missing_files='delete' compares a folder with the table, and s3://b/a/*.csv, s3://b/{glob} has"
+                " wildcards in its folders, where one that is not there yet would count as deleted; name the folder,"
+                " as in 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
+                id=f"missing-files-of-{case}",
+            )
+            for case, glob in {"folders": "dt=*/a.csv", "a-tree": "a/**", "choices": "{a,b}/*.csv"}.items()
+        ),
+        pytest.param(
+            VIEWS,
+            request(
+                "append",
+                on_changed_files=OnChangedFiles.REPLACE,
+                provenance=KNOWN,
+                materialized_views=MaterializedViews.REPLAY,
+            ),
+            TargetError,
+            REPLAY_WITHOUT_APPEND,
+            id="views-changed-files",
         ),
         pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
         pytest.param(

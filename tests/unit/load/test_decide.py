@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.request import LoadRequest
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
-COMMITTED, ABANDONED = EventKind.COMMITTED, EventKind.ABANDONED
+COMMITTED, ABANDONED, UNDONE = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.UNDONE
 
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
 REQUEST = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="d.t", where="n > 1")
@@ -164,10 +164,32 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
 
 
 @pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([event(PLANNED, 1), event(COMMITTED, 1)], id="all-of-it"),
+        pytest.param(
+            [
+                *(event(PLANNED, 1, chunk=FIRST), event(COMMITTED, 1)),
+                *(event(PLANNED, 2, chunk=SECOND), event(COMMITTED, 2)),
+            ],
+            id="a-chunk",
+        ),
+    ],
+)
+def test_a_load_that_was_undone_goes_on_only_when_it_is_cleared(events: list[Event]) -> None:
+    history = History(events=[*events, event(UNDONE, 1, epoch=3)])
+    with pytest.raises(ConfigError, match=rf"^{attempt_of(1).query_id} of this load was undone .*; clear the task"):
+        decide_start(history, identity(3), REQUEST, TABLE)
+    cleared = replace(identity(3), generation=2, first_try=3)
+    assert isinstance(decide_start(history, cleared, REQUEST, TABLE), Begin)
+
+
+@pytest.mark.parametrize(
     ("events", "expected"),
     [
         pytest.param([], Resume, id="nothing-happened"),
         pytest.param([event(ABANDONED, 1, epoch=2)], Recover, id="given-up-by-another-load"),
+        pytest.param([event(UNDONE, 1, epoch=2)], Recover, id="undone"),
         pytest.param([event(ABANDONED, 1, epoch=2), event(PLANNED, 3)], OvertakenError, id="given-up-by-this-task"),
         pytest.param([event(COMMITTED, 1, epoch=2)], Finish, id="finished-by-another-load"),
         pytest.param([event(COMMITTED, 1, epoch=2), event(PLANNED, 3)], Finish, id="committed-before-the-next-one"),

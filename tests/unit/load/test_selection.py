@@ -35,6 +35,7 @@ LOADED = {"b/old": {"0", "1"}, "b/changed": {"1"}, "b/gone": {"1"}, "other/new":
     [
         pytest.param("skip", "skip", ["new"], ["old"], ["changed"], id="only-what-is-new"),
         pytest.param("skip", "load", ["changed", "new"], ["old"], [], id="new-versions-too"),
+        pytest.param("skip", "replace", ["changed", "new"], ["old"], [], id="new-versions-instead"),
         pytest.param("load", "skip", ["new", "old"], [], ["changed"], id="again-what-is-there"),
         pytest.param("load", "load", ["changed", "new", "old"], [], [], id="everything"),
     ],
@@ -76,8 +77,9 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         select_files(listed, LOADED, request(on_loaded))
     assert str(caught.value) == (
         f"{begin} it was loaded, and the table holds the rows of the old version; use"
-        " load_mode='replace_partitions' or 'replace_where' to replace those rows, on_changed_files='load' to add"
-        " those of the new version to them, or on_changed_files='skip' to leave the new version out"
+        " on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those rows,"
+        " on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to leave the"
+        " new version out"
     )
 
 

@@ -61,6 +61,7 @@ def row(**changes: Any) -> dict[str, Any]:
         pytest.param(row(named="all_t"), "22:13:20 all_t dag.load", id="named"),
         pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
         pytest.param(row(is_validated_only=True, state="abandoned"), " validated ", id="validated"),
+        pytest.param(row(state="undone"), "append undone 1,200 9 ", id="undone"),
     ],
 )
 def test_a_line_of_the_history(scripts: Scripts, load: dict[str, Any], text: str) -> None:

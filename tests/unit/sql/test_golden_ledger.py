@@ -78,6 +78,9 @@ LOOK_UPS = {
     ),
     **of_both("read_last_files", FILES, target=TARGET_TEXT, prefix=f"flights/{HOSTILE}", before="flights/z", limit=9),
     **of_both("read_loaded_files", FILES, targets=[TARGET_TEXT], first="flights/a", last=f"flights/{HOSTILE}"),
+    "read_loaded_files_named": ledger_queries.render_read_loaded_files(
+        FILES, CLUSTER, targets=[TARGET_TEXT], first="flights/a", last=HOSTILE, only=["flights/a", HOSTILE]
+    ),
     **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
     **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
     **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.provenance import Origin, map_provenance
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
 from tests.unit.sql.places import at_both
 
@@ -147,6 +148,13 @@ CASES: dict[str, Statement] = {
     "insert_load_path_filter": insert(UNSAFE),
     "insert_load_where_path_filter": insert(UNSAFE, where="id > 0 OR dt = '2013-01-01'"),
     "insert_load_select": insert(source(KEYS), mapping=MIXED),
+    "insert_load_provenance": insert(
+        source(KEYS),
+        mapping=(*PLAIN, *map_provenance({"file": Origin.PATH, "dt": Origin.TIME, "origin": Origin.LOAD})),
+    ),
+    "insert_load_provenance_row": insert(
+        source(KEYS), mapping=(*PLAIN, *map_provenance({"file": Origin.PATH, "row": Origin.ROW}))
+    ),
     "insert_load_conversions": insert(
         source(KEYS),
         mapping=(

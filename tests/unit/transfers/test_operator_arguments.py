@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.request import (
     MaterializedViews,
     OnChangedFiles,
     OnLoadedFiles,
+    OnMissingFiles,
     OnNoFiles,
     OnPartialPartitions,
 )
@@ -69,6 +70,8 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.materialized_views is MaterializedViews.REFUSE
     assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
     assert request.settle_before_commit is False
+    assert request.provenance == {}
+    assert request.on_missing_files is OnMissingFiles.KEEP
     assert request.on_no_files is OnNoFiles.FAIL
     assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
     assert request.commit is CommitAt.CHUNK
@@ -254,9 +257,19 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             id="on_loaded_files",
         ),
         pytest.param(
-            {"on_changed_files": "replace"},
-            "on_changed_files='replace' is unknown; use one of 'fail', 'load', 'skip'",
+            {"provenance": {"source_file": "name"}},
+            "provenance['source_file']='name' is unknown; use one of 'path', 'row', 'time', 'load'",
+            id="provenance",
+        ),
+        pytest.param(
+            {"on_changed_files": "merge"},
+            "on_changed_files='merge' is unknown; use one of 'fail', 'load', 'skip', 'replace'",
             id="on_changed_files",
+        ),
+        pytest.param(
+            {"on_missing_files": "remove"},
+            "on_missing_files='remove' is unknown; use one of 'keep', 'delete'",
+            id="on_missing_files",
         ),
         pytest.param(
             {"on_partial_partitions": "skip"},

@@ -1,0 +1,107 @@
+"""Replace the rows of files that changed: an append whose commit also removes those of their older versions.
+
+Which versions the table holds is decided by the owner of the table, right before the commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
+from airflow_provider_ch_s3.load.replace_where import check_keepable
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
+from airflow_provider_ch_s3.table.provenance import Origin, names_of
+
+log = logging.getLogger(__name__)
+
+
+def check_replaced_files(
+    target: Target, request: LoadRequest, access: StoreAccess, files: Sequence[SourceFile]
+) -> None:
+    """Check, before anything is staged, that the rows of older versions can be told from others, and replaced.
+
+    :raises LoadError: if they cannot.
+    :raises TargetError: if this user does not see all rows of the table.
+    """
+    if not request.replaces_changed:
+        return
+    holders = target.holdings.holders_of({request.pattern.path(file.key) for file in files})
+    if not holders:
+        return
+    old_rows(target, request, access, holders)
+    check_keepable(target, "on_changed_files='replace'")
+    log.info("replacing the rows of %s that changed", count_of(len(holders), "file"))
+
+
+def replace_changed(
+    target: Target,
+    request: LoadRequest,
+    access: StoreAccess,
+    attempt: AttemptId,
+    plan: CommitPlan,
+    paths: Set[str],
+) -> CommitPlan:
+    """Plan to remove what the table holds of the older versions of an attempt's files; by the owner of the target.
+
+    :param plan: of an append.
+    :param paths: of the attempt's files.
+    :raises LoadError: as :func:`check_replaced_files`.
+    """
+    holders = target.holdings.holders_of(paths)
+    if not holders:
+        return plan
+    # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
+    own = f"{identifier(_column(request, Origin.LOAD))} = {literal(attempt.query_id)}"
+    condition = f"{own} OR ({old_rows(target, request, access, holders)})"
+    return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
+
+
+def old_rows(target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]) -> str:
+    """Write the SQL condition that a row is of one of the versions of files that the table holds.
+
+    :param holders: path → the attempts that loaded these versions.
+    :raises LoadError: if their rows cannot be told from others.
+    """
+    attempts = set().union(*holders.values())
+    _check_recorded(target, request, attempts)
+    start = request.pattern.path("")
+    paths = [access.path(request.pattern.bucket, path.removeprefix(start)) for path in sorted(holders)]
+    condition = (
+        f"{identifier(_column(request, Origin.LOAD))} IN ({literals(sorted(one.query_id for one in attempts))})"
+        f" AND {identifier(_column(request, Origin.PATH))} IN ({literals(paths)})"
+    )
+    if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
+        raise LoadError(
+            f"{count_of(len(holders), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
+            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer files at a time"
+            " (max_files_per_chunk)"
+        )
+    return condition
+
+
+def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptId]) -> None:
+    """Check that earlier loads have recorded in the same columns where their rows came from."""
+    wanted = {_column(request, origin): origin.value for origin in (Origin.PATH, Origin.LOAD)}
+    known = target.ledger.read({attempt.number for attempt in attempts}).attempts
+    for attempt in sorted(attempts):
+        planned = known[attempt].detail(EventKind.PLANNED) if attempt in known else {}
+        if not wanted.items() <= planned.get("provenance", {}).items():
+            raise LoadError(
+                f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
+                f" {' and '.join(wanted)} tell its rows from others (it had another provenance, its records were"
+                " pruned, or the table was renamed); these rows were not changed: replace them with"
+                " load_mode='replace_where' or 'replace_partitions'"
+            )
+
+
+def _column(request: LoadRequest, origin: Origin) -> str:
+    return names_of(request.provenance, origin)[0]

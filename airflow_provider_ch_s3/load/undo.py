@@ -1,0 +1,160 @@
+"""Take committed loads back: their rows go, and their files count as not loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.exactly_once.commit_plan import UNDO
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.survivors import count_rows
+from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
+from airflow_provider_ch_s3.load.checks import check_rights
+from airflow_provider_ch_s3.load.removal import Removal, remove_rows
+from airflow_provider_ch_s3.load.replace_where import check_keepable
+from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.sql.filters import expression, identifier, literals
+from airflow_provider_ch_s3.table.provenance import Origin
+
+SHOWN_PARTITIONS = 10
+
+
+def undo(target: Target, name: str, *, is_dry_run: bool) -> str:
+    """Take a load back, or one attempt of it; returns what was done, or would be.
+
+    :param name: the id of the load, or the query id of an INSERT.
+    :raises ConfigError: if the ledger has no such load of this table.
+    :raises TargetError: if its rows cannot be told from others, or cannot be removed exactly.
+    :raises LoadError: if it is not over, or the table does not hold exactly its rows any more.
+    """
+    target.check_commit([])
+    check_rights(target, LoadMode.REPLACE_WHERE, ())
+    find = partial(_find, target, name)
+    found = find() if is_dry_run else remove_rows(target, find)
+    if found is None:
+        return f"{name} is undone already; nothing to do"
+    return f"{name} into {target.spec.local}: {'would remove' if is_dry_run else 'removed'} {found.what}"
+
+
+def _find(target: Target, name: str) -> Removal | None:
+    """Find what is to be taken back, and check that it can be, exactly; None if it has been already."""
+    load_id = AttemptId.parse(name).load_id if name.endswith("-insert") else name
+    of_load = replace(target.ledger, load_id=load_id).read().of_load(load_id)
+    named = [one for one in of_load if name in (load_id, one.id.query_id)]
+    if not named:
+        raise ConfigError(
+            f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
+            " those it has"
+        )
+    if unfinished := [one for one in of_load if one.is_open]:
+        raise LoadError(
+            f"{unfinished[0].id.query_id} is not over: its task is running, or will be tried again; wait until it has"
+            " ended, then try again"
+        )
+    committed = [one for one in named if one.state is EventKind.COMMITTED]
+    if not committed:
+        if any(one.state is EventKind.UNDONE for one in named):
+            return None
+        raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
+    column = _check_attempts(target, committed)
+    _check_not_merged_since(target, committed)
+    check_keepable(target, "undo")
+    added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
+    condition = f"{identifier(column)} IN ({literals(added)})"
+    if len(condition) > MAX_KEY_LIST_BYTES:
+        raise LoadError(
+            f"{name} has {count_of(len(added), 'chunk')}, more than one commit may name; undo them one by one: `ch-s3"
+            " loads show` lists their query ids"
+        )
+    files = sum(one.detail(EventKind.PLANNED).get("files", 0) for one in committed)
+    return Removal(
+        load_mode=UNDO,
+        name=f"undo of {name}",
+        what=f"{_check_rows(target, added, condition)}; {count_of(files, 'file')} can be loaded again",
+        source=", ".join(added),
+        condition=condition,
+        undoes=added,
+    )
+
+
+def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
+    """Check that the rows can be told from others; returns the column that tells them."""
+    spec = target.spec
+    columns: set[str] = set()
+    if not spec.keeps_all_rows:
+        raise TargetError(
+            f"merges of {spec.local} ({spec.engine}, or a TTL) may fold or remove rows, so that those of a load can"
+            " no longer be told from others; delete them by hand"
+        )
+    for one in attempts:
+        planned, committed, query_id = one.detail(EventKind.PLANNED), one.detail(EventKind.COMMITTED), one.id.query_id
+        if not planned or not committed:
+            raise TargetError(f"the records of {query_id} were pruned, so that nobody knows its rows")
+        if (mode := committed.get("load_mode")) != LoadMode.APPEND.value:
+            raise TargetError(
+                f"{query_id} was committed with load_mode={mode!r}, and what it replaced is gone; only"
+                " load_mode='append' can be undone"
+            )
+        if not set(one.committed_uuids) & set(spec.uuids):
+            raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
+        if planned.get("views") or spec.views:
+            raise TargetError(
+                f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot be"
+                " told from others there; delete the rows of this load by hand, there and in"
+                f" {spec.local}"
+            )
+        named = [name for name, origin in planned.get("provenance", {}).items() if origin == Origin.LOAD.value]
+        if not named:
+            raise TargetError(
+                f"no column tells which rows {query_id} wrote; give loads provenance={{'load_id': 'load'}}, and"
+                " delete the rows of this one by hand"
+            )
+        columns.add(named[0])
+    if len(columns) > 1:
+        raise TargetError(f"these loads have their ids in several columns ({', '.join(sorted(columns))}); undo each")
+    column = columns.pop()
+    if base_type(spec.column_types.get(column, "")) != "String":
+        raise TargetError(f"{spec.local} no longer has the column {column!r} with the ids of loads")
+    return column
+
+
+def _check_not_merged_since(target: Target, attempts: Sequence[Attempt]) -> None:
+    """Check that no merge has relied on the rows: it leaves out what the table holds already, or a newer version of.
+
+    :raises LoadError: if one was committed since.
+    """
+    merged_at, merged_by = target.holdings.last_merge()
+    for one in attempts:
+        committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
+        if committed_at < merged_at:
+            raise LoadError(
+                f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
+                " were the same as those of the table, or older; nothing was changed: delete the rows of"
+                f" {one.id.query_id} by hand, and merge those files again"
+            )
+
+
+def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], condition: str) -> str:
+    """Check that the table holds exactly the rows that were committed; returns which rows these are, for people."""
+    table = target.spec.local
+    expected: Counter[str] = Counter()
+    for rows_of_partitions in added.values():
+        expected.update(rows_of_partitions)
+    target.staging.agree(table, is_exact=True)
+    rows, others = count_rows(target.client, table, target.cluster.name, expression(condition))
+    if rows - others != expected.total():
+        raise LoadError(
+            f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
+            f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
+            " delete the rest by hand, and load its files again with on_loaded_files='load' if they are wanted"
+        )
+    shown = sorted(expected)[:SHOWN_PARTITIONS]
+    more = ", …" if len(expected) > SHOWN_PARTITIONS else ""
+    named = f" ({', '.join(shown)}{more})" if shown else ""
+    return f"{count_of(expected.total(), 'row')} of {count_of(len(expected), 'partition')}{named}"

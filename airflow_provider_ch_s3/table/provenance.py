@@ -1,0 +1,170 @@
+"""Where a row came from: columns of the table that the load itself fills."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, parse_type
+from airflow_provider_ch_s3.common.arguments import check_text, parse_choice, refuse_argument
+from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.files.file_format import FileFormat
+from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.target import TargetSpec
+
+
+class Origin(Enum):
+    """What a column says about its row.
+
+    ``PATH``: the file; ``ROW``: its number there, from 1; ``TIME``: when its server began to load it; ``LOAD``: the
+    query id of the INSERT.
+    """
+
+    PATH = "path"
+    ROW = "row"
+    TIME = "time"
+    LOAD = "load"
+
+
+Provenance = Mapping[str, Origin]
+"""Column of the table → what it says."""
+
+_VIRTUAL = {Origin.PATH: "_path", Origin.ROW: "_row_number"}
+# A number that the server does not know is -1 or NULL, and neither fits.
+_EXPRESSIONS = {
+    Origin.PATH: _VIRTUAL[Origin.PATH],
+    Origin.ROW: f"accurateCast({_VIRTUAL[Origin.ROW]}, 'UInt64') + 1",
+    Origin.TIME: "now()",
+    Origin.LOAD: "initialQueryID()",
+}
+_TYPES = {
+    Origin.PATH: "LowCardinality(String)",
+    Origin.ROW: "UInt64",
+    Origin.TIME: "DateTime",
+    Origin.LOAD: "LowCardinality(String)",
+}
+_FITTING = {
+    Origin.PATH: ("String",),
+    Origin.ROW: ("UInt64", "Int64"),
+    Origin.TIME: ("DateTime", "DateTime64"),
+    Origin.LOAD: ("String",),
+}
+# 24.8 does not number rows, 25.8 gives -1 or fails. 26.7 numbers those of text wrongly if several threads parse it.
+ROWS_SINCE = (26, 7)
+
+
+def parse_provenance(value: object) -> dict[str, Origin]:
+    """Parse the argument ``provenance``.
+
+    :raises ConfigError: if it does not map names of columns to what a column can say.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise refuse_argument("provenance", value, 'give a dict such as {"source_file": "path"}, or leave it out')
+    for name in value:
+        check_text("a key of provenance", name)
+    return {name: parse_choice(f"provenance[{name!r}]", origin, Origin) for name, origin in value.items()}
+
+
+def new_columns(provenance: Provenance) -> tuple[NewColumn, ...]:
+    """The columns, as a new table gets them."""
+    return tuple(NewColumn(name=name, type=_TYPES[origin], is_provenance=True) for name, origin in provenance.items())
+
+
+def map_provenance(provenance: Provenance) -> tuple[MappedColumn, ...]:
+    """The columns, as the SELECT list of a load fills them."""
+    return tuple(MappedColumn(target=name, expression=_EXPRESSIONS[origin]) for name, origin in provenance.items())
+
+
+def is_provenance(column: MappedColumn) -> bool:
+    """Whether a column of a SELECT list says where its row came from; the files have no value for it."""
+    return column.expression in _EXPRESSIONS.values()
+
+
+def without_provenance(target: TargetSpec, provenance: Provenance) -> TargetSpec:
+    """The table as the files have to fill it."""
+    return replace(target, columns=tuple(column for column in target.columns if column.name not in provenance))
+
+
+def check_columns(
+    target: TargetSpec, provenance: Provenance, *, add_columns: str, others: Mapping[str, Collection[str]]
+) -> None:
+    """Check that the table has the columns, and that nothing else fills them.
+
+    :param add_columns: the statement that adds the missing ones.
+    :param others: argument → the columns that it fills.
+    :raises ConfigError: if another argument fills one, too.
+    :raises TargetError: if the table lacks one, or has it with a type that does not fit.
+    """
+    for argument, names in others.items():
+        if twice := [name for name in provenance if name in names]:
+            raise ConfigError(f"{argument} and provenance both fill the column {twice[0]!r}; remove one of them")
+    known = {column.name: column for column in target.columns}
+    if lacking := [name for name in provenance if name not in known]:
+        raise TargetError(
+            f"provenance fills the columns {', '.join(map(show_name, lacking))}, which {target.name} lacks; run"
+            f" {add_columns} on every node"
+            + (f", and the same for {target.name}" if target.distribution else "")
+            + ": earlier rows get an empty value"
+        )
+    for name, origin in provenance.items():
+        column, fitting = known[name], _FITTING[origin]
+        if not column.is_insertable:
+            raise TargetError(
+                f"provenance fills {name!r}, which {target.name} computes itself ({column.default_kind}); name"
+                " another column"
+            )
+        if parse_type(base_type(column.type))[0] not in fitting:
+            raise TargetError(
+                f"column {name!r} of {target.name} is {column.type}, and provenance fills it with"
+                f" {origin.value!r}, which needs {' or '.join(fitting)}; change its type, or name another column"
+            )
+
+
+def missing_columns(target: TargetSpec, provenance: Provenance) -> list[NewColumn]:
+    """The columns that the table lacks."""
+    known = target.column_types
+    return [column for column in new_columns(provenance) if column.name not in known]
+
+
+def check_numbered(provenance: Provenance, data_format: FileFormat, server_version: tuple[int, int]) -> None:
+    """Check that the servers number the rows of such files, if a column is to have the numbers.
+
+    :raises ConfigError: if they do not.
+    """
+    if Origin.ROW not in provenance.values():
+        return
+    name = next(name for name, origin in provenance.items() if origin is Origin.ROW)
+    if not data_format.numbers_rows:
+        raise ConfigError(
+            f"provenance fills {name!r} with the row of the file, and ClickHouse numbers only the rows of Parquet"
+            f" files reliably: these are {data_format.name}; leave that column out"
+        )
+    if server_version < ROWS_SINCE:
+        version, since = (".".join(map(str, one)) for one in (server_version, ROWS_SINCE))
+        raise ConfigError(
+            f"provenance fills {name!r} with the row of the file, and a node of the cluster runs ClickHouse"
+            f" {version}, which does not number rows; leave that column out, or upgrade to {since}"
+        )
+
+
+def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:
+    """Check that the files have no column of the name under which ClickHouse says where a row came from.
+
+    :raises ConfigError: if they have one, whose values would be taken for that.
+    """
+    for name, origin in provenance.items():
+        if (virtual := _VIRTUAL.get(origin)) in in_files:
+            raise ConfigError(
+                f"the files have a column {virtual!r}, and it hides what ClickHouse itself calls so, with which"
+                f" provenance fills {name!r}; leave {name!r} out of provenance, or rename the column in the files"
+            )
+
+
+def names_of(provenance: Provenance, origin: Origin) -> Sequence[str]:
+    """The columns that say one thing."""
+    return [name for name, one in provenance.items() if one is origin]

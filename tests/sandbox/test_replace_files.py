@@ -1,0 +1,278 @@
+"""``on_changed_files="replace"``: a file that changed replaces the rows of its older versions, and no others."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.load.missing_files import remove_missing
+from tests.marks import thorough
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
+from tests.sandbox.few import die_before, is_clean
+from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, origins, put
+from tests.sandbox.topologies import topologies
+
+pytestmark = pytest.mark.sandbox
+
+REPLACING: dict[str, Any] = {**FILES, "on_changed_files": "replace"}
+
+
+def files(lab: Lab, table: str) -> dict[int, str]:
+    return {number: name for number, (name, _) in origins(lab, table).items()}
+
+
+def delete(lab: Lab, key: str) -> None:
+    lab.s3.delete_object(Bucket=lab.bucket, Key=key)
+
+
+def loaded(lab: Lab, **arguments: Any) -> str:
+    """A table with the rows of two files, and one that no load has written."""
+    table = lab.create("t", COLUMNS, BY_TENS)
+    lab.query(f"INSERT INTO {table} (n) VALUES (19)")
+    put(lab, "in/a.csv", 1, 2, 11)
+    put(lab, "in/b.csv", 3, 12, 31)
+    lab.load("in/*.csv", table, task_id="first", **{**REPLACING, **arguments})
+    assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+    return table
+
+
+def test_a_changed_file_replaces_its_rows(lab: Lab) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 2, 22)
+    put(lab, "in/c.csv", 4)
+    report = lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    after = {2: "a.csv", 22: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 4: "c.csv", 19: ""}
+    assert files(lab, table) == after
+    assert (report["files_listed"], report["files_skipped"]) == (2, 1)
+    assert (report["partitions"], report["replaced"]) == ({"0": 2, "1": 0, "2": 1}, {"0": 2, "1": 1})
+    assert is_clean(lab)
+    again = lab.load("in/*.csv", table, task_id="third", **REPLACING)
+    assert (again["files_listed"], again["files_skipped"]) == (0, 3)
+    assert files(lab, table) == after
+    put(lab, "in/a.csv", 1, 2, 11)  # the first version is back
+    lab.load("in/*.csv", table, task_id="fourth", **REPLACING)
+    assert files(lab, table) == {
+        **{1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 4: "c.csv", 19: ""}
+    }
+
+
+def test_chunk_by_chunk(lab: Lab) -> None:
+    table = loaded(lab, max_files_per_chunk=1)
+    put(lab, "in/a.csv", 5)
+    put(lab, "in/b.csv", 6, 7)
+    lab.load("in/*.csv", table, task_id="second", max_files_per_chunk=1, **REPLACING)
+    assert files(lab, table) == {5: "a.csv", 6: "b.csv", 7: "b.csv", 19: ""}
+
+
+@pytest.mark.parametrize("sharding_key", ["rand()", "n"])
+def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
+    local = lab.create("t", COLUMNS, BY_TENS)
+    table = lab.distribute(local, sharding_key)
+    put(lab, "in/a.csv", *range(40))
+    put(lab, "in/b.csv", *range(100, 120))
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    put(lab, "in/a.csv", *range(20, 60))
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    assert files(lab, local) == dict.fromkeys(range(20, 60), "a.csv") | dict.fromkeys(range(100, 120), "b.csv")
+    assert is_clean(lab)
+
+
+def test_equal_names_in_two_buckets(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    put(lab, "in/a.csv", 1, 11)
+    other = f"{lab.bucket}-2"
+    lab.s3.create_bucket(Bucket=other)
+    lab.s3.put_object(Bucket=other, Key="in/a.csv", Body=b"2\n12\n")
+    lab.s3.put_object(Bucket=other, Key="in/b.csv", Body=b"3\n")
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(lab, "bucket", other)
+        lab.load("in/*.csv", table, task_id="other", **REPLACING)
+    put(lab, "in/a.csv", 13)
+    lab.load("in/*.csv", table, task_id="second", **REMOVING)
+    rows = lab.rows(table, columns="n, source_file")
+    assert {row["n"]: row["source_file"] for row in rows} == {
+        **{13: f"{lab.bucket}/in/a.csv", 2: f"{other}/in/a.csv", 12: f"{other}/in/a.csv", 3: f"{other}/in/b.csv"}
+    }
+
+
+def test_odd_names_and_rows_that_are_gone_already(lab: Lab) -> None:
+    """Names that SQL, URLs and globs take for something else; one file's rows were deleted, in all its partitions."""
+    table = lab.create("t", COLUMNS, BY_TENS)
+    names = ["it's.csv", "a%20b ü.csv", "{1,2}#?.csv", "a\\b.csv"]
+    for number, name in enumerate(names):
+        put(lab, f"in/{name}", number, 10 + number)
+    lab.load("in/*.csv", table, task_id="first", **REPLACING)
+    lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n % 10 = 0 SETTINGS mutations_sync = 2")
+    for number, name in enumerate(names):
+        put(lab, f"in/{name}", 20 + number)
+    report = lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    assert files(lab, table) == {20 + number: name for number, name in enumerate(names)}
+    assert report["replaced"] == {"0": 3, "1": 3}
+
+
+def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 41)
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    put(lab, "other/c.csv", 42)
+    whole = {**FILES, "load_mode": "replace_partitions", "on_partial_partitions": "replace"}
+    lab.load("other/*.csv", table, task_id="other", **whole)
+    put(lab, "in/a.csv", 1, 2, 11)  # the first version, whose rows the second one has removed
+    report = lab.load("in/*.csv", table, task_id="third", **REPLACING)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 1)
+    after = {1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+    assert {number: name for number, name in files(lab, table).items() if number != 42} == after
+
+
+def test_a_load_that_only_validates_replaces_nothing(lab: Lab) -> None:
+    table = loaded(lab)
+    before = files(lab, table)
+    put(lab, "in/a.csv", 5)
+    lab.load("in/*.csv", table, task_id="second", validate_only=True, **REPLACING)
+    assert files(lab, table) == before
+    assert is_clean(lab)
+
+
+def test_disposal_after_files_were_replaced(lab: Lab) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 5)
+    lab.load("in/*.csv", table, task_id="second", after_load="delete", **REPLACING)
+    left = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix="in/")["Contents"]
+    assert [item["Key"] for item in left] == ["in/b.csv"]  # of another task
+    assert files(lab, table) == {5: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+
+
+REMOVING: dict[str, Any] = {**REPLACING, "on_missing_files": "delete"}
+
+
+def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = loaded(lab)
+    put(lab, "other/x.csv", 39)
+    lab.load("other/*.csv", table, task_id="other", **REPLACING)
+    delete(lab, "in/b.csv")
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    whole = {1: "a.csv", 2: "a.csv", 11: "a.csv", 19: ""}
+    kept = {3: "b.csv", 12: "b.csv", 31: "b.csv"}
+    others = {number: name for number, (name, _) in origins(lab, table).items() if number == 39}
+    assert files(lab, table) == {**whole, **kept, **others}  # without on_missing_files
+    put(lab, "in/a.csv", 1)
+    lab.load("in/*.csv", table, task_id="third", **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 19: "", **others}
+    assert is_clean(lab)
+    put(lab, "in/b.csv", 3, 12, 31)  # and comes back as it was
+    report = lab.load("in/*.csv", table, task_id="fourth", **REMOVING)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 1)
+    assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}
+    delete(lab, "in/a.csv")
+    delete(lab, "in/b.csv")
+    lab.load("in/*.csv", table, task_id="fifth", on_no_files="succeed", **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}  # a source without any file is a mistake
+    capsys.readouterr()
+    lab.loads("--json")
+    (removal,) = [
+        one for one in json.loads(capsys.readouterr().out)["loads"] if one["task"].endswith(".missing_files")
+    ]
+    assert (removal["load_mode"], removal["files"], removal["state"]) == ("replace_files", 1, "committed")
+    lab.loads("show", removal["load_id"], "--json")
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
+
+
+def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
+    table = loaded(lab)
+    before = files(lab, table)
+
+    class Unreliable:
+        def __init__(self, store: ObjectStore) -> None:
+            self.store, self.access = store, store.access
+
+        def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
+            yield from islice(self.store.list_files(pattern), 1)
+            raise SourceError("the store is gone")
+
+    def remove(identity: Any, find_target: Any, request: Any, store: ObjectStore) -> None:
+        remove_missing(identity, find_target, request, Unreliable(store))  # type: ignore[arg-type]
+
+    lab.monkeypatch.setattr(staged, "remove_missing", remove)
+    with pytest.raises(SourceError, match="the store is gone"):
+        lab.load("in/*.csv", table, task_id="second", **REMOVING)
+    assert files(lab, table) == before
+    assert is_clean(lab)
+
+
+@pytest.mark.every_case
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "when", [thorough("before-the-commit"), "in-the-middle", thorough("before-the-ledger-knows")]
+)
+def test_a_removal_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> None:
+    table = loaded(lab)
+    delete(lab, "in/b.csv")
+    dies = die_before(*STATEMENTS[when], signal.SIGKILL)
+    with start_worker(lab, table, max_tries=1, task_id="second", before=dies, **REMOVING) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.load("in/*.csv", table, task_id="second", try_number=2, max_tries=1, **REMOVING)
+    assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 19: ""}
+    assert is_clean(lab)
+
+
+def test_what_cannot_be_replaced(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    put(lab, "in/a.csv", 1)
+    with pytest.raises(ConfigError, match=r"give provenance=\{'source_file': 'path', 'load_id': 'load'\}"):
+        lab.load("in/*.csv", table, **{**REPLACING, "provenance": {"source_file": "path"}})
+    for wanted in ({"on_changed_files": "replace"}, {"on_missing_files": "delete"}):
+        with pytest.raises(ConfigError, match="needs staging=True"):
+            lab.load("in/*.csv", table, staging=False, **FILES, **wanted)
+    silent = {**FILES, "provenance": None, "on_missing_columns": "default"}
+    lab.load("in/*.csv", table, task_id="silent", **silent)
+    put(lab, "in/a.csv", 2)
+    for is_only_validated in (True, False):
+        with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
+            lab.load("in/*.csv", table, validate_only=is_only_validated, **REPLACING)
+    assert files(lab, table) == {1: ""}
+    assert is_clean(lab)
+
+
+STATEMENTS = {
+    "before-the-commit": ("write_event_committing", 1),
+    "in-the-middle": ("replace_partitions", 2),
+    "before-the-ledger-knows": ("write_event_committed", 1),
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "when", [thorough("before-the-commit"), "in-the-middle", thorough("before-the-ledger-knows")]
+)
+def test_a_commit_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> None:
+    table = loaded(lab)
+    put(lab, "in/a.csv", 2, 22)
+    dies = die_before(*STATEMENTS[when], signal.SIGKILL)
+    with start_worker(lab, table, max_tries=1, task_id="second", before=dies, **REPLACING) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    lab.load("in/*.csv", table, task_id="second", try_number=2, max_tries=1, **REPLACING)
+    assert files(lab, table) == {2: "a.csv", 22: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+    assert is_clean(lab)
+
+
+@topologies("on-cluster", "old-database")
+def test_on_replicas(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    table = loaded(lab)
+    put(lab, "in/a.csv", 2, 22)
+    lab.load("in/*.csv", table, task_id="second", **REPLACING)
+    assert files(lab, table) == {2: "a.csv", 22: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
+    assert lab.left_overs() == []

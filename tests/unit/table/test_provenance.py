@@ -1,0 +1,148 @@
+"""Columns that say where a row came from: arguments, tables that fit, and servers that know it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.files.file_format import find_format
+from airflow_provider_ch_s3.table.provenance import (
+    Origin,
+    check_columns,
+    check_not_hidden,
+    check_numbered,
+    map_provenance,
+    missing_columns,
+    new_columns,
+    parse_provenance,
+    without_provenance,
+)
+from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
+
+TABLE = TableName(database="d", table="t")
+ALL = {"file": Origin.PATH, "row": Origin.ROW, "at": Origin.TIME, "load": Origin.LOAD}
+
+
+def table(**types: str) -> TargetSpec:
+    columns = tuple(TableColumn(name=name, type=kind) for name, kind in types.items())
+    return TargetSpec(name=TABLE, local=TABLE, engine="MergeTree", columns=columns, partition_key="")
+
+
+def test_the_argument() -> None:
+    assert parse_provenance(None) == {}
+    assert parse_provenance({"file": "path", "at": "time"}) == {"file": Origin.PATH, "at": Origin.TIME}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        pytest.param("path", r"provenance='path' is of type str; give a dict such as", id="no-dict"),
+        pytest.param({1: "path"}, "a key of provenance=1 is of type int", id="no-name"),
+        pytest.param(
+            {"f": "file"}, r"provenance\['f'\]='file' is unknown; use one of 'path', 'row', 'time', 'load'", id="what"
+        ),
+    ],
+)
+def test_wrong_arguments(value: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_provenance(value)
+
+
+def test_what_a_load_writes() -> None:
+    assert {one.target: one.expression for one in map_provenance(ALL)} == {
+        "file": "_path",
+        "row": "accurateCast(_row_number, 'UInt64') + 1",
+        "at": "now()",
+        "load": "initialQueryID()",
+    }
+
+
+def test_the_files_fill_the_other_columns() -> None:
+    assert [column.name for column in without_provenance(table(id="UInt8", file="String"), ALL).columns] == ["id"]
+
+
+def test_a_new_table_fits() -> None:
+    columns = new_columns(ALL)
+    assert all(column.is_provenance for column in columns)
+    check_columns(table(**{column.name: column.type for column in columns}), ALL, add_columns="", others={})
+
+
+@pytest.mark.parametrize("kind", ["String", "LowCardinality(Nullable(String))", "Nullable(String)"])
+def test_types_that_fit_a_path(kind: str) -> None:
+    check_columns(table(file=kind), {"file": Origin.PATH}, add_columns="", others={})
+
+
+@pytest.mark.parametrize("kind", ["DateTime('UTC')", "DateTime64(6, 'Asia/Tokyo')", "Nullable(DateTime)"])
+def test_types_that_fit_a_time(kind: str) -> None:
+    check_columns(table(at=kind), {"at": Origin.TIME}, add_columns="", others={})
+
+
+@pytest.mark.parametrize(
+    ("origin", "kind"),
+    [
+        (Origin.PATH, "FixedString(9)"),
+        (Origin.PATH, "UInt64"),
+        (Origin.ROW, "UInt32"),
+        (Origin.TIME, "Date"),
+        (Origin.LOAD, "UUID"),
+    ],
+)
+def test_types_that_do_not(origin: Origin, kind: str) -> None:
+    with pytest.raises(TargetError, match=re.escape(f"column 'c' of d.t is {kind}, and provenance fills it with")):
+        check_columns(table(c=kind), {"c": origin}, add_columns="", others={})
+
+
+def test_a_computed_column() -> None:
+    target = table(file="String")
+    computed = dataclasses.replace(target.columns[0], default_kind="MATERIALIZED")
+    with pytest.raises(TargetError, match=r"which d\.t computes itself \(MATERIALIZED\)"):
+        check_columns(
+            dataclasses.replace(target, columns=(computed,)), {"file": Origin.PATH}, add_columns="", others={}
+        )
+
+
+def test_a_table_that_lacks_columns() -> None:
+    target = dataclasses.replace(
+        table(file="String"),
+        name=TableName(database="d", table="all"),
+        distribution=Distribution(cluster="c", local=TABLE),
+    )
+    assert [column.name for column in missing_columns(target, ALL)] == ["row", "at", "load"]
+    with pytest.raises(
+        TargetError, match=r"the columns row, at, load, which d\.all lacks; run ALTER … on every node"
+    ):
+        check_columns(target, ALL, add_columns="ALTER …", others={})
+
+
+@pytest.mark.parametrize("argument", ["select", "the files"])
+def test_a_column_that_something_else_fills(argument: str) -> None:
+    with pytest.raises(ConfigError, match=f"{argument} and provenance both fill the column 'file'"):
+        check_columns(table(file="String"), {"file": Origin.PATH}, add_columns="", others={argument: ["id", "file"]})
+
+
+@pytest.mark.parametrize(("virtual", "name"), [("_path", "file"), ("_row_number", "row")])
+def test_files_with_a_column_that_hides_a_virtual_one(virtual: str, name: str) -> None:
+    check_not_hidden(ALL, ["id", "_file", "_time"])
+    with pytest.raises(ConfigError, match=f"have a column '{virtual}', .* leave '{name}' out of provenance"):
+        check_not_hidden(ALL, ["id", virtual])
+
+
+@pytest.mark.parametrize(
+    ("data_format", "version", "message"),
+    [
+        pytest.param("CSVWithNames", (26, 7), "only the rows of Parquet files reliably: these are CSV", id="text"),
+        pytest.param("Parquet", (25, 8), r"runs ClickHouse 25\.8, which does not number rows", id="old-server"),
+    ],
+)
+def test_rows_without_numbers(data_format: str, version: tuple[int, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_numbered(ALL, find_format(data_format), version)
+    check_numbered({"file": Origin.PATH}, find_format(data_format), version)
+
+
+def test_rows_with_numbers() -> None:
+    check_numbered(ALL, find_format("Parquet"), (26, 7))
