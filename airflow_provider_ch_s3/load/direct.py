@@ -185,6 +185,7 @@ class DirectLoadRun(TaskLoad):
             access=self.store.access(),
             files=files,
             read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity),
+            one_sender="staging=False writes into the Distributed table of one node",
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

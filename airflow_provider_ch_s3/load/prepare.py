@@ -148,6 +148,7 @@ def prepare_load(
     past: Mapping[str, PastLoad] = MappingProxyType({}),
     reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
+    one_sender: str = "",
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
@@ -155,6 +156,7 @@ def prepare_load(
     :param past: format → measurements of the table's latest load of it.
     :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
+    :param one_sender: why a single node has to send rows to their shards, if a sharding key says where they belong.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -193,6 +195,7 @@ def prepare_load(
             find_facts(source, sharing),
             calibration=calibration,
             waits_for_replicas=waits_for_replicas,
+            one_sender=one_sender,
             is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )
         return plan_load(

@@ -374,7 +374,7 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
         seconds=seconds,
         ended=float(initial["start_seconds"]) + seconds,
         rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
+        peak_memory_bytes=max(_peak_memory_bytes(status.ended, row["node"]) for row in status.ended),
         initial_parts=sum(row["initial_parts"] for row in status.ended),
         attached=attached,
         nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
@@ -388,11 +388,16 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
     return NodeReport(
         files=sum(row["files"] for row in rows),
         rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
+        peak_memory_bytes=_peak_memory_bytes(rows, name),
         initial_parts=sum(row["initial_parts"] for row in rows),
         read_bytes=sum(row["store_bytes"] for row in rows if len(rows) == 1 or not row["is_initial"]),
         requests=sum(row["requests"] for row in rows),
     )
+
+
+def _peak_memory_bytes(ended: Sequence[Mapping[str, Any]], node: str) -> int:
+    """What all parts of the query took on a node, which run at the same time: each sender has one there."""
+    return sum(row["peak_memory_bytes"] for row in ended if row["node"] == node)
 
 
 def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:

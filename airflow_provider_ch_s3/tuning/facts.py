@@ -109,6 +109,7 @@ class LoadFacts:
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
+    :param one_sender: why a single node has to send all rows to their shards; '' if each sends what it reads.
     :param partition_key: partition key of the table; '' for none.
     :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
     :param calibration: constants measured on this cluster.
@@ -140,6 +141,7 @@ class LoadFacts:
     is_clustered: bool = True
     keeps_rows_where_read: bool = True
     sharding_key: str = ""
+    one_sender: str = ""
     partition_key: str = ""
     partition_count: float = 1.0
     partitions_per_file: float = 1.0
@@ -177,6 +179,12 @@ class LoadFacts:
         if self.past is None:
             return Reduction()
         return self.past.reduction.for_next_load(has_room=4 * self.past.peak_memory_bytes <= self.share_bytes)
+
+    @property
+    def senders(self) -> int:
+        """Number of nodes whose rows each node writes: its own, unless a sharding key decides where rows belong."""
+        is_sent = self.is_clustered and not self.keeps_rows_where_read and not self.one_sender
+        return self.node_count if is_sent else 1
 
     @property
     def files_per_node(self) -> int:

@@ -6,6 +6,7 @@ that is best.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
@@ -33,10 +34,13 @@ _NOTHING_SENT = "no row is sent to another node"
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
-    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core."""
-    threads = count_insert_threads(facts)
+    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core.
+
+    If all nodes send rows to each other, each node's threads are divided among the senders.
+    """
+    threads = _count_threads(facts)
     if facts.reduction.memory:
-        full = count_insert_threads(replace(facts, reduction=Reduction()))
+        full = _count_threads(replace(facts, reduction=Reduction()))
         reason = f"{count_of(full, 'thread')} {facts.reduction._replace(readers=0)}"
     elif facts.calibration.insert_threads_per_core is not None:
         reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
@@ -49,11 +53,22 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
             f"{threads} threads on {facts.vcpus} cores sort and write in parallel, and ClickHouse does not merge"
             f" {PARTS_WITHOUT_MERGE} equally sized parts"
         )
-    return Decision(threads, reason)
+    if facts.senders > 1:
+        reason += f"; {facts.senders} nodes send rows to each node, so a part of these threads is for each of them"
+    return Decision(_threads_per_sender(facts), reason)
 
 
 def count_insert_threads(facts: LoadFacts) -> int:
-    """Number of threads that sort and write on one node."""
+    """Number of threads that sort and write on one node, for all nodes that send rows to it."""
+    return facts.senders * _threads_per_sender(facts)
+
+
+def _threads_per_sender(facts: LoadFacts) -> int:
+    return math.ceil(_count_threads(facts) / facts.senders)
+
+
+def _count_threads(facts: LoadFacts) -> int:
+    """Number of threads that are best on one node."""
     if facts.calibration.insert_threads_per_core is not None:
         threads = round(facts.vcpus * facts.calibration.insert_threads_per_core)
     else:
@@ -176,16 +191,24 @@ def insert_quorum(facts: LoadFacts) -> Decision:
 
 
 def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
-    """2, so that each node writes what it reads; 0 if a sharding key (not ``rand()``) decides where rows belong."""
+    """2, so that each node writes what it reads; with a sharding key (not ``rand()``) 1, so that each node sends what
+    it reads to its shard, or 0, if only one node can do that.
+
+    With 1, each node gets the INSERT as it is, and takes files from the node that was asked; with 2, the local table
+    takes the place of all shards.
+    """
     if not facts.is_clustered:
         return Decision(None, "a single server reads and writes")
     if facts.keeps_rows_where_read:
         return Decision(2, f"each of {facts.node_count} nodes writes the rows that it reads")
-    return Decision(
-        0,
-        f"the sharding key {facts.sharding_key} decides where rows belong, so all rows pass through one"
-        " node, which is slower; set this to 2 if any row may be on any shard",
-    )
+    decides = f"the sharding key {facts.sharding_key} decides where rows belong"
+    if facts.one_sender:
+        return Decision(
+            0,
+            f"{decides}, and {facts.one_sender}: all rows pass through one node, which is slower; set this to 2 if"
+            " any row may be on any shard",
+        )
+    return Decision(1, f"{decides}, and each of {facts.node_count} nodes sends the rows that it reads there")
 
 
 def distributed_foreground_insert(facts: LoadFacts) -> Decision:

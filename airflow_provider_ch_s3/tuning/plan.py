@@ -229,7 +229,7 @@ def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, comp
 def _predict(facts: LoadFacts, plan: Plan, server: Mapping[str, ServerSetting]) -> Prediction:
     left_out = {name: server[name].value for name in plan.left_out if name in server}
     values = left_out | {setting.name: setting.value for setting in plan.settings}
-    threads = _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
+    threads = facts.senders * _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
     block_bytes = _positive(values.get("min_insert_block_size_bytes"), insert.min_insert_block_size_bytes(facts))
     return predict(facts, threads=threads, block_bytes=block_bytes)
 

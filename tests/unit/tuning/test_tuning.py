@@ -188,8 +188,14 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(
             "parallel_distributed_insert_select",
             {"keeps_rows_where_read": False, "sharding_key": "user"},
-            0,
+            1,
             id="parallel-sharding-key",
+        ),
+        pytest.param(
+            "parallel_distributed_insert_select",
+            {"keeps_rows_where_read": False, "sharding_key": "user", "one_sender": "why"},
+            0,
+            id="parallel-one-sender",
         ),
         pytest.param("parallel_distributed_insert_select", {"is_clustered": False}, None, id="parallel-alone"),
         pytest.param("distributed_foreground_insert", {}, None, id="foreground-rows-stay-where-read"),
@@ -321,11 +327,50 @@ def test_every_rule_says_what_it_does() -> None:
     assert [rule.name for rule in (*RULES, *KEPT) if not rule.about] == []
 
 
-def test_a_sharding_key_is_named_with_its_cost() -> None:
-    setting = insert.parallel_distributed_insert_select(facts(keeps_rows_where_read=False, sharding_key="hash(user)"))
-    assert setting.reason == (
-        "the sharding key hash(user) decides where rows belong, so all rows pass through one node, which is slower;"
-        " set this to 2 if any row may be on any shard"
+SHARDED = facts(node_count=3, keeps_rows_where_read=False, sharding_key="hash(user)")
+
+
+def test_a_sharding_key_is_named() -> None:
+    assert insert.parallel_distributed_insert_select(SHARDED).reason == (
+        "the sharding key hash(user) decides where rows belong, and each of 3 nodes sends the rows that it reads there"
+    )
+
+
+def test_the_cost_of_one_sender_is_named_with_its_reason() -> None:
+    given = dataclasses.replace(SHARDED, one_sender="its value may differ from node to node")
+    assert insert.parallel_distributed_insert_select(given).reason == (
+        "the sharding key hash(user) decides where rows belong, and its value may differ from node to node: all rows"
+        " pass through one node, which is slower; set this to 2 if any row may be on any shard"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_each", "on_a_node"),
+    [
+        pytest.param({}, 2, 6, id="rounded-up"),
+        pytest.param({"vcpus": 24}, 4, 12, id="even"),
+        pytest.param({"node_count": 12}, 1, 12, id="more-nodes-than-threads"),
+        pytest.param({"one_sender": "why"}, 4, 4, id="one-sender"),
+        pytest.param({"is_clustered": False}, 4, 4, id="one-node"),
+        pytest.param({"keeps_rows_where_read": True}, 4, 4, id="rows-stay"),
+        # two threads instead of four
+        pytest.param({"reduction": Reduction(memory=1)}, 1, 3, id="reduced"),
+    ],
+)
+def test_threads_are_divided_among_those_who_send(changes: dict[str, Any], of_each: int, on_a_node: int) -> None:
+    given = dataclasses.replace(SHARDED, **changes)
+    assert insert.max_insert_threads(given).value == of_each
+    assert insert.count_insert_threads(given) == on_a_node
+
+
+def test_the_threads_of_all_senders_share_memory_and_rows() -> None:
+    plan = plan_load(dataclasses.replace(SHARDED, volume_bytes=18 * GIB), server=SERVER)
+    values = {setting.name: setting.value for setting in plan.settings}
+    # 6 GiB on each node, in 6 blocks for 6 threads
+    assert values["min_insert_block_size_bytes"] == GIB
+    assert plan.prediction.initial_parts == 18
+    assert "; 3 nodes send rows to each node, so a part of these threads is for each of them" in next(
+        setting.reason for setting in plan.settings if setting.name == "max_insert_threads"
     )
 
 
