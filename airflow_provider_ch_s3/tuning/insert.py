@@ -6,7 +6,6 @@ that is best.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
@@ -64,7 +63,7 @@ def count_insert_threads(facts: LoadFacts) -> int:
 
 
 def _threads_per_sender(facts: LoadFacts) -> int:
-    return math.ceil(_count_threads(facts) / facts.senders)
+    return max(1, _count_threads(facts) // facts.senders)
 
 
 def _count_threads(facts: LoadFacts) -> int:
@@ -150,7 +149,7 @@ def _count_blocks(facts: LoadFacts, threads: int) -> int:
     """Number of blocks into which to divide one node's share of the rows."""
     if facts.calibration.blocks_per_thread is not None:
         return max(1, round(threads * facts.calibration.blocks_per_thread))
-    blocks = max(threads, PARTS_WITHOUT_MERGE)
+    blocks = threads * max(1, PARTS_WITHOUT_MERGE // threads)
     if facts.partition_count == 1:
         return blocks
     more = blocks * MORE_BLOCKS_WITH_PARTITIONS

@@ -332,7 +332,8 @@ SHARDED = facts(node_count=3, keeps_rows_where_read=False, sharding_key="hash(us
 
 def test_a_sharding_key_is_named() -> None:
     assert insert.parallel_distributed_insert_select(SHARDED).reason == (
-        "the sharding key hash(user) decides where rows belong, and each of 3 nodes sends the rows that it reads there"
+        "the sharding key hash(user) decides where rows belong, and each of 3 nodes sends the rows that it reads"
+        " there"
     )
 
 
@@ -347,7 +348,7 @@ def test_the_cost_of_one_sender_is_named_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("changes", "of_each", "on_a_node"),
     [
-        pytest.param({}, 2, 6, id="rounded-up"),
+        pytest.param({}, 1, 3, id="rounded-down"),
         pytest.param({"vcpus": 24}, 4, 12, id="even"),
         pytest.param({"node_count": 12}, 1, 12, id="more-nodes-than-threads"),
         pytest.param({"one_sender": "why"}, 4, 4, id="one-sender"),
@@ -366,9 +367,9 @@ def test_threads_are_divided_among_those_who_send(changes: dict[str, Any], of_ea
 def test_the_threads_of_all_senders_share_memory_and_rows() -> None:
     plan = plan_load(dataclasses.replace(SHARDED, volume_bytes=18 * GIB), server=SERVER)
     values = {setting.name: setting.value for setting in plan.settings}
-    # 6 GiB on each node, in 6 blocks for 6 threads
-    assert values["min_insert_block_size_bytes"] == GIB
-    assert plan.prediction.initial_parts == 18
+    # 6 GiB on each node, a third for each thread
+    assert values["min_insert_block_size_bytes"] == 2 * GIB
+    assert plan.prediction.initial_parts == 9
     assert "; 3 nodes send rows to each node, so a part of these threads is for each of them" in next(
         setting.reason for setting in plan.settings if setting.name == "max_insert_threads"
     )
