@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from bench.sharding import SENDS, shares
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
@@ -34,7 +35,6 @@ from tests.sandbox.topologies import topologies
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
-SENDS = "parallel_distributed_insert_select"
 KEY = "cityHash64(n)"
 WEIGHTS = """
 <clickhouse><remote_servers><sandbox>
@@ -152,18 +152,6 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     assert strays(lab, local, ((0,), (1,))) == [0] * 4
 
 
-def shares(lab: Lab, query_id: str) -> dict[str, float]:
-    """What the busiest node read, wrote and sent, as a multiple of its even share."""
-    lab.everywhere("SYSTEM FLUSH LOGS query_log")
-    found = lab.everywhere(
-        "SELECT sum(ProfileEvents['ReadBufferFromS3Bytes']) AS read,"
-        " sum(ProfileEvents['MergeTreeDataWriterRows']) AS written, sum(ProfileEvents['NetworkSendBytes']) AS sent"
-        f" FROM system.query_log WHERE initial_query_id = '{query_id}' AND type = 'QueryFinish'"
-    )
-    figures = {name: [int(row[name]) for row in found] for name in ("read", "written", "sent")}
-    return {name: max(each) * len(each) / sum(each) for name, each in figures.items()}
-
-
 def test_no_node_handles_more_than_half_again_its_share(lab: Lab) -> None:
     randomly = random.Random(1)
     for number in range(36):
@@ -174,11 +162,11 @@ def test_no_node_handles_more_than_half_again_its_share(lab: Lab) -> None:
     local = lab.create("t", "n Int64, text String")
     table = lab.distribute(local, KEY)
     report = lab.load("in/*.parquet", table)
-    found = shares(lab, report["query_id"])
+    found = shares(lab.sandbox, report["query_id"])
     assert max(found.values()) <= 1.5, found
     # what it was before: one node sends all rows
     report = lab.load("in/*.parquet", table, task_id="again", on_loaded_files="load", settings={SENDS: 0})
-    assert shares(lab, report["query_id"])["sent"] > 1.5
+    assert shares(lab.sandbox, report["query_id"])["sent"] > 1.5
     assert strays(lab, local, ((0,), (1,), (2,))) == [0, 0, 0]
 
 
