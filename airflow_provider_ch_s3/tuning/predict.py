@@ -84,10 +84,12 @@ def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
     """Parts before merges: each block becomes one for each partition in it.
 
     A file's rows are all in one block, except for the files that are open when one block ends and the next begins.
+    With a sharding key, rows of all files reach each node, and each sender fills blocks of its own.
     """
-    blocks = max(1, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
+    files = facts.files_per_node if facts.keeps_rows_where_read else facts.file_count
+    blocks = max(facts.senders, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
     cut = (blocks - 1) * min(count_readers(facts), facts.files_per_node)
-    parts = min(blocks * facts.partition_count, facts.files_per_node * facts.partitions_per_file + cut)
+    parts = min(blocks * facts.partition_count, files * facts.partitions_per_file + cut)
     return max(blocks, math.ceil(parts))
 
 

@@ -364,6 +364,21 @@ def test_threads_are_divided_among_those_who_send(changes: dict[str, Any], of_ea
     assert insert.count_insert_threads(given) == on_a_node
 
 
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        pytest.param({}, 3, id="a-block-of-each-sender"),
+        pytest.param({"one_sender": "why"}, 1, id="one-sender"),
+        # 3 blocks with rows of all 48 days, and not of a third of the days
+        pytest.param({"partition_count": 48.0}, 64, id="all-files-reach-each-node"),
+        pytest.param({"partition_count": 48.0, "keeps_rows_where_read": True}, 16, id="only-the-node-s-own-files"),
+    ],
+)
+def test_parts_of_a_small_load(changes: dict[str, Any], parts: int) -> None:
+    given = dataclasses.replace(SHARDED, volume_bytes=MIB, **changes)
+    assert predict.parts_per_node(given, block_bytes=64 * MIB) == parts
+
+
 def test_the_threads_of_all_senders_share_memory_and_rows() -> None:
     plan = plan_load(dataclasses.replace(SHARDED, volume_bytes=18 * GIB), server=SERVER)
     values = {setting.name: setting.value for setting in plan.settings}
