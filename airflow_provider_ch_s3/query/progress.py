@@ -153,7 +153,7 @@ class ProgressMeter:
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())
         memory_bytes: Counter[str] = Counter()
-        for (node, _), part in workers.items():
+        for (node, _), part in self._parts.items():
             memory_bytes[node] += part.peak_memory_bytes
         expected = expected_work(self._log_comment)
         return Progress(
