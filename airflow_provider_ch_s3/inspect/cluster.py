@@ -104,9 +104,9 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
         _read_node(by_position[position], member, declaration) for position, member in enumerate(members, 1)
     )
     _check_distinct(nodes, members)
-    known = {row["value"] for row in rows if row["name"] == "cluster"}
+    definitions = {row["value"] for row in rows if row["name"] == "cluster"}
     spec = merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
-    return replace(spec, is_known_alike=len(known) <= 1)
+    return replace(spec, is_defined_alike=len(definitions) <= 1)
 
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:

@@ -45,6 +45,7 @@ class DirectLoadRun(TaskLoad):
     """One task's load of one request, without staging; used like :class:`LoadRun`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
+    is_staged: ClassVar[bool] = False
     _found: tuple[FoundTable, ClusterSpec] | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)
@@ -185,7 +186,7 @@ class DirectLoadRun(TaskLoad):
             access=self.store.access(),
             files=files,
             read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity),
-            one_sender="staging=False writes into the Distributed table of one node",
+            is_staged=self.is_staged,
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

@@ -20,7 +20,6 @@ from airflow_provider_ch_s3.inspect.files import query_files
 from airflow_provider_ch_s3.inspect.misfits import find_misfit
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
-from airflow_provider_ch_s3.sql.check_queries import render_try_check
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
@@ -210,21 +209,3 @@ def read_sharing(
     if cluster.max_concurrent_loads is not None:
         limit = LoadLimit(cluster.max_concurrent_loads, "max_concurrent_loads")
     return MemorySharing(running=int(running), limit=limit)
-
-
-def find_one_sender(client: ClickHouseClient, target: TargetSpec, cluster: ClusterSpec) -> str:
-    """Why a single node has to send all rows to their shards; '' if it does not matter which node sends a row."""
-    distribution = target.distribution
-    if distribution is None or distribution.is_random:
-        return ""
-    if not cluster.is_known_alike:
-        return f"the nodes know the cluster {cluster.name} with different shards, weights or addresses"
-    statement = render_try_check(
-        target.local, columns=target.readable_columns, expression=distribution.sharding_key, sides=()
-    )
-    try:
-        client.query(statement)
-    except ServerError as error:
-        log.debug("the sharding key %s: %s", distribution.sharding_key, error)
-        return "its value may differ from node to node"
-    return ""

@@ -75,7 +75,7 @@ from airflow_provider_ch_s3.load.decide import (
 )
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.load.measure import find_one_sender, read_past_loads, read_sharing
+from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
@@ -121,6 +121,7 @@ class LoadRun(TaskLoad):
     """
 
     after_kill: ClassVar[str] = "nothing of it was committed"
+    is_staged: ClassVar[bool] = True
     chunk_number: int = field(default=1, init=False)
     alterations: int = field(default=0, init=False)
     reduction: Reduction | None = field(default=None, init=False)
@@ -403,7 +404,6 @@ class LoadRun(TaskLoad):
             past=past,
             reduction=self.reduction,
             waits_for_replicas=self.target.staging.replicas.exist,
-            one_sender=find_one_sender(self.client, self.target.spec, self.target.cluster),
         )
         if self.reduction is not None and self.reduction.again > 1:
             check_row_groups(self.client, prepared)

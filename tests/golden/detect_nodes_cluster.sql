@@ -33,7 +33,9 @@ SELECT
     shardNum() AS position,
     version() AS version,
     'cluster' AS name,
-    toString(arraySort(groupArray((shard_num, shard_weight, replica_num, host_name, port)))) AS value,
+    toString(arraySort(groupArray(
+        (shard_num, shard_weight, internal_replication, replica_num, host_name, port)
+    ))) AS value,
     0 AS changed
 FROM clusterAllReplicas('it\'s', system.clusters)
 WHERE cluster = 'it\'s'

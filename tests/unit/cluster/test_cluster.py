@@ -432,14 +432,14 @@ def test_two_servers_with_one_name_are_refused() -> None:
         detect(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
 
 
-@pytest.mark.parametrize(("others", "expected"), [("[(1,1,1,'a',9000)]", True), ("[(1,2,1,'a',9000)]", False)])
-def test_nodes_may_know_the_cluster_otherwise(others: str, expected: bool) -> None:
-    known = {1: "[(1,1,1,'a',9000)]", 2: others, 3: others}
+@pytest.mark.parametrize(("others", "is_alike"), [("[(1,1,1,1,'a',9000)]", True), ("[(1,2,1,1,'a',9000)]", False)])
+def test_nodes_may_define_the_cluster_differently(others: str, is_alike: bool) -> None:
+    definitions = {1: "[(1,1,1,1,'a',9000)]", 2: others, 3: others}
     rows = [
         {"node": f"ch{n}:9000", "position": n, "version": "26.7", "name": "cluster", "value": text, "changed": 0}
-        for n, text in known.items()
+        for n, text in definitions.items()
     ]
-    assert detect(ScriptedClient([*ALL_FACTS, *rows]), ClusterDeclaration(cluster="c")).is_known_alike is expected
+    assert detect(ScriptedClient([*ALL_FACTS, *rows]), ClusterDeclaration(cluster="c")).is_defined_alike is is_alike
 
 
 def test_hidden_hardware_must_be_declared() -> None:
