@@ -193,7 +193,7 @@ class LoadFacts:
 
     @property
     def best_senders(self) -> Senders:
-        """As many as possible, if a sharding key decides where rows belong."""
+        """All nodes, unless no row has to be sent, or only one node may send rows."""
         if not self.is_clustered or self.keeps_rows_where_read:
             return Senders.NONE
         return Senders.ONE if self.one_sender else Senders.ALL
@@ -206,8 +206,8 @@ class LoadFacts:
         return self.given_senders
 
     @property
-    def writers_per_node(self) -> int:
-        """Number of nodes that write rows to each node, at the same time."""
+    def senders_per_node(self) -> int:
+        """Number of nodes that write rows to each node at the same time."""
         return self.node_count if self.senders is Senders.ALL else 1
 
     @property

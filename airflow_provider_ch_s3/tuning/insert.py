@@ -52,18 +52,18 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
             f"{threads} threads on {facts.vcpus} cores sort and write in parallel, and ClickHouse does not merge"
             f" {PARTS_WITHOUT_MERGE} equally sized parts"
         )
-    if facts.writers_per_node > 1:
-        reason += f"; divided among {facts.writers_per_node} nodes, which all send rows to each other"
+    if facts.senders_per_node > 1:
+        reason += f"; divided among {facts.senders_per_node} nodes, which all send rows to each other"
     return Decision(_threads_per_sender(facts), reason)
 
 
 def count_insert_threads(facts: LoadFacts) -> int:
     """Number of threads that sort and write on one node, for all nodes that send rows to it."""
-    return facts.writers_per_node * _threads_per_sender(facts)
+    return facts.senders_per_node * _threads_per_sender(facts)
 
 
 def _threads_per_sender(facts: LoadFacts) -> int:
-    return max(1, _count_threads(facts) // facts.writers_per_node)
+    return max(1, _count_threads(facts) // facts.senders_per_node)
 
 
 def _count_threads(facts: LoadFacts) -> int:

@@ -111,7 +111,7 @@ def plan_load(
 def _given_senders(
     facts: LoadFacts, given: Mapping[str, SettingValue], server: Mapping[str, ServerSetting]
 ) -> Senders | None:
-    """Which nodes send rows, if it is not the plan that decides that.
+    """Which nodes send rows, if the user or a profile decides that; None if the plan does.
 
     :raises PlanError: if the user's profile would have rows written to shards where they do not belong.
     """
@@ -254,7 +254,7 @@ def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, comp
 def _predict(facts: LoadFacts, plan: Plan, server: Mapping[str, ServerSetting]) -> Prediction:
     left_out = {name: server[name].value for name in plan.left_out if name in server}
     values = left_out | {setting.name: setting.value for setting in plan.settings}
-    threads = facts.writers_per_node * _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
+    threads = facts.senders_per_node * _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
     block_bytes = _positive(values.get("min_insert_block_size_bytes"), insert.min_insert_block_size_bytes(facts))
     return predict(facts, threads=threads, block_bytes=block_bytes)
 

@@ -87,7 +87,7 @@ def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
     If rows are sent to their shards, those of all files reach each node, and each sender fills blocks of its own.
     """
     files = facts.files_per_node if facts.senders is Senders.NONE else facts.file_count
-    blocks = max(facts.writers_per_node, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
+    blocks = max(facts.senders_per_node, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
     cut = (blocks - 1) * min(count_readers(facts), facts.files_per_node)
     parts = min(blocks * facts.partition_count, files * facts.partitions_per_file + cut)
     return max(blocks, math.ceil(parts))
