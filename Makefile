@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -89,6 +89,10 @@ bench-exactly-once: $(READY)
 # What replicas cost a load.
 bench-replicas: $(READY)
 	$(BIN)/python -m bench.replicas
+
+# How evenly nodes share a load into a table with a sharding key; takes some minutes.
+bench-sharding: $(READY)
+	$(BIN)/python -m bench.sharding
 
 # Time and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
 bench-planning: $(READY)

@@ -43,6 +43,20 @@ _CALLED_BY_NAME = frozenset(
         *("database", "schema", "currentdatabase", "current_database"),
     }
 )
+# Their values depend on nothing but their arguments: on no time zone, setting or dictionary. So functions that turn
+# times into dates or texts are missing. No server lets users define functions with these names.
+_SAME_EVERYWHERE = frozenset(
+    {
+        *("cityHash64", "farmHash64", "farmFingerprint64", "metroHash64", "sipHash64", "sipHash128", "halfMD5"),
+        *("xxHash32", "xxHash64", "xxh3", "wyHash64", "intHash32", "intHash64", "javaHash", "hiveHash", "CRC32"),
+        *("murmurHash2_32", "murmurHash2_64", "murmurHash3_32", "murmurHash3_64", "gccMurmurHash", "kafkaMurmurHash"),
+        *("CRC64", "CRC32IEEE", "MD5", "SHA1", "SHA256", "jumpConsistentHash"),
+        *("plus", "minus", "multiply", "intDiv", "modulo", "positiveModulo", "negate", "abs"),
+        *("bitAnd", "bitOr", "bitXor", "bitNot", "bitShiftLeft", "bitShiftRight"),
+        *(f"to{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64, 128, 256)),
+        *("lower", "upper", "lowerUTF8", "upperUTF8", "substring", "tuple", "coalesce", "ifNull", "assumeNotNull"),
+    }
+)
 _COMPARISONS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">="})
 # These bind less tightly than a comparison, or begin something that contains one.
 _LOOSER_WORDS = frozenset(
@@ -216,6 +230,31 @@ def find_called_by_name(text: str, columns: Collection[str]) -> str:
     """
     called = {name for name in find_names(text) if name.lower() in _CALLED_BY_NAME} - set(columns)
     return min(called, default="")
+
+
+def find_server_bound(text: str, columns: Collection[str]) -> str:
+    """Return a part of an expression that may have another value on another server, such as ``toDate()``.
+
+    What is not known to be the same everywhere counts, too: only hashes and arithmetic are.
+
+    :param columns: whose values are given.
+    :returns: '' if there is none.
+    """
+    tokens = tokenize(text)
+    for n, token in enumerate(tokens):
+        after, written = _at(tokens, n + 1), text[token.start :][: len(token.text)]
+        match token.kind:
+            case TokenKind.WORD | TokenKind.NAME if after is not None and after.text == "(":
+                is_same, part = written in _SAME_EVERYWHERE, f"{written}()"
+            case TokenKind.WORD | TokenKind.NAME:
+                is_same, part = written[0].isdecimal() or written.strip('`"') in columns, written
+            case TokenKind.OPERATOR:
+                is_same, part = token.text in "+-*/%", written
+            case _:
+                continue
+        if not is_same:
+            return part
+    return ""
 
 
 def calls(text: str, function: str) -> bool:

@@ -97,6 +97,7 @@ class ClusterSpec:
 
     :param name: name in ``system.clusters``; ``None`` for one node alone.
     :param server_version: the oldest version of all nodes.
+    :param is_defined_alike: all nodes define it with the same shards, weights, addresses and internal_replication.
     :param notes: differences between nodes, or between connection and cluster, for the log.
     :param declared_node_count: overrides the number of detected nodes.
     :param max_concurrent_loads: how many loads may run at once; None if the connection does not say.
@@ -106,6 +107,7 @@ class ClusterSpec:
     nodes: tuple[NodeSpec, ...]
     server_version: tuple[int, int]
     ingest_memory_ratio: float
+    is_defined_alike: bool = True
     notes: tuple[str, ...] = ()
     declared_node_count: int | None = None
     vcpus_origin: HardwareOrigin = HardwareOrigin.DETECTED

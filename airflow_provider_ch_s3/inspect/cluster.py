@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -104,7 +104,9 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
         _read_node(by_position[position], member, declaration) for position, member in enumerate(members, 1)
     )
     _check_distinct(nodes, members)
-    return merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
+    definitions = {row["value"] for row in rows if row["name"] == "cluster"}
+    spec = merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
+    return replace(spec, is_defined_alike=len(definitions) <= 1)
 
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:

@@ -52,6 +52,8 @@ class TaskLoad(ABC):
     timing: Timing = REAL_TIME
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
+    is_staged: ClassVar[bool]
+    """Whether its rows go to a staging table first."""
     sql: str = field(default="", init=False)
     """The last INSERT that this process submitted, as logged: without keys, and with very long lines shortened."""
     left: LoadReport | None = field(default=None, init=False)
@@ -174,6 +176,7 @@ class TaskLoad(ABC):
             access=maker.access,
             files=files,
             read_sharing=partial(read_sharing, self.client, maker.cluster, self.request.limit, self.identity),
+            is_staged=self.is_staged,
         )
         return dataclasses.replace(prepared, new_table=new)
 

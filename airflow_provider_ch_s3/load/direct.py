@@ -45,6 +45,7 @@ class DirectLoadRun(TaskLoad):
     """One task's load of one request, without staging; used like :class:`LoadRun`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
+    is_staged: ClassVar[bool] = False
     _found: tuple[FoundTable, ClusterSpec] | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)
@@ -190,6 +191,7 @@ class DirectLoadRun(TaskLoad):
             access=self.store.access(),
             files=files,
             read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity),
+            is_staged=self.is_staged,
         )
 
     def _take_over(self, earlier: QueryStatus) -> str:

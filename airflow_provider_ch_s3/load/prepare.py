@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
-from airflow_provider_ch_s3.clickhouse.expressions import find_names, parse_expression
+from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound, parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -66,7 +66,6 @@ from airflow_provider_ch_s3.tuning import (
     plan_load,
 )
 from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_user_queries
-from airflow_provider_ch_s3.tuning.rule import is_same
 
 log = logging.getLogger(__name__)
 
@@ -157,6 +156,7 @@ def prepare_load(
     past: Mapping[str, PastLoad] = MappingProxyType({}),
     reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
+    is_staged: bool = True,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
@@ -164,6 +164,7 @@ def prepare_load(
     :param past: format → measurements of the table's latest load of it.
     :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
+    :param is_staged: the rows go to a staging table, which every node has.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -195,7 +196,9 @@ def prepare_load(
 
     def find_facts(source: SourceSpec, sharing: MemorySharing) -> LoadFacts:
         facts = replace(
-            _facts(cluster, source, target, mapping, request, past.get(source.data_format)), sharing=sharing
+            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
+            sharing=sharing,
+            one_sender=_find_one_sender(cluster, target, is_staged=is_staged),
         )
         return replace(facts, reduction=facts.first_reduction if reduction is None else reduction)
 
@@ -221,10 +224,8 @@ def prepare_load(
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
-    distribution = final.sent.get("parallel_distributed_insert_select")
-    # With 2, each node keeps what it reads. A merge tells the other shards what changes.
-    sends_rows = distribution is not None and not is_same(distribution, 2)
-    if sends_rows or (request.merge and cluster.shard_count > 1):
+    # A merge tells the other shards what changes.
+    if final.sends_rows or (request.merge and cluster.shard_count > 1):
         check_sent_once(cluster, target)
     check_space(
         volumes,
@@ -444,3 +445,16 @@ def _facts(
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )
+
+
+def _find_one_sender(cluster: ClusterSpec, target: TargetSpec, *, is_staged: bool) -> str:
+    """Why it matters which node sends rows to their shards; '' if it does not."""
+    if target.distribution is None or target.distribution.is_random:
+        return ""
+    if not is_staged:
+        return "with staging=False they go into the Distributed table of the connected node"
+    if not cluster.is_defined_alike:
+        return f"the nodes define the cluster {cluster.name!r} with different shards, weights or addresses"
+    given = [column.name for column in target.columns if column.is_insertable]
+    part = find_server_bound(target.distribution.sharding_key, given)
+    return part and f"{part} may have another value on another node (set this to 1 if it has not)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -86,7 +87,7 @@ class NodeReport:
 
     :param files: files that it opened.
     :param rows_written: rows that it wrote.
-    :param peak_memory_bytes: its peak memory in the INSERT.
+    :param peak_memory_bytes: its peak memory in the INSERT: those of its parts of the query, added up.
     :param initial_parts: parts that it wrote, before merges.
     :param read_bytes: bytes that it read of the files.
     :param requests: its requests to the store.
@@ -120,7 +121,8 @@ class LoadReport:
     :param seconds: duration of the INSERT alone, without merges and commit.
     :param ended: Unix time at which the INSERT ended, by the server's clock.
     :param rows_per_second: ``rows_written`` per second of the INSERT.
-    :param peak_memory_bytes: peak memory of the INSERT on the node that took most.
+    :param peak_memory_bytes: peak memory of the INSERT on the node that took most: those of its parts of the query
+        there, added up.
     :param initial_parts: parts that the INSERT wrote before merges, on all nodes, in materialized views as well; 0 if
         the table's engine has no parts.
     :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
@@ -398,7 +400,7 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
         seconds=seconds,
         ended=float(initial["start_seconds"]) + seconds,
         rows_per_second=round(rows_written / seconds, 1) if seconds else 0.0,
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in status.ended),
+        peak_memory_bytes=max(_peak_memory_bytes(status.ended).values()),
         initial_parts=sum(row["initial_parts"] for row in status.ended),
         attached=attached,
         nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
@@ -412,11 +414,19 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
     return NodeReport(
         files=sum(row["files"] for row in rows),
         rows_written=sum(row["part_rows"] for row in rows) or sum(row["written_rows"] for row in rows),
-        peak_memory_bytes=max(row["peak_memory_bytes"] for row in rows),
+        peak_memory_bytes=_peak_memory_bytes(rows)[name],
         initial_parts=sum(row["initial_parts"] for row in rows),
         read_bytes=sum(row["store_bytes"] for row in rows if len(rows) == 1 or not row["is_initial"]),
         requests=sum(row["requests"] for row in rows),
     )
+
+
+def _peak_memory_bytes(ended: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Add up, by node, the peaks of all parts of the query: those of a node run at the same time."""
+    peaks: Counter[str] = Counter()
+    for row in ended:
+        peaks[row["node"]] += row["peak_memory_bytes"]
+    return peaks
 
 
 def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:

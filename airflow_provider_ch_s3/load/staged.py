@@ -127,6 +127,7 @@ class LoadRun(TaskLoad):
     """
 
     after_kill: ClassVar[str] = "nothing of it was committed"
+    is_staged: ClassVar[bool] = True
     chunk_number: int = field(default=1, init=False)
     alterations: int = field(default=0, init=False)
     reduction: Reduction | None = field(default=None, init=False)

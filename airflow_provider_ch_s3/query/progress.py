@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,11 +152,14 @@ class ProgressMeter:
         rows = [part.rows for part in self._parts.values() if part.is_initial]
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())
+        memory_bytes: Counter[str] = Counter()
+        for (node, _), part in self._parts.items():
+            memory_bytes[node] += part.peak_memory_bytes
         expected = expected_work(self._log_comment)
         return Progress(
             rows=self._rows,
             read_bytes=read_bytes,
-            peak_memory_bytes=max((part.peak_memory_bytes for part in workers.values()), default=0),
+            peak_memory_bytes=max(memory_bytes.values(), default=0),
             elapsed_seconds=max((row["elapsed_seconds"] for row in running), default=0.0),
             nodes=len({node for node, _ in workers}),
             nodes_at_work=len({node for node, _ in at_work}),

@@ -28,6 +28,8 @@ from airflow_provider_ch_s3.sql import load_queries
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
+# Values of parallel_distributed_insert_select with which rows are sent to their shards: by one node, by all.
+_SENDING = ("0", "1")
 
 
 class QueryState(Enum):
@@ -107,11 +109,13 @@ class QueryStatus:
             # a single node, or no rows from the others yet; only a single node opens the files itself
             return bool(initial["files"])
         # rows that are sent on to their shards are read there a second time
-        if sum(int(row["read_rows"]) for row in workers if row["files"]) < int(initial["read_rows"]):
+        readers = [row for row in workers if row["files"]]
+        if sum(int(row["read_rows"]) for row in readers) < int(initial["read_rows"]):
             return False
-        if initial["settings"].get("parallel_distributed_insert_select") != "0":
+        if initial["settings"].get("parallel_distributed_insert_select") not in _SENDING:
             return True
-        rows_sent = int(initial["written_rows"]) - int(initial["part_rows"])
+        # what a sender keeps is counted twice in its written_rows
+        rows_sent = sum(int(row["written_rows"]) - int(row["part_rows"]) for row in (initial, *readers))
         return sum(int(row["part_rows"]) for row in self.ended) >= rows_sent
 
 

@@ -115,7 +115,7 @@ def render_read_server() -> Statement:
 
 
 def render_detect_nodes(cluster: str | None) -> Statement:
-    """Read version, cores and memory limit as each node reports them, and whether it has a query log.
+    """Read version, cores and memory limit of each node, how it defines the cluster, and whether it has a query log.
 
     :param cluster: ``None`` for the connected server alone.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 from airflow_provider_ch_s3.cluster.calibration import Calibration
@@ -96,6 +97,14 @@ class PastLoad:
     reduction: Reduction = field(default_factory=Reduction)
 
 
+class Senders(IntEnum):
+    """Which nodes send rows to their shards: the values of ``parallel_distributed_insert_select``."""
+
+    ONE = 0
+    ALL = 1
+    NONE = 2
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadFacts:
     """Hardware of the weakest node, the files, and how they reach the table.
@@ -109,6 +118,8 @@ class LoadFacts:
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
+    :param one_sender: with a sharding key, why a single node has to send all rows; '' if each sends what it reads.
+    :param given_senders: set by the user, or fixed by the profile; None for what is best.
     :param partition_key: partition key of the table; '' for none.
     :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
     :param calibration: constants measured on this cluster.
@@ -140,6 +151,8 @@ class LoadFacts:
     is_clustered: bool = True
     keeps_rows_where_read: bool = True
     sharding_key: str = ""
+    one_sender: str = ""
+    given_senders: Senders | None = None
     partition_key: str = ""
     partition_count: float = 1.0
     partitions_per_file: float = 1.0
@@ -177,6 +190,25 @@ class LoadFacts:
         if self.past is None:
             return Reduction()
         return self.past.reduction.for_next_load(has_room=4 * self.past.peak_memory_bytes <= self.share_bytes)
+
+    @property
+    def best_senders(self) -> Senders:
+        """All nodes, unless no row has to be sent, or only one node may send rows."""
+        if not self.is_clustered or self.keeps_rows_where_read:
+            return Senders.NONE
+        return Senders.ONE if self.one_sender else Senders.ALL
+
+    @property
+    def senders(self) -> Senders:
+        """Which nodes send rows in this load."""
+        if not self.is_clustered or self.given_senders is None:
+            return self.best_senders
+        return self.given_senders
+
+    @property
+    def senders_per_node(self) -> int:
+        """Number of nodes that write rows to each node at the same time."""
+        return self.node_count if self.senders is Senders.ALL else 1
 
     @property
     def files_per_node(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
-from airflow_provider_ch_s3.tuning.facts import LoadFacts, Reduction
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, Reduction, Senders
 from airflow_provider_ch_s3.tuning.predict import PARTS_WITHOUT_MERGE, blocks_in_memory, buffer_bytes, parts_per_node
 from airflow_provider_ch_s3.tuning.rule import Decision
 
@@ -33,10 +33,13 @@ _NOTHING_SENT = "no row is sent to another node"
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
-    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core."""
-    threads = count_insert_threads(facts)
+    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core.
+
+    If all nodes send rows to each other, the threads of each node are divided among them.
+    """
+    threads = _count_threads(facts)
     if facts.reduction.memory:
-        full = count_insert_threads(replace(facts, reduction=Reduction()))
+        full = _count_threads(replace(facts, reduction=Reduction()))
         reason = f"{count_of(full, 'thread')} {facts.reduction._replace(readers=0)}"
     elif facts.calibration.insert_threads_per_core is not None:
         reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
@@ -49,11 +52,22 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
             f"{threads} threads on {facts.vcpus} cores sort and write in parallel, and ClickHouse does not merge"
             f" {PARTS_WITHOUT_MERGE} equally sized parts"
         )
-    return Decision(threads, reason)
+    if facts.senders_per_node > 1:
+        reason += f"; divided among {facts.senders_per_node} nodes, which all send rows to each other"
+    return Decision(_threads_per_sender(facts), reason)
 
 
 def count_insert_threads(facts: LoadFacts) -> int:
-    """Number of threads that sort and write on one node."""
+    """Number of threads that sort and write on one node, for all nodes that send rows to it."""
+    return facts.senders_per_node * _threads_per_sender(facts)
+
+
+def _threads_per_sender(facts: LoadFacts) -> int:
+    return max(1, _count_threads(facts) // facts.senders_per_node)
+
+
+def _count_threads(facts: LoadFacts) -> int:
+    """Number of threads that are best on one node."""
     if facts.calibration.insert_threads_per_core is not None:
         threads = round(facts.vcpus * facts.calibration.insert_threads_per_core)
     else:
@@ -135,7 +149,7 @@ def _count_blocks(facts: LoadFacts, threads: int) -> int:
     """Number of blocks into which to divide one node's share of the rows."""
     if facts.calibration.blocks_per_thread is not None:
         return max(1, round(threads * facts.calibration.blocks_per_thread))
-    blocks = max(threads, PARTS_WITHOUT_MERGE)
+    blocks = threads * max(1, PARTS_WITHOUT_MERGE // threads)
     if facts.partition_count == 1:
         return blocks
     more = blocks * MORE_BLOCKS_WITH_PARTITIONS
@@ -176,16 +190,26 @@ def insert_quorum(facts: LoadFacts) -> Decision:
 
 
 def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
-    """2, so that each node writes what it reads; 0 if a sharding key (not ``rand()``) decides where rows belong."""
+    """2: each node writes the rows that it reads. With a sharding key (not ``rand()``) 1: each node sends them to
+    their shards; or 0: one node sends all of them, if it matters which node does.
+
+    With 1, each node runs the INSERT as it is, on files that the connected node hands out; with 2, it writes to its
+    local table instead of ``cluster()``.
+    """
     if not facts.is_clustered:
         return Decision(None, "a single server reads and writes")
-    if facts.keeps_rows_where_read:
-        return Decision(2, f"each of {facts.node_count} nodes writes the rows that it reads")
-    return Decision(
-        0,
-        f"the sharding key {facts.sharding_key} decides where rows belong, so all rows pass through one"
-        " node, which is slower; set this to 2 if any row may be on any shard",
-    )
+    best, decides = facts.best_senders, f"the sharding key {facts.sharding_key} decides where rows belong"
+    match best:
+        case Senders.NONE:
+            reason = f"each of {facts.node_count} nodes writes the rows that it reads"
+        case Senders.ALL:
+            reason = f"{decides}, and each of {facts.node_count} nodes sends the rows that it reads"
+        case Senders.ONE:
+            reason = (
+                f"{decides}, and {facts.one_sender}: all rows pass through one node, which is slower; set this to 2"
+                " if any row may be on any shard"
+            )
+    return Decision(best.value, reason)
 
 
 def distributed_foreground_insert(facts: LoadFacts) -> Decision:
@@ -203,4 +227,4 @@ def async_insert(facts: LoadFacts) -> Decision:
 
 
 def _sends_rows(facts: LoadFacts) -> bool:
-    return facts.is_clustered and not facts.keeps_rows_where_read
+    return facts.senders is not Senders.NONE

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
-from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Senders
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
 from airflow_provider_ch_s3.tuning.rule import (
     Decision,
@@ -73,10 +73,12 @@ class LoadPlan(Plan):
     """The settings of one load, and the outcome to expect of them.
 
     :param basis: where the constants of the prediction come from.
+    :param sends_rows: nodes send rows to their shards.
     """
 
     prediction: Prediction
     basis: str
+    sends_rows: bool = False
 
 
 def plan_load(
@@ -93,14 +95,37 @@ def plan_load(
         pinned one.
     :raises PlanError: if a pinned setting has another value that this user may not change.
     """
-    plan = plan_query(RULES, facts, server=server, operator=operator or {}, connection=connection or {})
+    operator, connection = operator or {}, connection or {}
+    facts = replace(facts, given_senders=_given_senders(facts, {**connection, **operator}, server))
+    plan = plan_query(RULES, facts, server=server, operator=operator, connection=connection)
     return LoadPlan(
         settings=plan.settings,
         kept=plan.kept,
         left_out=plan.left_out,
         prediction=_predict(facts, plan, server),
         basis=describe_basis(facts),
+        sends_rows=facts.senders is not Senders.NONE,
     )
+
+
+def _given_senders(
+    facts: LoadFacts, given: Mapping[str, SettingValue], server: Mapping[str, ServerSetting]
+) -> Senders | None:
+    """Which nodes send rows, if the user or a profile decides that; None if the plan does.
+
+    :raises PlanError: if the user's profile would have rows written to shards where they do not belong.
+    """
+    rule = insert.parallel_distributed_insert_select
+    best, reason = rule(facts)
+    value, known = given.get(rule.__name__), server.get(rule.__name__)
+    if value is None and best is not None and known is not None and not known.takes(best):
+        value = known.value
+        if not facts.keeps_rows_where_read and not is_same(value, Senders.ONE.value):
+            check_profile(Setting(name=rule.__name__, value=best, reason=reason), server)
+    if value is None:
+        return None
+    # ClickHouse takes every other value for 1.
+    return next((one for one in (Senders.ONE, Senders.NONE) if is_same(value, one.value)), Senders.ALL)
 
 
 def plan_query(
@@ -229,7 +254,7 @@ def _given_setting(name: str, given: tuple[SettingValue, SettingOrigin], *, comp
 def _predict(facts: LoadFacts, plan: Plan, server: Mapping[str, ServerSetting]) -> Prediction:
     left_out = {name: server[name].value for name in plan.left_out if name in server}
     values = left_out | {setting.name: setting.value for setting in plan.settings}
-    threads = _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
+    threads = facts.senders_per_node * _positive(values.get("max_insert_threads"), insert.max_insert_threads(facts))
     block_bytes = _positive(values.get("min_insert_block_size_bytes"), insert.min_insert_block_size_bytes(facts))
     return predict(facts, threads=threads, block_bytes=block_bytes)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import GIB, MIB, count_of, format_bytes, format_estimate
-from airflow_provider_ch_s3.tuning.facts import LoadFacts
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, Senders
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
 
 # A block includes all of the chunk that fills it, so a share divided by four does not need a fifth block.
@@ -84,10 +84,12 @@ def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
     """Parts before merges: each block becomes one for each partition in it.
 
     A file's rows are all in one block, except for the files that are open when one block ends and the next begins.
+    If rows are sent to their shards, those of all files reach each node, and each sender fills blocks of its own.
     """
-    blocks = max(1, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
+    files = facts.files_per_node if facts.senders is Senders.NONE else facts.file_count
+    blocks = max(facts.senders_per_node, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
     cut = (blocks - 1) * min(count_readers(facts), facts.files_per_node)
-    parts = min(blocks * facts.partition_count, facts.files_per_node * facts.partitions_per_file + cut)
+    parts = min(blocks * facts.partition_count, files * facts.partitions_per_file + cut)
     return max(blocks, math.ceil(parts))
 
 

@@ -27,4 +27,17 @@ SELECT
     0 AS changed
 FROM clusterAllReplicas('it\'s', system.tables)
 WHERE database = 'system' AND name = 'query_log'
+UNION ALL
+SELECT
+    concat(hostName(), ':', toString(tcpPort())) AS node,
+    shardNum() AS position,
+    version() AS version,
+    'cluster' AS name,
+    toString(arraySort(groupArray(
+        (shard_num, shard_weight, internal_replication, replica_num, host_name, port)
+    ))) AS value,
+    0 AS changed
+FROM clusterAllReplicas('it\'s', system.clusters)
+WHERE cluster = 'it\'s'
+GROUP BY node, position, version
 SETTINGS skip_unavailable_shards = 0

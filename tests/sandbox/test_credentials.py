@@ -263,9 +263,10 @@ def test_what_reads_another_table_reads_it_in_clickhouse_and_is_refused(lab: Lab
         parse_expression(expression)
 
 
-def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Shown) -> None:
+@pytest.mark.parametrize("key", ["", "n"])
+def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Shown, key: str) -> None:
     lab.connect_aws({"aws_session_token": TOKEN})
-    watch.load(table)
+    watch.load(lab.distribute(table, key) if key else table)
     assert lab.rows(table) == [{"n": 1}]
     assert "submitting ch-s3-" in watch.caplog.text
     assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key, TOKEN) == []

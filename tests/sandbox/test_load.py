@@ -216,7 +216,7 @@ class TestSharding:
             expected = [row for row in ROWS if row["id"] % 3 == node]
             assert bag(lab.rows(local, node=node)) == bag(expected)
         assert report["rows_written"] == 240
-        assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
+        assert report["settings"]["parallel_distributed_insert_select"]["value"] == int(staging)
 
     @pytest.mark.thorough
     def test_the_user_may_give_the_key_up(self, lab: Lab) -> None:

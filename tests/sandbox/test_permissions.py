@@ -41,6 +41,11 @@ def table(replicated_lab: Lab) -> str:
 
 
 @pytest.fixture
+def sharded(replicated_lab: Lab, table: str) -> str:
+    return replicated_lab.distribute(table, "n")
+
+
+@pytest.fixture
 def grants(replicated_lab: Lab, table: str) -> list[str]:
     """The page's GRANT statements, for a user of this test, as whom the lab loads from now on."""
     lab = replicated_lab
@@ -62,6 +67,15 @@ def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> 
     use_all(replicated_lab, table, "all")
     assert bag(replicated_lab.rows(table)) == bag(ROWS)
     assert is_clean(replicated_lab)
+
+
+@topologies("on-cluster")
+def test_they_are_enough_to_send_rows_to_their_shards(
+    replicated_lab: Lab, table: str, sharded: str, grants: list[str]
+) -> None:
+    report = replicated_lab.load("in/*.csv", sharded)
+    assert report["settings"]["parallel_distributed_insert_select"]["value"] == 1
+    assert bag(replicated_lab.rows(table)) == bag(ROWS)
 
 
 @topologies("on-cluster")

@@ -1,4 +1,4 @@
-"""Rows that one node sends to shards with replicas: each arrives once, or nothing is loaded."""
+"""Rows that are sent to shards with replicas: each arrives once, or nothing is loaded."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ KEYS = [{"n": n} for n in range(40)]
 
 
 @contextmanager
-def changed_config(lab: Lab, change: Callable[[str], str]) -> Iterator[None]:
+def changed_config(lab: Lab, change: Callable[[str], str], of: slice = slice(None)) -> Iterator[None]:
+    """Change the configuration of all nodes, or of some, for the length of a block."""
     assert lab.sandbox.directory is not None
-    before = {path: path.read_text() for path in sorted(lab.sandbox.directory.glob("node*/config.xml"))}
+    before = {path: path.read_text() for path in sorted(lab.sandbox.directory.glob("node*/config.xml"))[of]}
     try:
         for path, text in before.items():
             path.write_text(changed := change(text))
@@ -52,6 +53,10 @@ def add_copying_cluster(config: str) -> str:
     (own,) = re.findall(r"<sandbox>\s+<!--.*?</sandbox>", config, re.DOTALL)
     copying = own.replace("sandbox>", "copying>").replace("_replication>true", "_replication>false")
     return config.replace(own, own + copying)
+
+
+def copy_rows(config: str) -> str:
+    return config.replace("_replication>true", "_replication>false")
 
 
 def queue_inserts(config: str) -> str:
@@ -88,13 +93,30 @@ def test_a_cluster_that_copies_rows_is_refused(lab: Lab, how: dict[str, object])
     assert lab.left_overs() == []
 
 
-def test_shards_write_at_once_what_they_are_sent(lab: Lab) -> None:
+def test_only_one_node_sends_if_another_would_copy_the_rows(lab: Lab) -> None:
+    put_keys(lab)
+    table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
+    with changed_config(lab, copy_rows, of=slice(3, 4)):
+        report = lab.load("keys/*.csv", lab.distribute(table, "n"))
+    assert bag(lab.rows(table)) == bag(KEYS)
+    assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "settings"),
+    [
+        pytest.param("n", {}, id="by-all"),
+        pytest.param("n", {"parallel_distributed_insert_select": 0}, id="by-one"),
+        pytest.param("rand()", {"parallel_distributed_insert_select": 1}, id="without-need"),
+    ],
+)
+def test_shards_write_at_once_what_they_are_sent(lab: Lab, key: str, settings: dict[str, int]) -> None:
     """A queue would write it as another query, so that the log of the load would never be complete."""
     put_keys(lab)
     table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
     with changed_config(lab, queue_inserts):
         assert lab.query("SELECT getSetting('async_insert') AS a") == [{"a": True}]
-        report = lab.load("keys/*.csv", lab.distribute(table, "n"))
+        report = lab.load("keys/*.csv", lab.distribute(table, key), settings=settings)
     assert bag(lab.rows(table)) == bag(KEYS)
     assert report["rows_written"] == len(KEYS)
     assert lab.left_overs() == []

@@ -9,6 +9,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     find_called_by_name,
     find_counted,
     find_names,
+    find_server_bound,
     parse_expression,
     replace_calls,
     split_comparison,
@@ -330,3 +331,32 @@ def test_functions_are_found_where_they_are_called() -> None:
     assert not calls("sum(arrayJoin) = 'arrayJoin('", "arrayjoin")
     assert find_called_by_name("max(day) = Today", ["day"]) == "Today"
     assert find_called_by_name("max(today) = 1", ["today"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("user", ""),
+        ("cityHash64(user, `a b`) % 16", ""),
+        ("intDiv(toUInt32(ts) + 3600, 86400) * 2 - 1", ""),
+        ("xxHash64(lower(name), 'salt')", ""),
+        ("(user, ts)", ""),
+        ("toDate(ts)", "toDate()"),
+        ("cityHash64(toString(ts))", "toString()"),
+        ("user + tcpPort()", "tcpPort()"),
+        ("dictGet('d', 'v', user)", "dictGet()"),
+        ("our_hash(user)", "our_hash()"),
+        # a function may be called by its name alone, or be a user's own whose name differs in its case
+        ("user + CURRENT_DATE", "CURRENT_DATE"),
+        ("cityhash64(user)", "cityhash64()"),
+        ("`cityHash64`(user)", "`cityHash64`()"),
+        # texts are compared with times by the time zone
+        ("ts > '2024-01-01 00:00:00'", ">"),
+        ("user::Date", ":"),
+        # not one of the columns with values of their own
+        ("cityHash64(computed)", "computed"),
+        ("ts + INTERVAL 1 MONTH", "INTERVAL"),
+    ],
+)
+def test_what_may_have_another_value_on_another_server(text: str, part: str) -> None:
+    assert find_server_bound(text, ["user", "a b", "name", "ts"]) == part

@@ -351,7 +351,7 @@ class ScriptedClient:
         self.answer = answer
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
-        if "system.clusters" in statement.text:
+        if statement.name == "read_server":
             return [SERVER]
         if isinstance(self.answer, ServerError):
             raise self.answer
@@ -430,6 +430,16 @@ def test_two_servers_with_one_name_are_refused() -> None:
     rows = [*facts(1, "ch:9000"), *facts(2, "ch:9000"), *facts(3, "ch3:9000")]
     with pytest.raises(ClusterError, match=r"10\.0\.0\.1:9000 and 10\.0\.0\.2:9000 both report the name ch:9000"):
         detect(ScriptedClient(rows), ClusterDeclaration(cluster="c"))
+
+
+@pytest.mark.parametrize(("others", "is_alike"), [("[(1,1,1,1,'a',9000)]", True), ("[(1,2,1,1,'a',9000)]", False)])
+def test_nodes_may_define_the_cluster_differently(others: str, is_alike: bool) -> None:
+    definitions = {1: "[(1,1,1,1,'a',9000)]", 2: others, 3: others}
+    rows = [
+        {"node": f"ch{n}:9000", "position": n, "version": "26.7", "name": "cluster", "value": text, "changed": 0}
+        for n, text in definitions.items()
+    ]
+    assert detect(ScriptedClient([*ALL_FACTS, *rows]), ClusterDeclaration(cluster="c")).is_defined_alike is is_alike
 
 
 def test_hidden_hardware_must_be_declared() -> None:

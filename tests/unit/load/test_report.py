@@ -88,6 +88,14 @@ SHARDED = [
     logged("ch2", read_rows=1000, files=5),
     logged("ch2", read_rows=700, written_rows=700, part_rows=700, initial_parts=2),
 ]
+# Each node sends what it reads: ch1 keeps 100 of 400 rows, ch2 200 of 600.
+SENT_BY_ALL = [
+    logged(is_initial=True, read_rows=1000, settings={"parallel_distributed_insert_select": "1"}),
+    logged("ch1", read_rows=400, files=2, written_rows=500, part_rows=100, peak_memory_bytes=3 * MIB),
+    logged("ch2", read_rows=600, files=3, written_rows=800, part_rows=200, peak_memory_bytes=4 * MIB),
+    logged("ch1", read_rows=400, written_rows=400, part_rows=400, peak_memory_bytes=2 * MIB),
+    logged("ch2", read_rows=300, written_rows=300, part_rows=300, peak_memory_bytes=2 * MIB),
+]
 # The only node of a cluster writes what its own secondary query read, here into a table without parts.
 PARTLESS = [
     logged(is_initial=True, read_rows=1000, written_rows=1000),
@@ -115,14 +123,14 @@ def test_cluster() -> None:
         "seconds": 4.0,
         "ended": 1_700_000_004.25,
         "rows_per_second": 250.0,
-        "peak_memory_bytes": 9_437_184,
+        "peak_memory_bytes": 12_582_912,
         "initial_parts": 5,
         "attached": False,
         "nodes": {
             "ch1": {
                 "files": 2,
                 "rows_written": 400,
-                "peak_memory_bytes": 7_340_032,
+                "peak_memory_bytes": 12_582_912,
                 "initial_parts": 2,
                 "read_bytes": 20_971_520,
                 "requests": 7,
@@ -358,6 +366,13 @@ def test_rows_that_travel_to_their_shards_are_counted_once() -> None:
     assert (report.rows_read, report.rows_written, report.files_read, report.initial_parts) == (1000, 1000, 5, 3)
 
 
+def test_rows_that_all_nodes_send_count_where_they_arrive() -> None:
+    report = build_report(status(SENT_BY_ALL), table="d.t", attached=False)
+    assert (report.rows_read, report.rows_written, report.files_read) == (1000, 1000, 5)
+    assert {name: node.rows_written for name, node in report.nodes.items()} == {"ch1": 500, "ch2": 500}
+    assert report.peak_memory_bytes == 6 * MIB
+
+
 def test_rows_that_a_condition_drops_are_read_and_not_written() -> None:
     rows = [
         logged(is_initial=True, read_rows=1000),
@@ -377,7 +392,7 @@ def test_the_log_shows_the_load_and_each_node() -> None:
     assert str(build_report(status(CLUSTER), table="d.t", attached=False)) == (
         "loaded 1,000 rows from 5 files into d.t: INSERT 4.0 s, 250 rows/s, 50.0 MiB read, 15 requests,"
         " 5 initial parts\n"
-        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts\n"
+        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 12.0 MiB peak memory, 2 parts\n"
         "  ch2: 600 rows, 3 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts"
     )
 
@@ -475,14 +490,14 @@ def test_the_reports_of_chunks_become_one() -> None:
         "seconds": 6.0,
         "ended": 1_700_000_900.0,
         "rows_per_second": 250.0,
-        "peak_memory_bytes": 9_437_184,
+        "peak_memory_bytes": 12_582_912,
         "initial_parts": 5,
         "attached": True,
         "nodes": {
             "ch1": {
                 "files": 2,
                 "rows_written": 400,
-                "peak_memory_bytes": 7_340_032,
+                "peak_memory_bytes": 12_582_912,
                 "initial_parts": 2,
                 "read_bytes": 20_971_520,
                 "requests": 7,
@@ -524,7 +539,7 @@ def test_the_reports_of_chunks_become_one() -> None:
     assert str(report).splitlines() == [
         "loaded 1,500 rows from 8 files, in 2 chunks, into d.t: INSERT 6.0 s, 250 rows/s, 50.0 MiB read, 16 requests,"
         " 5 initial parts",
-        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 7.0 MiB peak memory, 2 parts",
+        "  ch1: 400 rows, 2 files, 20.0 MiB read, 7 requests, 12.0 MiB peak memory, 2 parts",
         "  ch2: 1,100 rows, 6 files, 30.0 MiB read, 8 requests, 9.0 MiB peak memory, 3 parts",
         "  checked: 2 chunks, each of them before its commit",
         "  skipped: 7 files",
@@ -573,6 +588,9 @@ def test_partitions_that_only_lost_rows_are_told_too() -> None:
         pytest.param(SINGLE[:1], False, id="only-started"),
         pytest.param(SHARDED, True, id="sharded"),
         pytest.param(SHARDED[:2], False, id="sharded-a-receiver-is-missing"),
+        pytest.param(SENT_BY_ALL, True, id="sent-by-all"),
+        pytest.param(SENT_BY_ALL[:4], False, id="sent-by-all-a-receiver-is-missing"),
+        pytest.param([*SENT_BY_ALL[:2], *SENT_BY_ALL[3:]], False, id="sent-by-all-a-sender-is-missing"),
         pytest.param(PARTLESS, True, id="a-table-without-parts"),
         pytest.param(PARTLESS[:1], False, id="a-table-without-parts-the-reader-is-missing"),
         pytest.param([SHARDED[0], SHARDED[2]], False, id="sharded-the-reader-is-missing"),

@@ -24,7 +24,8 @@ CASES: dict[str, Statement] = {
     "read_node": render_read_node(),
     "read_ddl_entry": render_read_ddl_entry("ch-s3-ddl-'1"),
     "show_queries": render_show_queries("ch-s3-'a-0-", "it's"),
-    **at_both("detect_nodes_cluster", render_detect_nodes),
+    "detect_nodes_cluster": render_detect_nodes("it's"),
+    "detect_nodes_here": render_detect_nodes(None),
     **at_both("read_clocks_cluster", render_read_clocks),
 }
 

@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.tuning import (
     ServerSetting,
     Setting,
     SettingOrigin,
+    SettingValue,
     insert,
     plan_chunk_bytes,
     plan_load,
@@ -29,6 +30,7 @@ from airflow_provider_ch_s3.tuning import (
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
 DELAYED_STREAMS = "max_insert_delayed_streams_for_parallel_write"
+SENDS = "parallel_distributed_insert_select"
 MIB = 1_048_576
 GIB = 1_073_741_824
 
@@ -188,8 +190,14 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(
             "parallel_distributed_insert_select",
             {"keeps_rows_where_read": False, "sharding_key": "user"},
-            0,
+            1,
             id="parallel-sharding-key",
+        ),
+        pytest.param(
+            "parallel_distributed_insert_select",
+            {"keeps_rows_where_read": False, "sharding_key": "user", "one_sender": "why"},
+            0,
+            id="parallel-one-sender",
         ),
         pytest.param("parallel_distributed_insert_select", {"is_clustered": False}, None, id="parallel-alone"),
         pytest.param("distributed_foreground_insert", {}, None, id="foreground-rows-stay-where-read"),
@@ -321,12 +329,119 @@ def test_every_rule_says_what_it_does() -> None:
     assert [rule.name for rule in (*RULES, *KEPT) if not rule.about] == []
 
 
-def test_a_sharding_key_is_named_with_its_cost() -> None:
-    setting = insert.parallel_distributed_insert_select(facts(keeps_rows_where_read=False, sharding_key="hash(user)"))
-    assert setting.reason == (
-        "the sharding key hash(user) decides where rows belong, so all rows pass through one node, which is slower;"
-        " set this to 2 if any row may be on any shard"
+SHARDED = facts(node_count=3, keeps_rows_where_read=False, sharding_key="hash(user)")
+
+
+def test_a_sharding_key_is_named() -> None:
+    assert insert.parallel_distributed_insert_select(SHARDED).reason == (
+        "the sharding key hash(user) decides where rows belong, and each of 3 nodes sends the rows that it reads"
     )
+
+
+def test_the_cost_of_one_sender_is_named_with_its_reason() -> None:
+    given = dataclasses.replace(SHARDED, one_sender="the nodes define the cluster differently")
+    assert insert.parallel_distributed_insert_select(given).reason == (
+        "the sharding key hash(user) decides where rows belong, and the nodes define the cluster differently: all"
+        " rows pass through one node, which is slower; set this to 2 if any row may be on any shard"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_each", "on_a_node"),
+    [
+        pytest.param({}, 1, 3, id="rounded-down"),
+        pytest.param({"vcpus": 24}, 4, 12, id="even"),
+        pytest.param({"node_count": 12}, 1, 12, id="more-nodes-than-threads"),
+        pytest.param({"one_sender": "why"}, 4, 4, id="one-sender"),
+        pytest.param({"is_clustered": False}, 4, 4, id="one-node"),
+        pytest.param({"keeps_rows_where_read": True}, 4, 4, id="rows-stay"),
+        # two threads instead of four
+        pytest.param({"reduction": Reduction(memory=1)}, 1, 3, id="reduced"),
+    ],
+)
+def test_threads_are_divided_among_those_who_send(changes: dict[str, Any], of_each: int, on_a_node: int) -> None:
+    given = dataclasses.replace(SHARDED, **changes)
+    assert insert.max_insert_threads(given).value == of_each
+    assert insert.count_insert_threads(given) == on_a_node
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        pytest.param({}, 3, id="a-block-of-each-sender"),
+        pytest.param({"one_sender": "why"}, 1, id="one-sender"),
+        # 3 blocks with rows of all 48 days, and not of a third of the days
+        pytest.param({"partition_count": 48.0}, 64, id="all-files-reach-each-node"),
+        pytest.param({"partition_count": 48.0, "keeps_rows_where_read": True}, 16, id="only-the-node-s-own-files"),
+    ],
+)
+def test_parts_of_a_small_load(changes: dict[str, Any], parts: int) -> None:
+    given = dataclasses.replace(SHARDED, volume_bytes=MIB, **changes)
+    assert predict.parts_per_node(given, block_bytes=64 * MIB) == parts
+
+
+def test_the_threads_of_all_senders_share_memory_and_rows() -> None:
+    plan = plan_load(dataclasses.replace(SHARDED, volume_bytes=18 * GIB), server=SERVER)
+    values = {setting.name: setting.value for setting in plan.settings}
+    # 6 GiB on each node, a third for each thread
+    assert values["min_insert_block_size_bytes"] == 2 * GIB
+    assert plan.prediction.initial_parts == 9
+    assert "; divided among 3 nodes, which all send rows to each other" in next(
+        setting.reason for setting in plan.settings if setting.name == "max_insert_threads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "threads", "is_sent"),
+    [
+        pytest.param(None, 1, True, id="the-plan-s"),
+        pytest.param(1, 1, True, id="all-send"),
+        pytest.param(0, 4, True, id="one-sends"),
+        pytest.param("0", 4, True, id="text"),
+        pytest.param(0.0, 4, True, id="float"),
+        pytest.param(False, 4, True, id="boolean"),
+        pytest.param(3, 1, True, id="as-1"),
+        pytest.param(2, 4, False, id="nothing-is-sent"),
+        pytest.param("2", 4, False, id="nothing-is-sent-text"),
+    ],
+)
+@pytest.mark.parametrize("origin", ["operator", "connection"])
+def test_who_sends_may_be_given(given: SettingValue | None, threads: int, is_sent: bool, origin: str) -> None:
+    settings = {} if given is None else {SENDS: given}
+    plan = plan_load(SHARDED, server=SERVER, **{origin: settings})
+    values = {setting.name: setting.value for setting in plan.settings if setting.is_sent}
+    assert (values["max_insert_threads"], plan.sends_rows) == (threads, is_sent)
+    assert values.get("async_insert") == (0 if is_sent else None)
+    assert values.get("distributed_foreground_insert") == (1 if is_sent else None)
+
+
+def test_rows_without_a_sharding_key_are_sent_if_the_user_wants_it() -> None:
+    plan = plan_load(dataclasses.replace(FACTS, node_count=3), server=SERVER, operator={SENDS: 1})
+    assert (plan.sent["async_insert"], plan.sent["distributed_foreground_insert"]) == (0, 1)
+    assert plan.prediction == plan_load(SHARDED, server=SERVER).prediction
+
+
+@pytest.mark.parametrize(
+    ("fixed", "facts", "threads"),
+    [
+        pytest.param("1", SHARDED, 1, id="as-planned"),
+        pytest.param("0", SHARDED, 4, id="one-sends"),
+        pytest.param("1", dataclasses.replace(SHARDED, keeps_rows_where_read=True), 1, id="no-key"),
+    ],
+)
+def test_a_profile_may_fix_who_sends(fixed: str, facts: LoadFacts, threads: int) -> None:
+    plan = plan_load(facts, server=SERVER | {SENDS: ServerSetting(value=fixed, is_readonly=True)})
+    assert plan.sent["max_insert_threads"] == threads
+    assert plan.sends_rows
+
+
+@pytest.mark.parametrize(("fixed", "one_sender", "best"), [("2", "", 1), ("2", "why", 0), ("1", "why", 0)])
+def test_a_profile_may_not_fix_what_ignores_the_key(fixed: str, one_sender: str, best: int) -> None:
+    server = SERVER | {SENDS: ServerSetting(value=fixed, is_readonly=True)}
+    with pytest.raises(
+        PlanError, match=f"profile fixes '{SENDS}' to '{fixed}', but a load needs {best}: the sharding"
+    ):
+        plan_load(dataclasses.replace(SHARDED, one_sender=one_sender), server=server)
 
 
 SERVER = {rule.name: ServerSetting(value="default") for rule in RULES} | {
