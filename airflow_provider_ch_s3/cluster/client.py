@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 
 
 class ClickHouseClient(Protocol):
@@ -17,8 +17,16 @@ class ClickHouseClient(Protocol):
     is running can then only be found by its query id.
     """
 
-    def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseClient:
-        """Return a client on the same connection, for the cluster and database that the table turned out to have."""
+    def within(
+        self,
+        declaration: ClusterDeclaration,
+        ddl_mode: DdlMode | None = None,
+        cluster: ClusterSpec | None = None,
+    ) -> ClickHouseClient:
+        """Return a client on the same connection, for the cluster and database that the table turned out to have.
+
+        :param cluster: if it has just been detected.
+        """
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         """Run a statement that returns rows; values are native Python objects."""

@@ -94,7 +94,7 @@ def _add(
     mode = choose_ddl_mode(
         located.declaration, located.found, is_replicated=any(has_replicas(row["engine"]) for row in rows)
     )
-    inside = client.within(located.declaration, mode)
+    inside = client.within(located.declaration, mode, located.cluster)
     if mode is DdlMode.PER_HOST:
         for row in rows:
             if columns := columns_of(row["node"]):

@@ -200,7 +200,7 @@ class TableMaker:
 
     @cached_property
     def _ddl(self) -> ClickHouseClient:
-        return self.client.within(self.declaration, self._ddl_mode)
+        return self.client.within(self.declaration, self._ddl_mode, self.cluster)
 
 
 def describe_table(new: NewTable) -> str:

@@ -71,10 +71,14 @@ class CommitTables:
                 yield (node, partition), before
 
     def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
-        """Read what the table holds, on each node, of each partition that will change."""
-        staged = {place: row["rows"] for place, row in self._read_partitions(self._staged(role), role).items()}
-        blocks = self._read(self._destination(role), role, staging_queries.render_read_blocks)
-        held = {_place(row): row for row in blocks}
+        """Read what the table holds, on each node, of each partition that will change, and what is staged for it."""
+        tables = {table: self._agree(table, role) for table in (self._staged(role), self._destination(role))}
+        rows = self.client.query(staging_queries.render_read_blocks(list(tables), self.staging.cluster))
+        coming, held = (
+            {_place(row): row for row in rows if row["table"] == table.table and row["node"] in nodes}
+            for table, nodes in tables.items()
+        )
+        staged = {place: row["rows"] for place, row in coming.items() if row["rows"]}
         match self.plan.mode:
             case LoadMode.APPEND:
                 changed = set()

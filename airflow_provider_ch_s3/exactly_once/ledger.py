@@ -220,10 +220,11 @@ class Ledger:
         try_number: int,
         detail: Mapping[str, Any] | None = None,
         first_open: int = 0,
-    ) -> None:
+    ) -> Event:
         """Append one event.
 
         :param first_open: for ``LOCKED``, the number of the first attempt that is open.
+        :returns: the event as it will be read, but without its time, which the server adds.
         """
         row = {
             "target": str(self.target),
@@ -240,6 +241,7 @@ class Ledger:
         # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
+        return parse_event({**row, "time_seconds": 0.0, "age_seconds": 0.0})
 
     def claim(self) -> None:
         """Have other loads that are planned now count this one."""

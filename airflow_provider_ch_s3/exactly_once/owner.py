@@ -194,7 +194,8 @@ class Target:
 class Owner:
     """The right to write to a target, until another process takes over the lease.
 
-    :param history: the current ledger, in which all interrupted commits are finished.
+    :param history: the ledger as it was read last, with what this owner has written since; all interrupted commits
+        in it are finished.
     """
 
     client: ClickHouseClient
@@ -458,7 +459,6 @@ class Owner:
         """Abandon a commit that cannot be finished, so that other loads need not wait for it."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
-        self.history = self.ledger.read()
 
     def _record_abandoned(
         self, attempt: AttemptId, keep_seconds: float = 0.0, detail: dict[str, Any] | None = None
@@ -466,7 +466,6 @@ class Owner:
         self._write(EventKind.ABANDONED, attempt, detail)
         kept = self.staging.keep(attempt, self.epoch, keep_seconds) if keep_seconds else None
         self.staging.drop(attempt, self.epoch)
-        self.history = self.ledger.read()
         return kept
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
@@ -487,7 +486,8 @@ class Owner:
         self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
         for table in tables:
             self.staging.drop_table(table)
-        self.history = self.ledger.read()
 
     def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
-        self.ledger.write(kind, attempt, epoch=self.epoch, try_number=self.identity.try_number, detail=detail)
+        try_number = self.identity.try_number
+        event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=detail)
+        self.history = replace(self.history, events=[*self.history.events, event])

@@ -138,7 +138,7 @@ class ExportRun:
     def _rows(self) -> ExportedRows:
         rows = locate_rows(self.client, self.declaration, self.request)
         self.declaration = rows.declaration
-        self.client = self.client.within(rows.declaration)
+        self.client = self.client.within(rows.declaration, cluster=rows.cluster)
         return rows
 
     @property

@@ -99,14 +99,24 @@ class ClickHouseS3Hook(DriverHook):
             has_keeper=server.has_keeper,
         )
 
-    def within(self, declaration: ClusterDeclaration, ddl_mode: DdlMode | None = None) -> ClickHouseS3Hook:
-        """Return a hook on the same connections, for the cluster and database that the table turned out to have."""
+    def within(
+        self,
+        declaration: ClusterDeclaration,
+        ddl_mode: DdlMode | None = None,
+        cluster: ClusterSpec | None = None,
+    ) -> ClickHouseS3Hook:
+        """Return a hook on the same connections, for the cluster and database that the table turned out to have.
+
+        :param cluster: if it has just been detected.
+        """
         hook = copy.copy(self)
         for known in ("ddl_mode", "cluster_spec", "_answers"):
             hook.__dict__.pop(known, None)
         hook.declaration = declaration
         if ddl_mode is not None:
             hook.ddl_mode = ddl_mode
+        if cluster is not None:
+            hook.cluster_spec = cluster
         return hook
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:

@@ -101,6 +101,11 @@ class TaskLoad(ABC):
 
     @property
     @abstractmethod
+    def cluster_client(self) -> ClickHouseClient:
+        """The client that reaches this cluster."""
+
+    @property
+    @abstractmethod
     def table_name(self) -> TableName | None:
         """The table, with its database; None if there is none, because no files say what it should be like."""
 
@@ -124,7 +129,7 @@ class TaskLoad(ABC):
         """Submits the INSERTs, and waits for them; made when it is first needed, since that takes the cluster."""
         if self._monitor is None:
             self._monitor = QueryMonitor(
-                client=self.client.within(dataclasses.replace(self.declaration, cluster=self.cluster.name)),
+                client=self.cluster_client,
                 cluster=self.cluster,
                 identity=self.identity,
                 timing=self.timing,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of
@@ -164,6 +165,12 @@ class DirectLoadRun(TaskLoad):
         return self._find()[1]
 
     @property
+    def cluster_client(self) -> ClickHouseClient:
+        """The client that reaches this cluster."""
+        self._find()
+        return self.client
+
+    @property
     def table_name(self) -> TableName | None:
         """The table, with its database; None if this load had no need to find it."""
         return self._found[0].name if self._found else None
@@ -177,7 +184,7 @@ class DirectLoadRun(TaskLoad):
         if self._found is None:
             located = locate_table(self.client, self.declaration, self.request.table)
             self.declaration = located.declaration
-            self.client = self.client.within(self.declaration)
+            self.client = self.client.within(self.declaration, cluster=located.cluster)
             self._found = located.found, located.cluster
         return self._found
 

@@ -21,6 +21,7 @@ from functools import partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, TimedStep, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of, format_seconds
@@ -777,6 +778,11 @@ class LoadRun(TaskLoad):
     def cluster(self) -> ClusterSpec:
         """The cluster that runs the load."""
         return self.target.cluster
+
+    @property
+    def cluster_client(self) -> ClickHouseClient:
+        """The client that reaches this cluster."""
+        return self.target.client
 
     @property
     def table_name(self) -> TableName | None:

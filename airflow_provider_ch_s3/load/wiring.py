@@ -38,7 +38,7 @@ def find_target(
     check_coverage(client, found, cluster)
     spec = read_target(client, found, cluster)
     ddl_mode = choose_ddl_mode(located.declaration, found, is_replicated=spec.is_replicated)
-    client = client.within(located.declaration, ddl_mode)
+    client = client.within(located.declaration, ddl_mode, cluster)
     ledger_table = ledger_name(located.declaration.ledger_table, spec.local.database)
     ledger = Ledger(
         client=client,

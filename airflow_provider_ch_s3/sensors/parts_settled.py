@@ -23,7 +23,6 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text, parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
 from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
@@ -236,8 +235,8 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         try:
             with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
                 # the connection may name no cluster, if the sensor took it from the Distributed table
-                declaration = dataclasses.replace(hook.declaration, cluster=cluster)
-                flush_part_log(hook.within(declaration), detect_cluster(hook, declaration, read_server(hook)))
+                inside = hook.within(dataclasses.replace(hook.declaration, cluster=cluster))
+                flush_part_log(inside, inside.cluster_spec)
                 history = read_parts_history(
                     hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
                 )

@@ -81,18 +81,23 @@ def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
     return render("read_partitions", table=table, cluster=cluster)
 
 
-def render_read_blocks(table: TableName, cluster: str | None) -> Statement:
-    """Read the rows and the greatest block number of each partition on each node."""
+def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> Statement:
+    """Read the rows and the greatest block number of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
     text = """
-        SELECT {{ node_name }} AS node, partition_id, sumIf(rows, active) AS rows, max(max_block_number) AS last_block
+        SELECT
+            {{ node_name }} AS node,
+            table,
+            partition_id,
+            sumIf(rows, active) AS rows,
+            max(max_block_number) AS last_block
         FROM {{ cluster | all_nodes("system.parts") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
-        GROUP BY node, partition_id
-        ORDER BY node, partition_id
+        WHERE {{ tables | are_tables("table") }}
+        GROUP BY node, table, partition_id
+        ORDER BY node, table, partition_id
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_blocks", text, table=table, cluster=cluster)
+    return inline("read_blocks", text, tables=tables, cluster=cluster)
 
 
 def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:

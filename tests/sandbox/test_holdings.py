@@ -321,6 +321,15 @@ def test_a_file_that_was_replaced_leaves_no_load_certain(ledger: Ledger) -> None
     assert read(ledger).loaders({"b/x": "1"}, **how) == {}
 
 
+def test_what_is_written_is_returned_as_it_will_be_read(ledger: Ledger) -> None:
+    attempt = AttemptId(load_id="ch-s3-a", generation=2, number=7)
+    detail = {"views": {"_view0": ("d", "it's")}, "partitions": {"p": 3}}
+    written = ledger.write(EventKind.COMMITTING, attempt, epoch=8, try_number=3, detail=detail)
+    (event,) = ledger.read().events
+    assert event.detail["views"] == {"_view0": ["d", "it's"]}
+    assert written == dataclasses.replace(event, time=0.0, age_seconds=0.0)
+
+
 def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:
     def event(kind: EventKind, number: int, load: str, epoch: int | None = None, first_open: int = 0) -> None:
         attempt = AttemptId(load_id=f"ch-s3-{load}", generation=0, number=number)

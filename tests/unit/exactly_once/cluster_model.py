@@ -750,17 +750,18 @@ class Cluster:
         return []
 
     def _read_blocks(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        name = _match(r"table = '(\w+)'", statement.text)
-        table = node.tables.get(name[1])
-        parts = table.parts if table else []
+        names = re.findall(r"'d', '(\w+)'", statement.text)
         return [
             {
                 "node": node.name,
+                "table": name,
                 "partition_id": partition,
-                "rows": sum(part.rows.total() for part in table.active(partition)) if table else 0,
-                "last_block": max(part.last_block for part in parts if part.partition == partition),
+                "rows": sum(part.rows.total() for part in table.active(partition)),
+                "last_block": max(part.last_block for part in table.parts if part.partition == partition),
             }
-            for partition in sorted({part.partition for part in parts})
+            for name in names
+            if (table := node.tables.get(name)) is not None
+            for partition in sorted({part.partition for part in table.parts})
         ]
 
     def _read_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:

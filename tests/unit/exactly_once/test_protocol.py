@@ -115,6 +115,7 @@ STATEMENTS = (
     "read_events",
     "read_tables",
     "read_partitions",
+    "read_blocks",
     "read_parts",
     "running_queries",
     "flush_logs",

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +19,7 @@ from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 from sqlalchemy.engine import make_url
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
@@ -215,6 +216,36 @@ def test_execute_everywhere(make_hook: MakeHook, extra: dict[str, Any], expected
     hook = make_hook(extra, hook=RecordingHook)
     hook.execute_everywhere(lambda cluster: Statement(text=f"DROP TABLE t{on_cluster(cluster)}"))
     assert sent_by(hook) == expected
+
+
+class AskingHook(ClickHouseS3Hook):
+    """Three nodes, each at a host of its own; writes down what they are asked and told."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sent: Counter[str] = Counter()
+
+    def _query_at(self, address: str | None, statement: Statement, **_: Any) -> list[dict[str, Any]]:
+        self.sent[statement.name] += 1
+        if statement.name == "read_node":
+            return [{"node": f"{(address or '127.0.0.1').partition(':')[0]}:9000"}]
+        members = [("c", shard, f"127.0.0.{shard}", 9000, shard == 1, True) for shard in (1, 2, 3)]
+        return [{"database": "d", "engines": {}, "macros": {}, "has_keeper": False, "members": members}]
+
+    def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
+        self.sent[statement.text] += 1
+
+
+def test_what_is_known_of_a_cluster_is_not_asked_again(make_hook: MakeHook) -> None:
+    hook = make_hook({"cluster": "c"}, hook=AskingHook)
+    nodes = tuple(NodeSpec(host=f"127.0.0.{n}:9000", shard=n, vcpus=1, memory_bytes=1) for n in (1, 2, 3))
+    cluster = ClusterSpec(name="c", nodes=nodes, server_version=(26, 7), ingest_memory_ratio=0.5)
+    inside = hook.within(hook.declaration, DdlMode.PER_HOST, cluster)
+    for _ in range(2):
+        inside.execute_everywhere(lambda _: Statement(text="DROP TABLE t"))
+        inside.broadcast(lambda _: Statement(text="SYSTEM FLUSH LOGS"))
+    assert isinstance(hook, AskingHook)
+    assert hook.sent == {"read_server": 1, "read_node": 3, "DROP TABLE t": 6, "SYSTEM FLUSH LOGS": 6}
 
 
 def test_run_ddl_replaces_the_token(make_hook: MakeHook) -> None:

@@ -199,7 +199,7 @@ CASES: dict[str, Statement] = {
     **at_both("rename_staging_on_cluster", staging_queries.render_rename_staging, STAGING, RENAMED),
     **at_both("drop_staging_on_cluster", staging_queries.render_drop_staging, STAGING),
     **at_both("read_partitions_cluster", staging_queries.render_read_partitions, TARGET),
-    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, TARGET),
+    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET]),
     **at_both(
         "read_broken_parts_cluster", staging_queries.render_read_broken_parts, [STAGING, TARGET], partition=PARTITION
     ),
