@@ -75,6 +75,7 @@ def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, 
     assert count_flights(flights_sandbox, "month = 2") == 24951
 
 
+@pytest.mark.thorough
 def test_a_new_table_is_made_from_the_files(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     examples.run("dags", "test", "new_table", "2013-12-31")
     found = flights_sandbox.query(
