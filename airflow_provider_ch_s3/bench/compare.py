@@ -96,7 +96,7 @@ def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
             declaration=arena.hook.declaration,
             request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
             identity=new_identity(table),
-        ).prepare()
+        ).preview()
 
 
 def measure_push(arena: Arena, workload: Workload, name: str) -> Measurement:

@@ -53,13 +53,13 @@ class SearchResult:
 
 def plan_sample(run: LoadRun) -> PreparedLoad:
     """Plan a load of evenly spaced files: enough of them for a few seconds, and for all readers."""
-    whole = run.prepare()
+    whole = run.preview()
     files = whole.source.files
     wanted = math.ceil(len(files) * min(1.0, SAMPLE_SECONDS / max(whole.plan.prediction.load_seconds, 0.001)))
     cluster = whole.cluster
     fewest = int(cluster.node_count * cluster.weakest.vcpus * max(TRIED["readers_per_core"]))
     step = max(1, len(files) // max(wanted, fewest))
-    return run.prepare(files[::step])
+    return run.preview(files[::step])
 
 
 def search(

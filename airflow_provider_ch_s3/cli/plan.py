@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
         with clickhouse_hook(args.conn_id) as hook:
             load = read_load(args, hook)
-            prepared = load.prepare()
+            prepared = load.preview()
         sql = _without_secrets(prepared.insert(load.identity))
     if args.json:
         print_json({**_describe(prepared), "sql": sql})

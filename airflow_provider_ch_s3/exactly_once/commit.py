@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, assert_never
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -204,6 +204,8 @@ class Commit(CommitTables):
                 self._replace("", {p for (_, p), before in self._before("") if before.rows or before.staged_rows})
             case LoadMode.REPLACE_WHERE | LoadMode.MERGE:
                 self._replace(MERGED, self.plan.touched)
+            case _:
+                assert_never(self.plan.mode)
 
     def resume(self) -> None:
         """Prepare to run an interrupted commit again.
@@ -407,11 +409,11 @@ class Commit(CommitTables):
             staged_partitions=sorted(self.plan.partitions),
             **self._of_commit,
         )
-        return survivors.merge()
+        return survivors.collect()
 
     def _merge(self, rule: MergeRule) -> CommitPlan:
         survivors = SurvivorsOfMerge(rule=rule, staged_rows=sum(self.plan.partitions.values()), **self._of_commit)
-        touched = survivors.merge()
+        touched = survivors.collect()
         return replace(self.plan, touched=touched, report={**self.plan.report, "merge": survivors.counts})
 
     @property

@@ -155,7 +155,7 @@ class Target:
         """What the ledger knows about the content of the table."""
         return Holdings(ledger=self.ledger)
 
-    def staged(self, attempt: AttemptId, role: str = "") -> TableName:
+    def find_staged(self, attempt: AttemptId, role: str = "") -> TableName:
         """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
         epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and t.role == role]
         return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number), role=role))
@@ -323,7 +323,7 @@ class Owner:
             self.staging.drop(attempt, self.epoch)
         return None
 
-    def plan(
+    def begin(
         self,
         attempt: AttemptId,
         files: Sequence[SourceFile],

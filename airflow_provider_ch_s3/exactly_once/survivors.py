@@ -51,7 +51,7 @@ class Survivors(ABC):
     next_query_id: Callable[[], str]
     reads_table: ClassVar[bool] = False
 
-    def merge(self) -> list[str]:
+    def collect(self) -> list[str]:
         """Fill the table; returns the touched partitions, which are to be replaced with those of the table.
 
         :raises LoadError: if others keep changing the target, or it is unclear whether to keep or replace a row.

@@ -163,7 +163,7 @@ class TaskLoad(ABC):
         maker = self._find_table_maker()
         return maker is None or maker.is_there()
 
-    def _has_table(self) -> bool:
+    def _ensure_table(self) -> bool:
         """Create the table if that is wanted and it does not exist.
 
         :returns: False if there is none, because there are no files that say what it should be like.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
@@ -30,10 +31,32 @@ from airflow_provider_ch_s3.request import (
 )
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
+
+
+def check_expressions(request: LoadRequest) -> None:
+    """Check that the SQL in the request can be parsed, before anything is sent to a server.
+
+    :raises ConfigError: if it cannot.
+    """
+    if isinstance(request.columns, str):
+        raise ConfigError(f"columns is the string {request.columns!r}; write a list: columns=[{request.columns!r}]")
+    if request.structure:
+        parse_structure(request.structure, frozenset())
+    given = {
+        **{f"select[{name!r}]": text for name, text in request.select.items()},
+        **{f"checks[{name!r}]": check.expression for name, check in request.checks.items()},
+        **{name: text for name in ("where", "replace_where", "merge_deleted") if (text := getattr(request, name))},
+    }
+    for name, text in given.items():
+        try:
+            parse_expression(text)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from error
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:

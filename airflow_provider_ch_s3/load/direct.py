@@ -25,12 +25,12 @@ from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
-from airflow_provider_ch_s3.load.checks import check_after_load, check_list_after_loaded
+from airflow_provider_ch_s3.load.checks import check_after_load, check_expressions, check_list_after_loaded
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.planned import describe_plan
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
 from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
@@ -78,7 +78,7 @@ class DirectLoadRun(TaskLoad):
                 "on_new_columns='add' needs staging=True, because other loads have to wait while the table is"
                 " altered; remove one of them, or add the columns yourself"
             )
-        if not self._has_table():
+        if not self._ensure_table():
             return self._report_nothing()
         found, cluster = self._find()
         log.warning(

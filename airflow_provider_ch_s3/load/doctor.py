@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import DEFAULT_LEDGER, Ledger, l
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
 from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import Arrivals
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.sql import load_queries, table_queries
 
@@ -82,7 +82,7 @@ class Subject:
     @cached_property
     def prepared(self) -> PreparedLoad:
         """The load, inspected and planned; nothing is written."""
-        return self.load.prepare()
+        return self.load.preview()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ def check_rights(subject: Subject) -> str:
 
 def check_arguments(subject: Subject) -> str:
     """The arguments do not contradict each other, and the connection to the store is there."""
-    check_expressions(subject.load.request)
+    checks.check_expressions(subject.load.request)
     return "source, expressions and the connection to the store can be read"
 
 

@@ -11,14 +11,14 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
-from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound, parse_expression
+from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
@@ -36,7 +36,6 @@ from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
-from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
@@ -349,27 +348,6 @@ def _log_unused_folders(
     unused = [f"{c.name}=…" for c in source.columns if c.in_path and c.name not in used]
     if unused and not request.select and not request.where:
         log.info("the folders %s match no columns of %s: their values are ignored", ", ".join(unused), target.name)
-
-
-def check_expressions(request: LoadRequest) -> None:
-    """Check that the SQL in the request can be parsed, before anything is sent to a server.
-
-    :raises ConfigError: if it cannot.
-    """
-    if isinstance(request.columns, str):
-        raise ConfigError(f"columns is the string {request.columns!r}; write a list: columns=[{request.columns!r}]")
-    if request.structure:
-        parse_structure(request.structure, frozenset())
-    given = {
-        **{f"select[{name!r}]": text for name, text in request.select.items()},
-        **{f"checks[{name!r}]": check.expression for name, check in request.checks.items()},
-        **{name: text for name in ("where", "replace_where", "merge_deleted") if (text := getattr(request, name))},
-    }
-    for name, text in given.items():
-        try:
-            parse_expression(text)
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from error
 
 
 def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None = None) -> dict[str, ServerSetting]:

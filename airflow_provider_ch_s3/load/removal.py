@@ -90,7 +90,7 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
         "load_mode": removal.load_mode,
         "files": len(removal.files),
     }
-    owner.plan(attempt, removal.files, removal.pattern, detail)
+    owner.begin(attempt, removal.files, removal.pattern, detail)
     return attempt
 
 

@@ -55,6 +55,7 @@ from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
     check_after_load,
     check_counted,
+    check_expressions,
     check_known,
     check_mode,
     check_named,
@@ -82,7 +83,7 @@ from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.missing_files import remove_missing
 from airflow_provider_ch_s3.load.planned import describe_attempt
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, check_expressions, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
 from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
@@ -148,7 +149,7 @@ class LoadRun(TaskLoad):
         check_after_load(self.request, self.store, is_staged=True)
         check_reject(self.request, is_staged=True)
         self._check_changes_nothing()
-        return self._advance(Recover()) if self._has_table() else self._report_nothing()
+        return self._advance(Recover()) if self._ensure_table() else self._report_nothing()
 
     def _check_changes_nothing(self) -> None:
         """:raises ConfigError: if the load is only to validate, and would change the table or need a new one."""
@@ -171,23 +172,6 @@ class LoadRun(TaskLoad):
         """
         attempt = AttemptId.parse(query_id)
         return self._advance(Resume(attempt), waited_for=attempt)
-
-    def prepare(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
-        """Inspect, check and plan as :meth:`run` does, without writing anything.
-
-        :param files: a subset of the matching files; None for all.
-        """
-        check_expressions(self.request)
-        maker = self._find_table_maker()
-        if maker and not maker.is_there():
-            files = files or self._first_files()
-            return self._prepare_new(maker, maker.plan(files), files)
-        past = self._read_past(self.target.ledger.read_if_there())
-        if files:
-            return self._prepare_chunk(Chunk(), files, past)
-        start = Chunk(snapshots=pin_snapshots(self.store, self.request, Chunk()))
-        selection = select_chunk(lambda _: {}, self.store, self.request, start, self._chunk_limits(past))
-        return self._prepare_chunk(selection.chunk, selection.files, past)
 
     def kill(self) -> None:
         """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done.
@@ -300,7 +284,7 @@ class LoadRun(TaskLoad):
                 return status.state is not QueryState.FAILED
             if (
                 self.monitor.age_seconds > self.timing.log_patience_seconds
-                or not self.target.partition_rows(self.target.staged(attempt.id))
+                or not self.target.partition_rows(self.target.find_staged(attempt.id))
                 or self.monitor.restarted_node(self.monitor.age_seconds)
             ):
                 return False
@@ -494,7 +478,7 @@ class LoadRun(TaskLoad):
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.plan(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
+        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
@@ -628,7 +612,7 @@ class LoadRun(TaskLoad):
         record_step("insert", ended=report.ended, seconds=report.seconds, **about)
         if self.request.settle_before_commit:
             with timed_step("settle", **about) as settling:
-                wait_until_settled(self.client, target.staged(attempt.id), target.cluster, self.monitor)
+                wait_until_settled(self.client, target.find_staged(attempt.id), target.cluster, self.monitor)
                 report = dataclasses.replace(report, settle_seconds=settling.seconds)
         manifest = target.ledger.read_manifest(attempt.id)
         with timed_step("verify", **about) as verifying:
@@ -751,6 +735,23 @@ class LoadRun(TaskLoad):
                 self._dispose_of_files()
         except ChS3Error as error:
             log.warning("the files of the chunks before stay, too: %s", error)
+
+    def preview(self, files: tuple[SourceFile, ...] | None = None) -> PreparedLoad:
+        """Inspect, check and plan as :meth:`run` does, without writing anything.
+
+        :param files: a subset of the matching files; None for all.
+        """
+        check_expressions(self.request)
+        maker = self._find_table_maker()
+        if maker and not maker.is_there():
+            files = files or self._first_files()
+            return self._prepare_new(maker, maker.plan(files), files)
+        past = self._read_past(self.target.ledger.read_if_there())
+        if files:
+            return self._prepare_chunk(Chunk(), files, past)
+        start = Chunk(snapshots=pin_snapshots(self.store, self.request, Chunk()))
+        selection = select_chunk(lambda _: {}, self.store, self.request, start, self._chunk_limits(past))
+        return self._prepare_chunk(selection.chunk, selection.files, past)
 
     @property
     def target(self) -> Target:

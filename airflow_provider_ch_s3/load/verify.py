@@ -230,12 +230,12 @@ def verify_staged(
     :raises LoadError: if something differs, or a check is not fulfilled.
     """
     planned, chunk = attempt.detail(EventKind.PLANNED), chunk_of(attempt)
-    staged = target.staged(attempt.id)
+    staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
     rejects = Rejects()
     if request.rejects:
         rejects = read_rejects(
-            target.staging, target.staged(attempt.id, REJECTED), target.staged(attempt.id, COUNTED)
+            target.staging, target.find_staged(attempt.id, REJECTED), target.find_staged(attempt.id, COUNTED)
         )
         tables = reject_tables(target.spec.name, target.spec.local)
         check_rejects(rejects, sum(partitions.values()), request, tables.name)

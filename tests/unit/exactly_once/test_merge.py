@@ -64,7 +64,7 @@ def merge(
         rule=MergeRule(key=("id",), version="at", **rule),
         staged_rows=3,
     )
-    return survivors.merge(), survivors.counts
+    return survivors.collect(), survivors.counts
 
 
 def test_old_rows_go_before_the_new_ones_come() -> None:

@@ -91,7 +91,7 @@ def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
 
 def test_the_new_rows_prove_that_none_stays_before_the_kept_ones_come() -> None:
     client = server()
-    assert survivors(client).merge() == ["p"]
+    assert survivors(client).collect() == ["p"]
     assert [statement.name for statement in client.done] == [
         "create_staging",
         "hold_merges",
@@ -113,7 +113,7 @@ def test_the_new_rows_prove_that_none_stays_before_the_kept_ones_come() -> None:
 def test_a_hundred_partitions_are_linked_at_once() -> None:
     names = [f"p{number:03}" for number in range(201)]
     client = server(read_partitions=[[partition(name) for name in names]], touched_partitions=[[]])
-    assert survivors(client, *names).merge() == names
+    assert survivors(client, *names).collect() == names
     linked = [
         s.text.count(" PARTITION ID") for s in client.done if s.name in ("copy_partitions", "attach_partitions")
     ]
@@ -170,4 +170,4 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
 )
 def test_what_cannot_be_kept_fails(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LoadError, match=message):
-        survivors(server(**changes)).merge()
+        survivors(server(**changes)).collect()
