@@ -143,7 +143,6 @@ def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lineage_has_the_snapshot_of_a_lake() -> None:
-    pytest.importorskip("airflow.providers.openlineage", reason="needs the OpenLineage provider")
     lineage = LoadLineage(
         pattern=parse_location("s3://bucket/lake/orders", ICEBERG),
         server="ch",
@@ -158,7 +157,6 @@ def test_lineage_has_the_snapshot_of_a_lake() -> None:
 
 
 def test_lineage_leads_from_folders_to_the_table() -> None:
-    pytest.importorskip("airflow.providers.openlineage", reason="needs the OpenLineage provider")
     lineage = LoadLineage(
         pattern=parse_source(["s3://bucket/a/dt=*/*.parquet", "s3://bucket/b/*.parquet"]),
         server="ch",
