@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +16,6 @@ from airflow_provider_ch_s3.common.arguments import (
     check_flag,
     check_text,
     parse_choice,
-    parse_count,
     refuse_argument,
 )
 from airflow_provider_ch_s3.common.text import with_facts
@@ -27,6 +27,8 @@ FILE_BYTES = "bytes of the files"
 """What stands in the place of an SQL expression for the stored size of the files, which no row knows."""
 MIN_LOADS = 3
 """With fewer earlier loads, there is nothing usual to compare with."""
+USUAL = "median of the last 20 loads"
+_USUAL = re.compile(r"median of the last (?P<loads>\d+) loads")
 
 
 class OnFailure(Enum):
@@ -59,34 +61,39 @@ class Expect(Check):
     :param expression: flat SQL expression that aggregates the columns of the table into a number.
     :param on_failure: ``fail`` the load before the commit, or commit and ``warn``.
     :param within: by how much the value may differ from the median, as a share of it: 0.5 for half of it.
-    :param loads: how many loads count: the last ones that were committed.
+    :param of: what it is compared with: the median of so many loads, the last that were committed.
     :param is_absolute: ``within`` is the difference itself, not a share of the median.
     """
 
     within: float = field(kw_only=True)
-    loads: int = field(default=20, kw_only=True)
+    of: str = field(default=USUAL, kw_only=True)
     is_absolute: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def rows(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
+    def rows(cls, *, within: float, of: str = USUAL, on_failure: str = OnFailure.FAIL.value) -> Expect:
         """Expect as many rows as usual."""
-        return cls(ROWS, within=within, loads=loads, on_failure=on_failure)
+        return cls(ROWS, within=within, of=of, on_failure=on_failure)
 
     @classmethod
-    def bytes(cls, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value) -> Expect:
+    def bytes(cls, *, within: float, of: str = USUAL, on_failure: str = OnFailure.FAIL.value) -> Expect:
         """Expect files as large as usual, by their stored size."""
-        return cls(FILE_BYTES, within=within, loads=loads, on_failure=on_failure)
+        return cls(FILE_BYTES, within=within, of=of, on_failure=on_failure)
 
     @classmethod
     def ratio_of_nulls(
-        cls, column: str, *, within: float, loads: int = 20, on_failure: str = OnFailure.FAIL.value
+        cls, column: str, *, within: float, of: str = USUAL, on_failure: str = OnFailure.FAIL.value
     ) -> Expect:
         """Expect the usual share of NULLs in a column; ``within=0.05`` allows 5 percentage points of difference.
 
         :param column: as it is written in SQL.
         """
         text = f"countIf(isNull({column})) / count()"
-        return cls(text, within=within, loads=loads, on_failure=on_failure, is_absolute=True)
+        return cls(text, within=within, of=of, on_failure=on_failure, is_absolute=True)
+
+    @property
+    def loads(self) -> int:
+        """How many loads count."""
+        return _parse_loads("of", self.of)
 
     def bounds(self, median: float) -> tuple[float, float]:
         """The smallest and the largest value that is near enough."""
@@ -126,7 +133,7 @@ def _parse_check(name: str, given: object) -> Check:
     parse_choice(f"{name}.on_failure", check.on_failure, OnFailure)
     if isinstance(check, Expect):
         _check_within(f"{name}.within", check.within)
-        parse_count(f"{name}.loads", check.loads, least=MIN_LOADS)
+        _parse_loads(f"{name}.of", check.of)
         check_flag(f"{name}.is_absolute", check.is_absolute)
     return check
 
@@ -134,6 +141,20 @@ def _parse_check(name: str, given: object) -> Check:
 def _check_within(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         raise refuse_argument(name, value, "give a number of 0 or more, such as 0.5 for half of the median")
+
+
+def _parse_loads(name: str, value: object) -> int:
+    """Parse what is usual, ``median of the last 20 loads``; returns the number of loads.
+
+    :raises ConfigError: if it is anything else, or fewer loads than there have to be.
+    """
+    check_text(name, value)
+    found = _USUAL.fullmatch(str(value))
+    if found is None:
+        raise ConfigError(f"{name}={value!r} is nothing to compare with; write {USUAL!r}, with any number of loads")
+    if (loads := int(found["loads"])) < MIN_LOADS:
+        raise ConfigError(f"{name}={value!r} names too few loads; name {MIN_LOADS} or more")
+    return loads
 
 
 @dataclass(frozen=True, kw_only=True)

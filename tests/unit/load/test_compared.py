@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.request import LoadMode
-from airflow_provider_ch_s3.table.row_check import BoundCheck, Check, Expect
+from airflow_provider_ch_s3.table.row_check import USUAL, BoundCheck, Check, Expect
 from airflow_provider_ch_s3.table.target import TableName
 
 ID = AttemptId(load_id="ch-s3-own", generation=0, number=2_500)
@@ -69,28 +69,31 @@ def test_a_median_has_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "loads", "note"),
+    ("rows", "of", "note"),
     [
-        pytest.param([*THREE, row(4, 1_000)], 20, "around 40, the median of 4 earlier loads", id="even"),
+        pytest.param([*THREE, row(4, 1_000)], USUAL, "around 40, the median of 4 earlier loads", id="even"),
         pytest.param(
-            [row(9, 7), row(8, 7), row(7, 8), *THREE], 3, "around 7, the median of 3 earlier loads", id="newest"
+            [row(9, 7), row(8, 7), row(7, 8), *THREE],
+            "median of the last 3 loads",
+            "around 7, the median of 3 earlier loads",
+            id="newest",
         ),
         pytest.param(
             [row(1, 10), row(1, 25), row(2, 20), row(3, 60)],
-            20,
+            USUAL,
             "around 35, the median of 3 earlier loads",
             id="chunks-are-one-load",
         ),
         pytest.param(
             [row(1, 10, generation=2), row(1, 99), row(2, 20), row(3, 60)],
-            20,
+            USUAL,
             "around 20, the median of 3 earlier loads",
             id="cleared",
         ),
     ],
 )
-def test_which_loads_count(rows: list[dict[str, Any]], loads: int, note: str) -> None:
-    assert bind(Expect.rows(within=0.5, loads=loads), *rows).note == note
+def test_which_loads_count(rows: list[dict[str, Any]], of: str, note: str) -> None:
+    assert bind(Expect.rows(within=0.5, of=of), *rows).note == note
 
 
 def test_other_values_are_those_of_the_same_check() -> None:

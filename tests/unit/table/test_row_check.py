@@ -19,10 +19,15 @@ from airflow_provider_ch_s3.table.row_check import (
 
 
 def test_what_is_expected_has_three_short_names() -> None:
-    assert Expect.rows(within=0.5) == Expect("count()", within=0.5, loads=20, on_failure="fail")
-    assert Expect.bytes(within=1, loads=7) == Expect("bytes of the files", within=1, loads=7)
-    nulls = Expect.ratio_of_nulls("carrier", within=0.05, on_failure="warn")
-    assert nulls == Expect("countIf(isNull(carrier)) / count()", within=0.05, is_absolute=True, on_failure="warn")
+    assert Expect.rows(within=0.5) == Expect(
+        "count()", within=0.5, of="median of the last 20 loads", on_failure="fail"
+    )
+    week = "median of the last 7 loads"
+    assert Expect.bytes(within=1, of=week) == Expect("bytes of the files", within=1, of=week)
+    nulls = Expect.ratio_of_nulls("carrier", within=0.05, of=week, on_failure="warn")
+    text = "countIf(isNull(carrier)) / count()"
+    assert nulls == Expect(text, within=0.05, of=week, is_absolute=True, on_failure="warn")
+    assert [one.loads for one in (Expect.rows(within=0.5), nulls)] == [20, 7]
     assert parse_checks({"a": {"expression": "avg(n)", "within": 0.1}}) == {"a": Expect("avg(n)", within=0.1)}
 
 
@@ -64,7 +69,16 @@ def test_three_ways_to_write_a_check() -> None:
             "checks['a'].on_failure='ignore' is unknown; use one of 'fail', 'warn'",
         ),
         ({"a": Expect.rows(within=-1)}, "checks['a'].within=-1 is of type int; give a number of 0 or more"),
-        ({"a": Expect.rows(within=0.5, loads=2)}, "checks['a'].loads=2 must be a whole number, 3 or more"),
+        (
+            {"a": Expect.rows(within=0.5, of="median of the last 2 loads")},
+            "checks['a'].of='median of the last 2 loads' names too few loads; name 3 or more",
+        ),
+        (
+            {"a": {"expression": "count()", "within": 0.5, "of": "mean of the last 7 loads"}},
+            "checks['a'].of='mean of the last 7 loads' is nothing to compare with; write 'median of the last 20"
+            " loads', with any number of loads",
+        ),
+        ({"a": {"expression": "n", "within": 0.5, "of": 7}}, "checks['a'].of=7 is of type int; give a string"),
         ({"a": {"on_failure": "warn"}}, "checks['a'] has no 'expression'"),
         ({"a": {"expression": "1", "level": 2}}, "checks['a'] has no field 'level'; it has expression, on_failure"),
     ],
