@@ -249,7 +249,7 @@ def random_plan(
 ) -> Plan:
     """Choose a plan at random: always the same for a seed and number, as long as the load sends the same statements.
 
-    The first plans of a series have each kind once.
+    The first plans of a series have each kind once, and the one after them is a load whose check fails.
 
     :param points: of the way that :func:`random_way` chooses, at least.
     :param stores: that the servers can read with the keys of a connection.
@@ -280,8 +280,11 @@ def _random_way(
     chance: random.Random, number: int, weights: Mapping[Kind, int], modes: Sequence[str]
 ) -> tuple[Kind, Way]:
     kinds = list(weights)
-    kind = kinds[number] if number < len(kinds) else chance.choices(kinds, list(weights.values()))[0]
-    mode = chance.choice([mode for mode in modes if suits(kind, mode)])
+    first = [*kinds, kinds[0]]
+    kind = first[number] if number < len(first) else chance.choices(kinds, list(weights.values()))[0]
+    suited = [mode for mode in modes if suits(kind, mode)]
+    fails = number == len(kinds) and oracle.FAILED_CHECK in suited
+    mode = oracle.FAILED_CHECK if fails else chance.choice(suited)
     return kind, (mode, kind is Kind.KILL_TRIGGERER or chance.random() < 0.5)
 
 

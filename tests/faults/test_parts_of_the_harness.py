@@ -20,6 +20,7 @@ from tests.faults.judge import Outcome
 from tests.faults.oracle import (
     DELETE,
     EXPORT,
+    FAILED_CHECK,
     MODES,
     REPLACED,
     UNDO,
@@ -207,6 +208,13 @@ def test_a_plan_repeats_and_numbers_differ(weights: Mapping[Kind, int]) -> None:
     assert first == again
     assert {plan.kind for plan in first} == set(weights)
     assert first != other
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, REPLICATED_WEIGHTS, {Kind.KILL_NODE: 1}])
+def test_a_check_fails_in_each_series(weights: Mapping[Kind, int]) -> None:
+    for seed in range(20):
+        kind, (mode, _) = random_way(seed, len(weights), weights)
+        assert (kind, mode) == (next(iter(weights)), FAILED_CHECK)
 
 
 def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> None:
