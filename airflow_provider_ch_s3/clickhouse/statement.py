@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +30,10 @@ class Statement:
 
 # ClickHouse quotes whole statements in its messages, with thousands of keys; the useful parts are at both ends.
 MESSAGE_LIMIT = 800
+
+
+# What an error of another node has between its text and its name.
+STACK_TRACE = re.compile(r",? ?Stack trace[:( ](?:.*(?= \([A-Z][A-Z0-9_]{2,}\))|.*)", re.DOTALL)
 
 
 # Of SQL that is shown: a copy of an ordinary statement runs, and one that lists thousands of keys is cut.

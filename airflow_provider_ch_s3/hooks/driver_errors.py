@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, shorten_lines
+from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, STACK_TRACE, shorten_lines
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import literal, short_identifier
 
@@ -48,7 +48,7 @@ _TLS_REMEDIES = (
 _CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
 _NOISE = (
     re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
-    re.compile(r",? ?Stack trace[:( ].*", re.DOTALL),
+    STACK_TRACE,
     re.compile(r"\(for url [^)]*\)\s*$"),
     re.compile(r"\(version (?:[^()]|\([^()]*\))*\)"),
     re.compile(r"<urllib3\.[^>]*>:? ?|(?:HTTPS?Connection(?:Pool)?)\([^)]*\):? ?"),

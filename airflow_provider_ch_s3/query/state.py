@@ -19,7 +19,7 @@ from functools import partial
 from operator import not_
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, Statement, shorten_lines
+from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, STACK_TRACE, Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
@@ -76,8 +76,7 @@ class QueryStatus:
     def error(self) -> str:
         """The server's message in one line, if the query failed."""
         message = next((row["exception"] for row in self.ended if row["is_initial"]), "")
-        # an error from another node includes the stack trace of that node
-        return shorten_lines(" ".join(re.split(r",? ?Stack trace", message)[0].split()), limit=MESSAGE_LIMIT)
+        return shorten_lines(" ".join(STACK_TRACE.sub("", message).split()), limit=MESSAGE_LIMIT)
 
     @property
     def ended(self) -> list[Mapping[str, Any]]:

@@ -337,6 +337,18 @@ def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook
             id="stack-trace-is-cut-and-code-read-from-text",
         ),
         pytest.param(
+            DatabaseError(
+                "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot parse. Stack trace:\n\n0. a()\n"
+                ": While executing Remote. (CANNOT_PARSE_TEXT) (version 26.7.2.1 (official build))",
+                code=6,
+            ),
+            ServerError,
+            6,
+            "ClickHouse at ch1:8123: Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot parse."
+            " (CANNOT_PARSE_TEXT)",
+            id="name-behind-another-nodes-stack-trace-is-kept",
+        ),
+        pytest.param(
             DatabaseError("Code: 62. DB::Exception: failed at 'top\nsecret' and 'top\\nsecret'", code=62),
             ServerError,
             62,

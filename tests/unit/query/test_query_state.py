@@ -61,6 +61,17 @@ def test_error_is_one_line_without_another_nodes_stack_trace() -> None:
     assert QueryStatus(query_id="q-1", logged=[failed]).error == expected
 
 
+def test_error_of_another_node_keeps_its_name_behind_the_stack_trace() -> None:
+    trace = "Stack trace:\n\n0. ./src/a.cpp: DB::(anonymous namespace)::f() (inlined)\n: While executing Remote."
+    said, name = (
+        "Code: 70. DB::Exception: Received from n2:9000. DB::Exception: No.",
+        "(CANNOT_CONVERT_TYPE) (version 26)",
+    )
+    text = f"{said} {trace} {name}"
+    failed = logged("ExceptionWhileProcessing", exception=text)
+    assert QueryStatus(query_id="q-1", logged=[failed]).error == f"{said} {name}"
+
+
 def test_error_is_the_initiators() -> None:
     assert QueryStatus(query_id="q-1", logged=[CHILD_FAILED, START, FAILED]).error == "Code: 241. Memory limit"
     assert QueryStatus(query_id="q-1", logged=[START, CHILD_FAILED]).error == ""
