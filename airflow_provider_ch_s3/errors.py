@@ -1,6 +1,7 @@
 """The exception tree. Every message says what is wrong, with which value, where, and what to do about it.
 
-Those marked with a dot are final: no retry can change them, so Airflow does not try again.
+Those marked with a dot are final: no retry can change them, so Airflow does not try again. So is any error for which
+a grant is missing.
 
 ::
 
@@ -16,7 +17,7 @@ Those marked with a dot are final: no retry can change them, so Airflow does not
     ├── ClusterError           the cluster is unknown, or a node cannot be queried
     │   └── ServerUnreachableError  there was no response: the statement may or may not be running
     ├── PlanError ·            no plan is possible for this cluster, source and target
-    ├── ServerError            ClickHouse responded with an error (code and name are kept); a missing grant is final
+    ├── ServerError            ClickHouse responded with an error (code and name are kept)
     ├── LoadError              the load ran and failed
     │   ├── CheckFailedError · the staged rows do not fulfil a check: loading them again would not help
     │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
@@ -40,10 +41,12 @@ class ErrorCode(IntEnum):
     """
 
     BAD_ARGUMENTS = 36
+    NUMBER_OF_ARGUMENTS_DOESNT_MATCH = 42
     TABLE_ALREADY_EXISTS = 57
     UNKNOWN_FUNCTION = 46
     UNKNOWN_IDENTIFIER = 47
     UNKNOWN_TABLE = 60
+    SYNTAX_ERROR = 62
     INCOMPATIBLE_COLUMNS = 122
     TIMEOUT_EXCEEDED = 159
     ILLEGAL_AGGREGATION = 184

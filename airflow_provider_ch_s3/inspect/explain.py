@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ _BROKEN = frozenset({"INCORRECT_DATA"})
 _ACCESS = frozenset(
     {
         "S3_ERROR",
-        "ACCESS_DENIED",
         "AUTHENTICATION_FAILED",
         "NETWORK_ERROR",
         "SOCKET_TIMEOUT",
@@ -56,6 +55,13 @@ _EXPRESSION = frozenset(
         "SIZES_OF_ARRAYS_DONT_MATCH",
         "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO",
     }
+)
+_OF_ANY_FILES = (
+    ErrorCode.NUMBER_OF_ARGUMENTS_DOESNT_MATCH,
+    ErrorCode.UNKNOWN_FUNCTION,
+    ErrorCode.SYNTAX_ERROR,
+    ErrorCode.ILLEGAL_AGGREGATION,
+    ErrorCode.NOT_AN_AGGREGATE,
 )
 _OF_EXPRESSIONS = ("CANNOT_PARSE", "ILLEGAL_", "BAD_ARGUMENTS", "UNKNOWN_TYPE", "TOO_FEW_ARG", "TOO_MANY_ARG")
 _DIFFERENT_FILES = (
@@ -106,6 +112,21 @@ def is_misfit(message: str, *, is_typed: bool) -> bool:
     """
     code = _code_of(message)
     return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
+
+
+def build_failure(kind: type[ChS3Error], text: str, message: str, *, is_typed: bool) -> ChS3Error:
+    """Build the error for files that the servers could not read or load; it is final if no retry can change it.
+
+    :param kind: of the error, if no value is to blame.
+    :param text: what it says.
+    :param message: the server's own.
+    :param is_typed: as for :func:`is_misfit`.
+    """
+    if is_misfit(message, is_typed=is_typed):
+        return MisfitError(text)
+    error = kind(text)
+    error.is_final = _code_of(message) == ErrorCode.ACCESS_DENIED.name
+    return error
 
 
 def named_column(message: str) -> str:
@@ -191,6 +212,12 @@ def explain_expression(
     return ConfigError(f"{given} is refused by the server: {reason_of(message)}; correct it")
 
 
+def is_mistake_for_any_files(error: ChS3Error) -> bool:
+    """Whether it is a mistake in an expression, whatever columns the files have: none of a name or a type."""
+    cause = error.__cause__
+    return isinstance(error, ConfigError) and isinstance(cause, ServerError) and cause.code in _OF_ANY_FILES
+
+
 def reason_of(message: str) -> str:
     """What is wrong, with the name of the error, without the query and the place in it."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
@@ -203,6 +230,8 @@ def _code_of(message: str) -> str:
 
 
 def _other_remedy(code: str, message: str, endpoint: str) -> str:
+    if code == ErrorCode.ACCESS_DENIED.name:
+        return "grant the user what `ch-s3 docs permissions` lists"
     if "WorkloadIdentityCredential" in message:
         return (
             "ClickHouse takes an application of Entra ID without its secret, and logs in with a token of its own:"

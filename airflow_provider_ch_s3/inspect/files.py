@@ -13,12 +13,12 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, MisfitError, ServerError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.explain import explain, explain_expression, is_misfit
+from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
@@ -255,7 +255,7 @@ def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
     return name if name in path_column_names(source.files, source.pattern.scheme) else ""
 
 
-def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> SourceError:
+def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> ChS3Error:
     """Build the error for files that the servers cannot read, or cannot read as requested."""
     types = target.column_types if target else {}
     if twice := _in_file_and_folder(source, error):
@@ -265,5 +265,5 @@ def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files"
         )
     explained = explain(str(error), types, endpoint=source.access.endpoint_url or source.pattern.bucket)
-    kind = MisfitError if is_misfit(str(error), is_typed=source.format.is_typed) else SourceError
-    return kind(f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}")
+    text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
+    return build_failure(SourceError, text, str(error), is_typed=source.format.is_typed)

@@ -1,6 +1,7 @@
-"""After a value of a typed file did not fit its column: look for the first one, because the servers name no row.
+"""After a value did not fit its column, or the condition could not be computed: look for the first such row.
 
-The rows are converted again exactly as the load does it, file by file, and then halves of a file.
+The servers name no row of typed files. The rows are converted again exactly as the load does it, file by file, and
+then halves of a file. Of text, whose rows the servers name themselves, only the condition is computed again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column
+from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column, reason_of
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import is_provenance
@@ -30,30 +31,35 @@ log = logging.getLogger(__name__)
 
 SEARCH_SECONDS = 30.0
 SHOWN_CHARACTERS = 60
+# What cannot be read at all fails elsewhere.
+_IN_EXPRESSION = "'FUNCTION "
 ALL_ROWS = 2**62
 
 
-def find_misfit(
+def explain_misfit(
     client: ClickHouseClient,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
+    text: str,
     message: str,
     *,
     where: str,
     settings: Mapping[str, SettingValue],
     now: Callable[[], float] = time.monotonic,
 ) -> str:
-    """Describe the first value that does not fit, as the end of an error message; '' if it is not found in time.
+    """Say which is the first value that does not fit, or that it is the condition, if that is found in time.
 
+    :param text: what is said otherwise.
     :param message: of the server that refused it.
     :param where: the load's condition: other rows are not loaded.
     :param settings: with which the files are read.
     """
-    if not source.format.is_typed:
-        return ""
+    is_typed = source.format.is_typed
+    if not is_typed and not (where and _IN_EXPRESSION in message):
+        return text
     deadline, place = now() + SEARCH_SECONDS, ""
-    columns = _suspects(source, mapping, message)
+    columns = _suspects(source, mapping, message) if is_typed else []
     try:
         for one in source.files:
             file = _File(
@@ -69,13 +75,17 @@ def find_misfit(
                 row = file.find_row(columns)
                 place = f"row {format_count(row + 1)} of {place}"
                 if file.has_misfit((), row, 1):
-                    return f"; where cannot be computed for {place}"
+                    log.debug("where=%r cannot be computed for %s: %s", where, place, message)
+                    return (
+                        f"where={where!r} cannot be computed for {place}: {reason_of(message)}; write it so that it"
+                        " takes all values, as with toInt32OrNull(…)"
+                    )
                 column, value = file.find_value(columns, row)
                 shown = "NULL" if value is None else repr(str(value)[:SHOWN_CHARACTERS])
-                return f"; the first one is {shown} in {place}, for column {column!r}"
+                return f"{text}; the first one is {shown} in {place}, for column {column!r}"
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)
-    return f"; the first one is in {place}" if place else ""
+    return f"{text}; the first one is in {place}" if place else text
 
 
 def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:

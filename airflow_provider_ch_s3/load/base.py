@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,11 +19,14 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError
 from airflow_provider_ch_s3.files.regions import Region, find_apart
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.inspect.explain import build_failure, explain, is_misfit
+from airflow_provider_ch_s3.inspect.misfits import explain_misfit
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
@@ -227,6 +230,34 @@ class TaskLoad(ABC):
         log.info("submitting %s", query_id)
         log_folded(log, "the SQL", self.sql)
         self.monitor.submit(statement, query_id)
+
+    def _explain_failure(self, failure: str, message: str, prepare: Callable[[], PreparedLoad]) -> ChS3Error:
+        """Build the error for an INSERT that failed; if a value is to blame, look for the first one.
+
+        :param failure: what failed.
+        :param message: the server's.
+        :param prepare: returns the load as it was planned, by whatever process.
+        """
+        prepared: PreparedLoad | None = None
+        if is_misfit(message, is_typed=True):
+            try:
+                prepared = prepare()
+            except ChS3Error as error:
+                log.info("cannot look for the value that does not fit: %s", error)
+        text = f"{failure}: {explain(message, self.column_types)}"
+        if prepared is None:
+            return build_failure(LoadError, text, message, is_typed=False)
+        text = explain_misfit(
+            self.client,
+            prepared.source,
+            prepared.mapping,
+            prepared.target,
+            text,
+            message,
+            where=prepared.where,
+            settings=prepared.plan.sent,
+        )
+        return build_failure(LoadError, text, message, is_typed=prepared.source.format.is_typed)
 
     def find_distance(self) -> tuple[Region, Region] | None:
         """Find the regions of the cluster and of the files, if these are known to differ; None otherwise."""

@@ -18,9 +18,8 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
@@ -116,8 +115,8 @@ class DirectLoadRun(TaskLoad):
         """
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
-            is_typed = self._prepared is not None and self._prepared.source.format.is_typed
-            raise failure(query_id, explain(status.error), is_misfit=is_misfit(status.error, is_typed=is_typed))
+            failure = f"query {query_id} failed"
+            raise with_rows_left(self._explain_failure(failure, status.error, self._prepare_again))
         report = build_report(
             self.monitor.wait_for_logs(status),
             table=self.request.table,
@@ -201,6 +200,15 @@ class DirectLoadRun(TaskLoad):
             is_staged=self.is_staged,
         )
 
+    def _prepare_again(self) -> PreparedLoad:
+        """Return what this process has planned, or plan as another one has done; the files may have changed since."""
+        if self._prepared is None:
+            files = list_files(self.store, self.request, is_recorded=False).files
+            if not files:
+                raise SourceError("its files are gone")
+            self._prepared = self._prepare(*self._find(), files)
+        return self._prepared
+
     def _take_over(self, earlier: QueryStatus) -> str:
         log.info("another try submitted %s (%s): taking it over", earlier.query_id, earlier.state.value)
         return earlier.query_id
@@ -217,7 +225,7 @@ class DirectLoadRun(TaskLoad):
             if self._is_killed:
                 kill_queries(self.client, self.declaration.cluster, query_id, timing=self.timing)
                 raise LoadError(f"{error}; rows written by then stay") from error
-            raise failure(query_id, str(error)) from error
+            raise with_rows_left(error) from error
 
     def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
         """Find the latest query of earlier tries of this generation; kill those of other generations."""
@@ -266,10 +274,11 @@ class DirectLoadRun(TaskLoad):
             )
 
 
-def failure(query_id: str, message: str, *, is_misfit: bool = False) -> ChS3Error:
-    """Build the error for a failed query."""
-    text = message if query_id in message else f"query {query_id} failed: {message}"
-    return (MisfitError if is_misfit else LoadError)(
-        f"{text}; rows written by then stay in the table (this load is at least once), so remove them before you"
+def with_rows_left(error: ChS3Error) -> ChS3Error:
+    """Add to the error of a failed query what it may have left."""
+    told = type(error)(
+        f"{error}; rows written by then stay in the table (this load is at least once), so remove them before you"
         " load again unless duplicates are acceptable"
     )
+    told.is_final = error.is_final
+    return told

@@ -11,13 +11,14 @@ from dataclasses import replace
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import GIB, MIB
-from airflow_provider_ch_s3.errors import MisfitError, ServerError
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import query_files
-from airflow_provider_ch_s3.inspect.misfits import find_misfit
+from airflow_provider_ch_s3.inspect.explain import is_misfit
+from airflow_provider_ch_s3.inspect.files import unreadable
+from airflow_provider_ch_s3.inspect.misfits import explain_misfit
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
@@ -59,10 +60,15 @@ def measure_rows(
         source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
     try:
-        sample = query_files(client, statement, source, target)[0]
-    except MisfitError as error:
-        first = find_misfit(client, source, mapping, target, str(error), where=where, settings=settings)
-        raise MisfitError(f"{error}{first}") from error
+        sample = client.query(statement)[0]
+    except ServerError as error:
+        problem = unreadable(source, error, target)
+        if not is_misfit(str(error), is_typed=True):
+            raise problem from error
+        text = explain_misfit(
+            client, source, mapping, target, str(problem), str(error), where=where, settings=settings
+        )
+        raise type(problem)(text) from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 

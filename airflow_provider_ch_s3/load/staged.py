@@ -34,9 +34,9 @@ from airflow_provider_ch_s3.errors import (
     ConfigError,
     LoadError,
     LockLostError,
-    MisfitError,
     NewColumnsError,
     OvertakenError,
+    SourceError,
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
@@ -45,11 +45,9 @@ from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
-from airflow_provider_ch_s3.inspect.explain import explain, is_misfit
-from airflow_provider_ch_s3.inspect.misfits import find_misfit
+from airflow_provider_ch_s3.inspect.explain import is_mistake_for_any_files
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
@@ -358,8 +356,8 @@ class LoadRun(TaskLoad):
     def _check_arguments(self, example: SourceFile | None) -> None:
         """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
 
-        :param example: one that is listed. Without it, a file of the task's last load is looked at: since then the
-            source may have become another one, so mistakes are only logged.
+        :param example: one that is listed. Without it, a file of the task's last load is looked at: the next ones may
+            have other columns, so what depends on these is only logged.
         :raises ConfigError: for the first one.
         """
         request = self.request
@@ -374,7 +372,7 @@ class LoadRun(TaskLoad):
             self._prepare_chunk(Chunk(), (example,), {})
         except ChS3Error as error:
             is_mistake = isinstance(error, ConfigError)
-            if is_listed and is_mistake:
+            if is_mistake and (is_listed or is_mistake_for_any_files(error)):
                 raise
             level = logging.WARNING if is_mistake else logging.INFO
             log.log(
@@ -558,11 +556,7 @@ class LoadRun(TaskLoad):
                 log.warning("%s; loading again with blocks and threads %s: %s", failure, reduction, status.error)
                 self.reduction = reduction
                 return self._give_up(attempt_id) or Recover()
-            text = f"{failure}: {explain(status.error, self.target.spec.column_types)}"
-            data_format = find_format(attempt.detail(EventKind.PLANNED).get("data_format", ""))
-            if is_misfit(status.error, is_typed=data_format.is_typed):
-                raise MisfitError(f"{text}{self._find_misfit(attempt, status.error)}")
-            raise LoadError(text)
+            raise self._explain_failure(failure, status.error, partial(self._prepare_again, attempt))
         status = self.monitor.wait_for_logs(status)
         if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
             log.warning("%s, and its log of %s is lost: loading again", node, attempt_id.query_id)
@@ -571,25 +565,13 @@ class LoadRun(TaskLoad):
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
         return self._drop(attempt, plan, paths) if self.request.validate_only else self._commit(attempt, plan, paths)
 
-    def _find_misfit(self, attempt: Attempt, message: str) -> str:
-        """Look for the first value that did not fit, as the end of an error message; '' if that is not possible."""
+    def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
         chunk, paths = chunk_of(attempt), self.target.ledger.read_manifest(attempt.id).keys()
-        try:
-            listed = list_chunk(self.store, self.request, chunk)
-            files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
-            prepared = self._prepare_chunk(chunk, files, {})
-            return find_misfit(
-                self.client,
-                prepared.source,
-                prepared.mapping,
-                prepared.target,
-                message,
-                where=prepared.where,
-                settings=prepared.plan.sent,
-            )
-        except ChS3Error as error:
-            log.info("cannot look for the value that does not fit: %s", error)
-            return ""
+        listed = list_chunk(self.store, self.request, chunk)
+        files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
+        if not files:
+            raise SourceError("its files are gone")
+        return self._prepare_chunk(chunk, files, {})
 
     def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
         """Drop rows that were only to be validated, once nothing but the commit itself is missing."""

@@ -238,7 +238,9 @@ class QueryMonitor:
         refusal = self.submission.refusal if self.submission else None
         silent_seconds = self.timing.now() - last_seen
         if refusal is not None and silent_seconds > self.timing.log_patience_seconds:
-            raise LoadError(f"query {query_id} failed: {refusal}") from refusal
+            failure = LoadError(f"query {query_id} failed: {refusal}")
+            failure.is_final = refusal.is_final
+            raise failure from refusal
         if silent_seconds > self.timing.unknown_patience_seconds or self._is_forgotten(began):
             raise UnknownStateError(
                 f"the outcome of query {query_id} is unknown: no node has a record of how it ended"

@@ -690,6 +690,32 @@ def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@BOTH_WAYS
+def test_a_value_that_any_node_finds_is_shown(lab: Lab, staging: bool) -> None:
+    """Which of the three nodes reads the file with the value changes from load to load."""
+    local = lab.create("t", "n UInt16")
+    for number in range(6):
+        last = [70_000] if number == 3 else []
+        lab.put_parquet(f"in/{number}.parquet", {"n": pa.array([*range(20_000), *last], pa.int32())})
+    for attempt in range(3):
+        with pytest.raises(MisfitError) as failed:
+            lab.load("in/*.parquet", local, staging=staging, task_id=f"load{attempt}")
+        first = f"; the first one is '70000' in row 20,001 of '{lab.bucket}/in/3.parquet', for column 'n'"
+        assert first in str(failed.value)
+    assert staging == (lab.rows(local) == [])
+
+
+@pytest.mark.thorough
+def test_a_condition_that_fails_on_text_is_named(lab: Lab) -> None:
+    table = lab.create("t", "n UInt16")
+    lab.put("in/a.csv", b"n,code\n1,1\n2,x\n")
+    how: dict[str, Any] = {"columns": ["n"], "on_new_columns": "ignore", "where": "toInt32(assumeNotNull(code)) > 0"}
+    with pytest.raises((LoadError, SourceError)) as failed:
+        lab.load("in/*", table, **how)
+    where = f"where='toInt32(assumeNotNull(code)) > 0' cannot be computed for row 2 of '{lab.bucket}/in/a.csv': "
+    assert str(failed.value).startswith(f"{where}Cannot parse string 'x' as Int32")
+
+
 MISFITS: dict[str, tuple[str, dict[str, Any], str]] = {
     "number": ("UInt16", {"n": pa.array([1, 2, 70_000], pa.int64())}, "'70000' in row 3"),
     "nullable": ("Nullable(UInt16)", {"n": pa.array([1, None, -1], pa.int64())}, "'-1' in row 3"),
@@ -733,8 +759,13 @@ def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
     with pytest.raises((LoadError, SourceError), match=r"the first one is '70000' in row 3 of .*, for column 'n'"):
         lab.load("in/*", table, **how)
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [4, 5], "code": ["1", "x"]})))
-    with pytest.raises((LoadError, SourceError), match="where cannot be computed for row 2 of"):
+    with pytest.raises(MisfitError) as failed:
         lab.load("in/*", table, **how, where="toInt32(assumeNotNull(code)) > 0")
+    where = f"where='toInt32(assumeNotNull(code)) > 0' cannot be computed for row 2 of '{lab.bucket}/in/a.parquet': "
+    assert str(failed.value).startswith(f"{where}Cannot parse string 'x' as Int32")
+    assert str(failed.value).endswith(
+        "(CANNOT_PARSE_TEXT); write it so that it takes all values, as with toInt32OrNull(…)"
+    )
 
 
 @pytest.mark.thorough

@@ -172,6 +172,7 @@ def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: l
     # S3 is READ ON S3 by now
     assert ("nothing was changed" in str(caught.value)) == (right in ("ALTER SETTINGS", "CREATE TABLE"))
     assert re.search(rf"GRANT [^;]*{right}", str(caught.value)), str(caught.value)
+    assert caught.value.is_final
     assert lab.rows(table) == []
     lab.query(f"GRANT {change} TO {user}")
     lab.load("in/*.csv", table, try_number=2)

@@ -6,8 +6,13 @@ import logging
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.inspect.explain import explain, explain_expression
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, ServerError, SourceError
+from airflow_provider_ch_s3.inspect.explain import (
+    build_failure,
+    explain,
+    explain_expression,
+    is_mistake_for_any_files,
+)
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
 WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave such rows out with where"
@@ -96,6 +101,13 @@ WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave 
             "the files differ in their columns: load files with the same columns together, or name what to load with"
             " columns=[…]",
             id="other-columns",
+        ),
+        pytest.param(
+            "Code: 497. DB::Exception: loader: Not enough privileges. To execute this query, it's necessary to have"
+            " the grant INSERT(n) ON d.t. (ACCESS_DENIED)",
+            "Code: 497. ",
+            "grant the user what `ch-s3 docs permissions` lists",
+            id="grant",
         ),
         pytest.param("Code: 1000. (NEVER_HEARD_OF)", "Code: 1000. ", "check that data_format", id="anything-else"),
         pytest.param(
@@ -187,3 +199,33 @@ def test_what_is_wrong_with_an_expression(
     assert (explained and str(explained)) == said
     logged = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert logged == ([("DEBUG", f"where='…' is refused: {message}")] if said else [])
+
+
+DENIED = "Code: 497. DB::Exception: loader: Not enough privileges. (ACCESS_DENIED)"
+UNPARSED = "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot parse string. (CANNOT_PARSE_TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_typed", "kind", "is_final"),
+    [
+        pytest.param(DENIED, True, LoadError, True, id="grant"),
+        pytest.param(UNPARSED, True, MisfitError, True, id="value"),
+        pytest.param(UNPARSED, False, LoadError, False, id="text-that-may-still-be-written"),
+        pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, LoadError, False, id="store"),
+    ],
+)
+def test_what_no_retry_can_change_is_final(
+    message: str, is_typed: bool, kind: type[ChS3Error], is_final: bool
+) -> None:
+    error = build_failure(LoadError, "text", message, is_typed=is_typed)
+    assert (type(error), str(error), error.is_final) == (kind, "text", is_final)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "expected"),
+    [(ConfigError, 46, True), (ConfigError, 215, True), (ConfigError, 47, False), (SourceError, 46, False)],
+)
+def test_which_mistakes_do_not_depend_on_the_files(kind: type[ChS3Error], code: int, expected: bool) -> None:
+    error = kind("text")
+    error.__cause__ = ServerError("text", code=code)
+    assert is_mistake_for_any_files(error) is expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from typing import Any
 
@@ -14,7 +15,7 @@ from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.misfits import find_misfit
+from airflow_provider_ch_s3.inspect.misfits import explain_misfit
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
@@ -73,18 +74,21 @@ class Files:
             raise ServerError(MESSAGE)
         return [{"nothing": 0}]
 
-    def find(self, message: str = MESSAGE, **of_source: Any) -> str:
+    def find(self, message: str = MESSAGE, where: str = "", **of_source: Any) -> str:
+        """What is said after ``text``, or in its place."""
         source = dataclasses.replace(SOURCE, **of_source)
-        return find_misfit(
+        said = explain_misfit(
             self,  # type: ignore[arg-type]
             source,
             MAPPING,
             TARGET,
+            "text",
             message,
-            where="",
+            where=where,
             settings={},
             now=lambda: self.seconds * len(self.asked),
         )
+        return said.removeprefix("text")
 
 
 @pytest.mark.parametrize("row", [0, 1_233, ROWS - 1])
@@ -95,9 +99,32 @@ def test_the_first_value_is_shown_with_its_place(row: int) -> None:
     assert len(server.asked) <= 3 + 1 + 20 + 1 + 2 + 1
 
 
-def test_a_condition_that_cannot_be_computed_is_told_from_a_value() -> None:
+OF_WHERE = (
+    "ClickHouse at ch:8123: Code: 6. DB::Exception: Cannot parse string 'x' as Int32: while executing 'FUNCTION"
+    " toInt32(__table1.b :: 0) -> …'. (CANNOT_PARSE_TEXT)"
+)
+
+
+@pytest.mark.parametrize("data_format", ["Parquet", "CSV"])
+def test_a_condition_that_cannot_be_computed_is_told_from_a_value(
+    data_format: str, caplog: pytest.LogCaptureFixture
+) -> None:
     server = Files(found_in=2, is_of_where=True)
-    assert server.find() == "; where cannot be computed for row 1,234 of 'flights/2.parquet'"
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.inspect.misfits"):
+        said = server.find(OF_WHERE, where="toInt32(b) > 0", data_format=data_format)
+    assert said == (
+        "where='toInt32(b) > 0' cannot be computed for row 1,234 of 'flights/2.parquet': Cannot parse string 'x' as"
+        " Int32 (CANNOT_PARSE_TEXT); write it so that it takes all values, as with toInt32OrNull(…)"
+    )
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
+    assert OF_WHERE in caplog.text
+
+
+def test_text_is_not_searched_for_what_the_condition_does_not_do() -> None:
+    server = Files(found_in=2, is_of_where=True)
+    for message, where in ((OF_WHERE, ""), (MESSAGE, "toInt32(b) > 0")):
+        assert server.find(message, where=where, data_format="CSV") == ""
+    assert server.asked == []
 
 
 def test_only_the_column_that_the_server_names_is_converted() -> None:
@@ -123,9 +150,3 @@ def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
         server = Files(error=error)
         assert server.find() == ""
         assert len(server.asked) == 1
-
-
-def test_formats_without_types_are_not_searched() -> None:
-    server = Files(found_in=0)
-    assert server.find(data_format="CSV") == ""
-    assert server.asked == []

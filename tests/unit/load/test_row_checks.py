@@ -53,6 +53,14 @@ def compute(text: str) -> dict[str, Any]:
     return {"ch_s3_rows": 3, "ch_s3_result_1": 1}
 
 
+def test_one_statement_computes_all_checks() -> None:
+    client = Client(lambda text: {"ch_s3_rows": 3, **{f"ch_s3_result_{number}": 1 for number in range(1, 51)}})
+    bound = [BoundCheck(name=f"c{n}", check=Check(f"max(n) > {n}"), condition=f"max(n) > {n}") for n in range(50)]
+    found = run_checks(target_of(client), STAGED, bound, rows=3, paths=["a.csv"])
+    assert [one.passed for one in found] == [True] * 50
+    assert len(client.asked) == 1
+
+
 NUMBERS = "max(toInt32(s)) > 0"
 REASON = "could not be computed: Cannot parse string 'abc' as Int32 (CANNOT_PARSE_TEXT)"
 
