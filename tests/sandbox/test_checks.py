@@ -6,16 +6,22 @@ import logging
 import re
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+from airflow.providers.openlineage.extractors.base import DefaultExtractor
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers import files_to_clickhouse
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.failures import own_errors
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import is_clean
 from tests.sandbox.topologies import only_on, topologies
@@ -30,6 +36,19 @@ SANE = {"no negative n": "countIf(n < 0) = 0"}
 
 def put_rows(lab: Lab, key: str, *numbers: int, day: str = "2013-01-01", carrier: str = "UA") -> None:
     lab.put(f"in/{key}.csv", "".join(f"{day},{n},{carrier}\n" for n in numbers).encode())
+
+
+def watch_queries(lab: Lab) -> list[Statement]:
+    """Collect what is queried from now on."""
+    asked: list[Statement] = []
+    query = ClickHouseS3Hook.query
+
+    def watch(self: ClickHouseS3Hook, statement: Statement, **how: Any) -> list[dict[str, Any]]:
+        asked.append(statement)
+        return query(self, statement, **how)
+
+    lab.monkeypatch.setattr(ClickHouseS3Hook, "query", watch)
+    return asked
 
 
 def numbers_in(lab: Lab, table: str) -> list[int]:
@@ -55,6 +74,7 @@ def test_checks_see_the_staged_rows_of_all_nodes(lab: Lab, where: str, caplog: p
     table = lab.create("t", COLUMNS, BY_DAY)
     for file in range(6):
         put_rows(lab, str(file), *range(10 * file, 10 * file + 10))
+    asked = watch_queries(lab)
     report = lab.load(
         "in/*.csv",
         table,
@@ -75,6 +95,7 @@ def test_checks_see_the_staged_rows_of_all_nodes(lab: Lab, where: str, caplog: p
         "in range": (True, None, "", None),
         "few others": (False, "1", "<", "0.01"),
     }
+    assert [statement.name for statement in asked].count("run_checks") == 1
     assert numbers_in(lab, table) == list(range(60))
     assert (
         "check 'few others' not fulfilled, a warning: countIf(carrier != 'AA') / count() < 0.01 is false (1 < 0.01)"
@@ -136,6 +157,17 @@ def drop_old(lab: Lab, table: str) -> bool:
     return lab.load("in/a.csv", table, task_id="next", **CSV)["files_skipped"] == 1
 
 
+def test_a_row_is_shown_with_its_file_if_there_is_only_one(lab: Lab, table: str) -> None:
+    put_rows(lab, "a", 1, -1)
+    put_rows(lab, "b", 2)
+    message = fail(lab, table, SANE)
+    assert "for example (n=-1, day=2013-01-01, carrier=UA); correct the files" in message
+    assert "in/" not in message
+    with pytest.raises(CheckFailedError) as failed:
+        lab.load("in/a.csv", table, task_id="one", checks=SANE, **CSV)
+    assert f"for example (n=-1, day=2013-01-01, carrier=UA) in {lab.bucket}/in/a.csv; correct" in str(failed.value)
+
+
 @pytest.mark.thorough
 def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, carrier="\\N")
@@ -171,23 +203,27 @@ REFUSED = {
     "intDiv(sum(n), count())": "is a value of type Int64, not a condition; compare it",
     "countIf(n < avg(n)) = 0": "is refused by the server: Aggregate function avg(n) is found inside another",
     "max(day) <= today()": "calls a function such as now(), rand(), dictGet(), or one of your own: its result",
+    "toDateTime(max(day)) <= now()": "calls a function such as now(), rand(), dictGet(), or one of your own: its",
     "max(day) <= today": "calls today(): its result may be different",
     "count() > rand() % 2": "calls a function such as now(), rand(), dictGet(), or one of your own",
     "sum(arrayJoin([n, n])) > 0": "calls arrayJoin(), which would multiply the rows of the other checks",
     "count() > (SELECT 1)": "contains the keyword SELECT",
     "countIf(carrier IN other) = 0": "has a name after IN",
     "min(file('/etc/passwd')) = ''": "calls file(), which reads a file on the server",
+    "count() > length({s3_secret:String})": "contains a query parameter",
 }
 
 
 def test_what_is_no_check_is_refused_before_anything_is_read(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
+    asked = watch_queries(lab)
     for check, message in REFUSED.items():
         with pytest.raises(ConfigError) as refused:
             lab.load("in/*.csv", table, **CSV, checks={"wrong": check})
         assert message in str(refused.value)
         assert check in str(refused.value)
     assert lab.inserts() == []
+    assert [statement.text for statement in asked if lab.bucket in statement.text] == []
 
 
 @pytest.mark.thorough
@@ -249,7 +285,15 @@ def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog:
     empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, on_no_files="succeed")
     empty(where="n > 0 AND dt = 1")
     assert "of an earlier load" not in caplog.text
-    # the source may be another one by now: the files decide when they come
+    with pytest.raises(ConfigError, match=r"where='lenght\(carrier\) > 0' calls lenght\(\), which this server does"):
+        empty(where="lenght(carrier) > 0")
+    with pytest.raises(ConfigError, match=r"select\['n'\]='sum\(n\)' holds an aggregate function"):
+        empty(select={"n": "sum(n)"})
+    with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
+        empty(settings={"max_threads": "abc"})
+    with pytest.raises(ConfigError, match="names carier, which is not a column of"):
+        empty(checks={"known": "countIf(carier = 'UA') = 0"})
+    # the next files may have other columns
     empty(where="carier = 'UA'")
     assert (
         "checked the arguments with 'in/dt=1/a.csv' of an earlier load: where=\"carier = 'UA'\" names carier"
@@ -285,7 +329,7 @@ EXPECTED: dict[str, Any] = {
     "rows": Expect.rows(within=0.5),
     "bytes": Expect.bytes(within=0.5),
     "nulls": Expect.ratio_of_nulls("carrier", within=0.25),
-    "mean": Expect("avg(n)", within=0.1, loads=3),
+    "mean": Expect("avg(n)", within=0.1, of="median of the last 3 loads"),
 }
 
 
@@ -331,6 +375,23 @@ def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) 
         glob, checks = f"in/{day}-{map_index}.csv", {"rows": Expect.rows(within=0)}
         report = load_day(lab, glob, table, day, map_index=map_index, checks=checks)
         assert report["row_checks"][0]["note"] == few.format(count)
+
+
+@pytest.mark.thorough
+def test_a_share_of_nulls_is_compared(lab: Lab, table: str) -> None:
+    checks = {"nulls": Expect.ratio_of_nulls("carrier", within=0.2)}
+    for day in (1, 2, 3):
+        put_rows(lab, f"{day}-a", 1)
+        put_rows(lab, f"{day}-b", 2, 3, 4, carrier="\\N")
+        load_day(lab, f"in/{day}-*.csv", table, day, checks=checks)
+    put_rows(lab, "4-a", 1, 2, 3)
+    put_rows(lab, "4-b", 4, 5, carrier="\\N")
+    with pytest.raises(CheckFailedError) as failed:
+        load_day(lab, "in/4-*.csv", table, 4, checks=checks)
+    text = "countIf(isNull(carrier)) / count() is false (0.4 BETWEEN 0.55 AND 0.95), around 0.75, the median of 3"
+    assert text in str(failed.value)
+    report = load_day(lab, "in/3-*.csv", table, 5, checks=checks, on_loaded_files="load")
+    assert (report["row_checks"][0]["passed"], report["row_checks"][0]["left"]) == (True, "0.75")
 
 
 def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
@@ -380,7 +441,6 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
 
 
-@pytest.mark.thorough
 def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperator, dict[str, Any]]:
     """Load until the INSERT runs; returns the operator of the process that resumes, and the event that resumes it."""
     operator, again = (lab.operator("in/*.csv", table, deferrable=True, **CSV, **arguments) for _ in range(2))
@@ -389,14 +449,22 @@ def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperato
     return again, {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
 
 
-def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, table: str) -> None:
+@pytest.mark.parametrize("where", ["three shards", thorough("one server")])
+def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, where: str) -> None:
+    if where == "one server":
+        lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
     put_rows(lab, "a", -1)
     again, event = defer(lab, table, checks=SANE)
     with pytest.raises(AirflowFailException, match="no negative n"):
         again.execute_complete(lab.context(again), event)
-    assert again._lineage is not None  # Airflow asks for it when a task has failed, too
-    assert [one["passed"] for one in again._lineage.report.row_checks] == [False]
-    assert (again._lineage.table.table, again._lineage.report.rows_added) == ("t", 0)
+    lineage = DefaultExtractor(again).extract_on_failure(SimpleNamespace())
+    assert lineage is not None
+    (files,), (target,) = lineage.inputs, lineage.outputs
+    assert (files.namespace, files.name) == (f"s3://{lab.bucket}", "in")
+    (checked,) = files.inputFacets["dataQualityAssertions"].assertions
+    assert (checked.assertion, checked.success) == ("no negative n: countIf(n < 0) = 0", False)
+    assert (target.name, target.outputFacets["outputStatistics"].rowCount) == (table, 0)
     assert numbers_in(lab, table) == []
     assert is_clean(lab)
 
@@ -481,6 +549,29 @@ def test_rows_that_the_user_does_not_see_cannot_be_checked(replicated_lab: Lab) 
     assert (lab.rows(table), is_clean(lab)) == ([], True)
     lab.load("in/*.csv", table, task_id="next", **CSV, checks=SANE)
     assert numbers_in(lab, table) == list(range(10))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
+
+
+def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
+    """The table for users of other tools, on columns ``n`` and ``s``."""
+    rows = PAGE.read_text().partition("## If you know other tools")[2].split("\n| --- | --- |\n")[1].splitlines()
+    cells = [row.rsplit(" | ", 1)[1] for row in rows if row.startswith("|")]
+    shown = [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if not code.startswith("min_rows=")]
+    given = [eval(code.replace("…", "n > 0"), {"Check": Check, "Expect": Expect}) for code in shown]
+    checks = {
+        code: Check(one, on_failure="warn") if isinstance(one, str) else one
+        for code, one in zip(shown, given, strict=True)
+    }
+    assert len(cells) >= 16
+    assert len(checks) >= 12
+    checks['Check("…", on_failure="warn")'] = Check("min(n) > 0", on_failure="warn")
+    table = lab.create("t", "n Nullable(Int32), s Nullable(String)")
+    lab.put("in/a.csv", b"1,A\n2,B\n\\N,\\N\n")
+    report = lab.load("in/a.csv", table, data_format="CSV", checks=checks)
+    assert [one["name"] for one in report["row_checks"] if one["error"]] == []
+    assert len(report["row_checks"]) == len(checks)
 
 
 def test_a_load_that_only_validates_changes_nothing(
