@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 SEARCH_SECONDS = 30.0
 SHOWN_CHARACTERS = 60
-# What cannot be read at all fails elsewhere.
+# How a server says that a function failed, and not the parser of a file.
 _IN_EXPRESSION = "'FUNCTION "
 ALL_ROWS = 2**62
 

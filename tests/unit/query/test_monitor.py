@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
-from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
@@ -216,3 +216,30 @@ def test_a_log_that_comes_late_is_flushed_again() -> None:
     server = ScriptedServer(flushes_until_logged=2)
     follow(server).wait(QUERY_ID)
     assert server.sent.count("flush_logs") == 2
+
+
+class Refusing(LongQuery):
+    """It refuses the query, and logs nothing.
+
+    :param code: of the error.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(seconds=0)
+        self.code, self.flushes = code, 1_000
+
+    def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
+        raise ServerError("no", code=self.code)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_final"), [pytest.param(497, True, id="grant"), pytest.param(241, False, id="memory")]
+)
+def test_a_refusal_that_no_retry_can_change_is_final(code: int, is_final: bool) -> None:
+    server = Refusing(code)
+    monitor = follow(server, sleep=server.pass_time)
+    monitor.timing = dataclasses.replace(monitor.timing, poll_seconds=2.0, now=lambda: server.now)
+    monitor.submit(INSERT, QUERY_ID)
+    with pytest.raises(LoadError, match=f"query {QUERY_ID} failed: no") as failed:
+        monitor.wait(QUERY_ID)
+    assert failed.value.is_final is is_final
