@@ -203,11 +203,12 @@ class Ledger:
         return self.client.query(render(self.name, self.cluster, target=str(self.target), **what))
 
     def read_if_there(self) -> History:
-        """Read the same; no events if no load has created the ledger yet."""
+        """Read the same; no events if no load of the cluster has created the ledger on all of its nodes yet."""
         try:
             return self.read()
         except ServerError as error:
-            if error.code != ErrorCode.UNKNOWN_TABLE:
+            # The second is what a server answers whose peer lacks the table.
+            if error.code not in (ErrorCode.UNKNOWN_TABLE, ErrorCode.ALL_CONNECTION_TRIES_FAILED):
                 raise
             return History(events=())
 

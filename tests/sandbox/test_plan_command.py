@@ -66,6 +66,20 @@ def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixtu
     assert "--sample-files and --check say what to validate; add --validate" in capsys.readouterr().err
 
 
+def test_a_node_may_lack_the_ledger(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """As if the cluster had been extended, or the first load had been into a table of one node."""
+    lab.put("in/a.csv", b"id\n1\n")
+    lab.put("in/b.csv", b"id\n2\n")
+    table = lab.create("t", "id UInt32")
+    lab.load("in/a.csv", table)
+    for name in ("ch_s3_ledger", "ch_s3_ledger_files"):
+        lab.query(f"DROP TABLE {lab.database}.{name} SYNC", node=2)
+    assert main(["plan", *lab.arguments(table)]) == 0
+    assert "INSERT INTO" in capsys.readouterr().out
+    lab.load("in/*.csv", table, task_id="other")
+    assert sorted(row["id"] for row in lab.rows(table)) == [1, 2]
+
+
 def test_settings_of_other_formats_and_defaults_are_shown_on_request(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
