@@ -567,9 +567,9 @@ def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
     assert len(cells) >= 16
     assert len(checks) >= 12
     checks['Check("…", on_failure="warn")'] = Check("min(n) > 0", on_failure="warn")
-    table = lab.create("t", "n Nullable(Int32), s Nullable(String)")
+    columns = "n Nullable(Int32), s Nullable(String)"
     lab.put("in/a.csv", b"1,A\n2,B\n\\N,\\N\n")
-    report = lab.load("in/a.csv", table, data_format="CSV", checks=checks)
+    report = lab.load("in/a.csv", lab.create("t", columns), data_format="CSV", structure=columns, checks=checks)
     assert [one["name"] for one in report["row_checks"] if one["error"]] == []
     assert len(report["row_checks"]) == len(checks)
 

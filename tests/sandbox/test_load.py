@@ -702,7 +702,7 @@ def test_a_value_that_any_node_finds_is_shown(lab: Lab, staging: bool) -> None:
             lab.load("in/*.parquet", local, staging=staging, task_id=f"load{attempt}")
         first = f"; the first one is '70000' in row 20,001 of '{lab.bucket}/in/3.parquet', for column 'n'"
         assert first in str(failed.value)
-    assert staging == (lab.rows(local) == [])
+    assert not staging or lab.rows(local) == []
 
 
 @pytest.mark.thorough
