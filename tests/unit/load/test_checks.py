@@ -284,8 +284,15 @@ MIB = 1_048_576
 
 
 def volume(node: str, name: str, free_mib: int, *, is_remote: bool = False) -> Volume:
+    free = free_mib * MIB
     return Volume(
-        node=node, policy="p", name=name, is_first=name == "hot", is_remote=is_remote, free_bytes=free_mib * MIB
+        node=node,
+        policy="p",
+        name=name,
+        is_first=name == "hot",
+        is_remote=is_remote,
+        free_bytes=free,
+        total_bytes=free,
     )
 
 
