@@ -214,5 +214,5 @@ def check_reach(
         raise (ClusterError if client.unanswered else ConfigError)(
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
-            " http_endpoints"
+            " http_endpoints (`ch-s3 docs topologies` has examples)"
         )
