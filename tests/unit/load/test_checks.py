@@ -169,7 +169,8 @@ REPLAY_WITHOUT_APPEND = (
             request("append"),
             TargetError,
             "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
-            " materialized_views='replay' to feed them from the staged rows, or staging=False; see `ch-s3 docs modes`",
+            " materialized_views='replay' to feed them from the staged rows, or staging=False; see"
+            " `ch-s3 docs modes`",
             id="views",
         ),
         pytest.param(
