@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.extras import check_extra
 from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
@@ -77,18 +78,18 @@ def run(args: argparse.Namespace) -> int:
     chosen = _choose(args)
     check_extra("ch-s3 bench", "bench", _modules(args))
     results: list[Result] = []
-    print(make_seconds(results), end="")
+    print_text(str(make_seconds(results)).rstrip("\n"))
     with ExitStack() as stack:
         advance = stack.enter_context(show_steps("workloads", len(chosen)))
         for arena, workload, store_name in _arenas(args, chosen, stack):
             results.append(compare(arena, workload, effort))
-            print(format_row(results[-1]), flush=True)
+            print_text(format_row(results[-1]))
             advance()
             about = _about(args, arena, store=store_name, rounds=effort.rounds)
             write_results(args.out, results, about)
     write_page(args.out, results, about)
     score = score_results(results)
-    print(f"report: {args.out / 'index.html'}\n{score}")
+    print_text(f"report: {args.out / 'index.html'}\n{score}")
     return 0 if score.is_good else 1
 
 

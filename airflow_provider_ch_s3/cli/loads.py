@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import amount_of, count_of_some
-from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_table
+from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_table, print_text
 
 if TYPE_CHECKING:
     # Known to type checkers only.
@@ -120,14 +120,14 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
             case "show" if args.json:
                 return partial(_print_values, view.load_files(args.load_id))
             case "show":
-                return partial(print, format_load(view, args.load_id))
+                return partial(print_text, format_load(view, args.load_id))
             case "prune":
                 deleted = count_of(prune(view, args.older_than_days), "attempt")
-                return partial(print, f"deleted the records of {deleted}")
+                return partial(print_text, f"deleted the records of {deleted}")
             case "adopt":
-                return partial(print, _adopt(hook, args))
+                return partial(print_text, _adopt(hook, args))
             case "undo":
-                return partial(print, _undo(hook, view, args))
+                return partial(print_text, _undo(hook, view, args))
             case _ if args.json:
                 return partial(_print_values, view.page(_select(args, server)))
             case _:

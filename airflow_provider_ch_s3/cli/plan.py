@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.parser import count_of_some
 from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
-from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql
+from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql, print_text
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def _print_plan(prepared: PreparedLoad, *, show_all: bool) -> None:
     from airflow_provider_ch_s3.load.plan_text import format_plan
 
     for note in prepared.cluster.notes:
-        print(f"note: {note}")
+        print_text(f"note: {note}")
     if prepared.new_table:
         print_sql(f"{describe_table(prepared.new_table)}\n")
-    print(format_plan(prepared, show_all=show_all))
+    print_text(format_plan(prepared, show_all=show_all))
 
 
 def _describe(prepared: PreparedLoad) -> dict[str, Any]:
@@ -145,5 +145,5 @@ def _validate(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report.as_dict())
     else:
-        print(report)
+        print_text(str(report))
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
@@ -87,7 +88,7 @@ def run_status(args: argparse.Namespace) -> int:
     """Describe the running sandbox of a directory."""
     from airflow_provider_ch_s3.sandbox.launch import find_sandbox
 
-    print(_summary(find_sandbox(args.dir)))
+    print_text(_summary(find_sandbox(args.dir)))
     return 0
 
 

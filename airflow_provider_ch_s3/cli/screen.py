@@ -57,6 +57,16 @@ def print_line(mark: str, text: str) -> None:
     Console().print(Text.assemble((mark, _STYLES.get(mark, "")), f" {text}"), soft_wrap=True)
 
 
+def print_text(text: str) -> None:
+    """Print a text of several lines, with its numbers, names and addresses coloured."""
+    if not sys.stdout.isatty():
+        print(text, flush=True)
+        return
+    from rich.console import Console
+
+    Console(soft_wrap=True).print(text, markup=False)
+
+
 def print_sql(sql: str) -> None:
     """Print a statement."""
     if not sys.stdout.isatty():

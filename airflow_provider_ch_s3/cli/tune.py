@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import amount_of
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
+from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.errors import ConfigError
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         _confirm(args, sample)
         with show_steps("loads of the sample", MOST_LOADS) as advance:
             found = search(hook, sample, lambda measured: _show(measured, advance))
-    print(
+    print_text(
         "median times until settled: "
         + ", ".join(f"{name} {seconds:.2f} s" for name, seconds in found.seconds.items())
     )
@@ -91,11 +92,10 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     expected, cluster = sample.plan.prediction, sample.cluster
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)
     ratio = expected.peak_memory_bytes / cluster.weakest.memory_bytes
-    print(
+    print_text(
         f"up to {MOST_LOADS} loads of {count_of(len(sample.source.files), 'file')},"
         f" {format_bytes(sample.source.size_bytes)}, into a scratch table next to {sample.target.local}: about"
-        f" {format_seconds(seconds)}, {format_bytes(expected.peak_memory_bytes)} of memory per node ({ratio:.0%})",
-        flush=True,
+        f" {format_seconds(seconds)}, {format_bytes(expected.peak_memory_bytes)} of memory per node ({ratio:.0%})"
     )
     most_memory = args.max_memory_ratio if args.max_memory_ratio is not None else cluster.ingest_memory_ratio
     if args.yes or (seconds <= args.max_seconds and ratio <= most_memory):
@@ -109,5 +109,5 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
 def _show(measured: Measurement, advance: Callable[[], None]) -> None:
     bar = "#" * min(LONGEST_BAR, round(measured.settled_seconds / BAR_SECONDS))
-    print(f"{measured}\n  {bar}", flush=True)
+    print_text(f"{measured}\n  {bar}")
     advance()

@@ -38,7 +38,7 @@ class ConnectionField:
     @property
     def help(self) -> str:
         """What the form says under the field."""
-        return f"{self.description} If empty: {self.if_empty}."
+        return f"{self.description} Default: {self.if_empty}."
 
     @property
     def expected(self) -> str:
@@ -131,7 +131,7 @@ CLUSTER_FIELDS = (
             " with its part of the memory."
         ),
         kind=FieldKind.INTEGER,
-        if_empty="the limits of DAG and task",
+        if_empty="DAG and task limits",
         minimum=1,
         maximum=1000,
     ),

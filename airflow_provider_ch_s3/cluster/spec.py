@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -201,13 +201,15 @@ def parse_version(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], versions: Sequence[str]) -> ClusterSpec:
+def merge_cluster(
+    declared: ClusterDeclaration, detected: Sequence[NodeSpec], versions: Mapping[str, str]
+) -> ClusterSpec:
     """Merge what the connection declares with what the nodes report.
 
     Declared values take precedence; a note is added if the nodes report otherwise. Servers on the same machine each
     report all of its cores, and get a share of them.
 
-    :param versions: versions of the servers, as they report them.
+    :param versions: host → version of the server, as it reports it.
     :raises ClusterError: if no node was found, or DDL would not reach each of them.
     """
     _check_detected(declared, detected)
@@ -226,7 +228,7 @@ def merge_cluster(declared: ClusterDeclaration, detected: Sequence[NodeSpec], ve
             )
             for node in nodes
         ),
-        server_version=min(parse_version(version) for version in versions),
+        server_version=min(map(parse_version, versions.values())),
         ingest_memory_ratio=declared.ingest_memory_ratio,
         notes=(*_declared_notes(declared, nodes), *_uneven_notes(declared, nodes, versions)),
         declared_node_count=declared.node_count,
@@ -267,7 +269,7 @@ def _declared_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec]) -> 
     return notes
 
 
-def _uneven_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec], versions: Sequence[str]) -> list[str]:
+def _uneven_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec], versions: Mapping[str, str]) -> list[str]:
     notes = []
     vcpus = [node.vcpus for node in nodes]
     memory = [node.memory_bytes for node in nodes]
@@ -276,6 +278,7 @@ def _uneven_notes(declared: ClusterDeclaration, nodes: Sequence[NodeSpec], versi
     if not declared.memory_gib_per_node and max(memory) - min(memory) > MEMORY_TOLERANCE_RATIO * max(memory):
         between = f"{format_bytes(min(memory))} to {format_bytes(max(memory))}"
         notes.append(f"nodes have {between} of memory: loads are planned for the weakest")
-    if len(set(versions)) > 1:
-        notes.append(f"nodes run different versions: {', '.join(sorted(set(versions)))}")
+    if len(set(versions.values())) > 1:
+        each = ", ".join(f"{host} has {version}" for host, version in sorted(versions.items()))
+        notes.append(f"nodes run different versions: {each}")
     return notes

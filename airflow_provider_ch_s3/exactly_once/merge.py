@@ -136,7 +136,7 @@ class SurvivorsOfMerge(Survivors):
             raise LoadError(
                 f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
                 " committed: raise that, load fewer keys at a time, or partition the table so that keys that change"
-                " together are together"
+                " together are together (`ch-s3 docs merge`)"
             )
         log.info("the merge rewrites %s of %s", size, target)
         return {f"rewritten_{name}": value for name, value in asdict(size).items()}

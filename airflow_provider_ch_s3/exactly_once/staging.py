@@ -151,7 +151,7 @@ class Staging:
         :raises TargetError: as :meth:`create`.
         """
         name = self.name(table)
-        comment = f"rows on their way into {like}, staged by {table.attempt.query_id}"
+        comment = f"rows that will be committed to {like}, staged by {table.attempt.query_id}"
         self.client.execute_everywhere(lambda cluster: render(name, cluster=cluster, comment=comment))
         self.replicas.check_same(name, like)
         return name

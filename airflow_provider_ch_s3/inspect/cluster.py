@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
 from airflow_provider_ch_s3.common.text import GIB, show_name
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ErrorCode, ServerError
-from airflow_provider_ch_s3.sql.table_queries import render_detect_nodes, render_read_server
+from airflow_provider_ch_s3.sql.table_queries import render_detect_nodes, render_read_memory, render_read_server
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +108,18 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
     )
     _check_distinct(nodes, members)
     definitions = {row["value"] for row in rows if row["name"] == "cluster"}
-    spec = merge_cluster(declaration, nodes, sorted({row["version"] for row in rows}))
+    spec = merge_cluster(declaration, nodes, {row["node"]: row["version"] for row in rows})
     return replace(spec, is_defined_alike=len(definitions) <= 1)
+
+
+def read_memory(client: ClickHouseClient, cluster: str | None) -> dict[str, tuple[int, int]]:
+    """Read the free and the total bytes of memory of each node's machine; nothing where this user may not know."""
+    try:
+        rows = client.query(render_read_memory(cluster))
+    except ServerError as error:
+        log.info("the free memory of the nodes remains unknown: %s", error)
+        return {}
+    return {row["node"]: (row["free_bytes"], row["total_bytes"]) for row in rows}
 
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
@@ -201,5 +214,5 @@ def check_reach(
         raise (ClusterError if client.unanswered else ConfigError)(
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
-            " http_endpoints"
+            " http_endpoints (`ch-s3 docs topologies` has examples)"
         )

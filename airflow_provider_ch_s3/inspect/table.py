@@ -212,7 +212,7 @@ class Volume:
     """A volume of a table's storage policy on one node.
 
     :param is_first: new parts go there, as long as it has room.
-    :param free_bytes: room on all of its disks.
+    :param free_bytes: room on all of its disks, of ``total_bytes``.
     """
 
     node: str
@@ -221,6 +221,7 @@ class Volume:
     is_first: bool
     is_remote: bool
     free_bytes: int
+    total_bytes: int
 
 
 def read_volumes(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[Volume, ...]:

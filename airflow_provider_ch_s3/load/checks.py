@@ -100,7 +100,9 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             if is_fed
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
-        raise TargetError(f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}")
+        raise TargetError(
+            f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}; see `ch-s3 docs modes`"
+        )
 
 
 def _check_merge_arguments(request: LoadRequest) -> None:

@@ -6,19 +6,24 @@ Each check returns what it found in a sentence, or raises the error with which a
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from itertools import islice
+from itertools import groupby, islice
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, resolve_ddl_mode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
-from airflow_provider_ch_s3.exactly_once.ledger import DEFAULT_LEDGER, Ledger, ledger_name
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+from airflow_provider_ch_s3.inspect.cluster import (
+    ConnectedServer,
+    check_reach,
+    detect_cluster,
+    read_memory,
+    read_server,
+)
 from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -129,7 +134,8 @@ def check_nodes(subject: Subject) -> str:
         f" {count_of(node.vcpus, 'vCPU')} ({spec.vcpus_origin.value}) and"
         f" {format_bytes(node.memory_bytes)} of memory ({spec.memory_origin.value}) each"
     )
-    return "; ".join((found, *spec.notes))
+    memory = read_memory(subject.client, spec.name)
+    return "; ".join((found, *([f"memory: {_least_free(memory)}"] if memory else []), *spec.notes))
 
 
 def check_clocks(subject: Subject) -> str:
@@ -166,20 +172,21 @@ def check_addresses(subject: Subject) -> str:
 
 
 def check_ledger(subject: Subject) -> str:
-    """The table that the connection names can be the ledger."""
+    """The table that the connection names can be the ledger; by default the one of its own database."""
     named, cluster = subject.declaration.ledger_table, subject.cluster
-    if not named:
-        return f"{DEFAULT_LEDGER}, in the database of each table"
-    # Without a database, the ledger is in the one of each table.
     name = ledger_name(named, subject.server.database)
+    has_database = name == ledger_name(named, "")
     engine = subject.server.engines.get(name.database, "")
+    if not (has_database or engine):
+        return f"{name.table}, in the database of each table"
     ledger = Ledger(
         client=subject.client, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine
     )
     is_there = bool(ledger.check())
-    if name == ledger_name(named, "") and cluster.server_version >= checks.FIRST_VERSION:
+    if has_database and cluster.server_version >= checks.FIRST_VERSION:
         checks.check_needs(subject.client, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
-    return f"{name}{'' if is_there else ', which the first load creates'}"
+    created = "" if is_there else ", which the first load creates"
+    return f"{name}{created}{'' if has_database else '; tables of other databases have one there'}"
 
 
 def check_table(subject: Subject) -> str:
@@ -231,18 +238,15 @@ def check_plan(subject: Subject) -> str:
 
 
 def check_reading(subject: Subject) -> str:
-    """Every node that can be reached directly can read a file."""
+    """Every node of the cluster can read a file."""
     source, load = subject.prepared.source, subject.load
-    statement = load_queries.render_describe_files(
-        dataclasses.replace(source, files=source.files[:1]), load.inspection.settings
+    statement = load_queries.render_read_on_each_node(
+        dataclasses.replace(source, files=source.files[:1]), load.inspection.settings, subject.prepared.cluster.name
     )
-    client = subject.client.within(dataclasses.replace(load.declaration, cluster=subject.prepared.cluster.name))
-    nodes = sorted(client.reachable)
-    for node in nodes:
-        try:
-            client.execute_on([node], statement)
-        except ServerError as error:
-            raise ClusterError(f"{node} cannot read {source.files[0].key!r}: {error}") from error
+    try:
+        nodes = subject.client.query(statement)
+    except ServerError as error:
+        raise ClusterError(f"not every node can read {source.files[0].key!r}: {error}") from error
     far = load.find_distance()
     where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
     return f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}{where}"
@@ -255,11 +259,22 @@ def check_disk(subject: Subject) -> str:
         return "unknown: this user may not read system.storage_policies and system.disks"
     if any(volume.is_remote for volume in volumes):
         return "new parts may go to an object store"
-    free: Counter[str] = Counter()
-    for volume in volumes:
-        free[volume.node] += volume.free_bytes
-    node, free_bytes = min(free.items(), key=lambda item: item[1])
-    return f"{format_bytes(free_bytes)} are free on {node}{', and no less on any other' if len(free) > 1 else ''}"
+    return _least_free(
+        {
+            node: (sum(one.free_bytes for one in of_node), sum(one.total_bytes for one in of_node))
+            for node, of_node in groupby(volumes, key=lambda one: one.node)
+        }
+    )
+
+
+def _least_free(room: Mapping[str, tuple[int, int]]) -> str:
+    """Name the node that has the least room.
+
+    :param room: node → free and total bytes.
+    """
+    node, (free, total) = min(room.items(), key=lambda item: item[1])
+    others = ", and no less on any other" if len(room) > 1 else ""
+    return f"{format_bytes(free)} of {format_bytes(total)} are free on {node}{others}"
 
 
 CONNECTION_CHECKS = (

@@ -75,7 +75,7 @@ def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
         raise ConfigError(
             f"checks[{whole[0]!r}] compares all rows of the load with earlier ones, and these files are committed in"
             f" chunks (this is {chunk.place}); use commit='end', or allow more files and bytes in a chunk"
-            " (max_files_per_chunk, max_bytes_per_chunk)"
+            " (max_files_per_chunk, max_bytes_per_chunk); see `ch-s3 docs checks`"
         )
 
 

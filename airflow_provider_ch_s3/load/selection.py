@@ -284,4 +284,5 @@ def _is_unordered(request: LoadRequest, count: int) -> SourceError:
         f"{request.pattern} matches more files than one chunk takes ({count:,}), and the store does not list them in"
         " the order of their keys, so that the next chunk could not begin where this one ends; use one task for each"
         " folder (dynamic task mapping does that), or commit='end', which loads all files with one INSERT"
+        " (`ch-s3 docs many-files`)"
     )

@@ -92,6 +92,13 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
     return reading("describe_files", source, settings, address=source.described_address, structure=structure)
 
 
+def render_read_on_each_node(
+    source: SourceSpec, settings: Mapping[str, SettingValue], cluster: str | None
+) -> Statement:
+    """The nodes that can read the files: each of them does, or the statement fails."""
+    return reading("read_on_each_node", source, {**settings, "skip_unavailable_shards": 0}, cluster=cluster)
+
+
 def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
     """The first lines of text files."""
     return reading("read_lines", source, {**settings, "max_threads": 1}, limit_rows=limit_rows)

@@ -146,6 +146,22 @@ def render_read_node() -> Statement:
     return inline("read_node", "SELECT {{ node_name }} AS node")
 
 
+def render_read_memory(cluster: str | None) -> Statement:
+    """Read the memory of each node's machine, and how much of it is free."""
+    text = """
+        SELECT
+            {{ node_name }} AS node,
+            toUInt64(maxIf(value, metric = 'OSMemoryAvailable')) AS free_bytes,
+            toUInt64(maxIf(value, metric = 'OSMemoryTotal')) AS total_bytes
+        FROM {{ cluster | all_nodes("system.asynchronous_metrics") }}
+        GROUP BY node
+        HAVING total_bytes > 0
+        ORDER BY node
+        SETTINGS skip_unavailable_shards = 0
+    """
+    return inline("read_memory", text, cluster=cluster)
+
+
 def render_read_clocks(cluster: str | None) -> Statement:
     """Read the time of each node."""
     text = """

@@ -190,7 +190,7 @@ def _check_alive(rule: SettleRule, node: NodeParts) -> None:
         raise SettleError(
             f"{node.node} has {excess}, and no merge has run for {format_seconds(node.unchanged_seconds)}; merges may"
             " be stopped (SYSTEM START MERGES), the disk may be full (system.disks), or the limit may be lower than"
-            " what the server merges down to (raise it)"
+            " what the server merges down to (raise it); see `ch-s3 docs sensor`"
         )
 
 

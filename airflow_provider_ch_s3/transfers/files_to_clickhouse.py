@@ -107,8 +107,10 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
         many small parts.
     :param on_new_columns: columns of the files that the table lacks: ``fail``, ``ignore`` them, or ``add`` them to
-        the table on every node, before anything is staged.
-    :param on_missing_columns: columns of the table that files lack: ``fail``, or load the ``default``.
+        the table on every node, before anything is staged. Decided per chunk: if one fails, those before it stay in
+        the table.
+    :param on_missing_columns: columns of the table that files lack: ``fail``, or load the ``default``. Decided per
+        chunk, in which a column may be missing from all files or from some.
     :param on_bad_rows: rows of CSV and JSONEachRow files that cannot be parsed, or have a value that does not fit its
         column: ``fail``, or ``reject`` them: they are committed to ``<table>_rejected`` together with the others.
     :param max_bad_rows: with ``reject``, more such rows fail the load; in chunks, the chunk that has them.

@@ -188,7 +188,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     fixed(
         "input_format_parquet_max_block_size",
         read.PARQUET_CHUNK_ROWS,
-        "fewer, larger chunks cost less on their way from file to block; a chunk of wide rows ends at 16 MiB",
+        "fewer, larger chunks of a file cost less to put together as a block; a chunk of wide rows ends at 16 MiB",
         source=MEASURED,
     ),
     computed(read.max_download_buffer_size, source=S3_GUIDE),

@@ -298,7 +298,7 @@ def render_page() -> str:
     """The whole page."""
     return PAGE.format(
         connection_fields=_table(
-            ("field", "value", "if empty", "meaning"),
+            ("field", "value", "default", "meaning"),
             ((f"`{f.name}`", f.expected, f.if_empty, f.description) for f in CONNECTION_FIELDS),
         ),
         stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),

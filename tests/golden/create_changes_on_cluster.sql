@@ -11,5 +11,5 @@ CREATE TABLE IF NOT EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_8_8_changes` 
     ch_s3_held_rows UInt64
 )
 ENGINE = MergeTree ORDER BY tuple()
-COMMENT 'rows on their way into it\'s.a`b, staged by ch-s3-0123-2-8'
+COMMENT 'rows that will be committed to it\'s.a`b, staged by ch-s3-0123-2-8'
 SETTINGS allow_suspicious_low_cardinality_types = 1

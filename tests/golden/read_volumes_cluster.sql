@@ -4,7 +4,8 @@ SELECT
     volume_name AS name,
     min(volume_priority) = 1 AS is_first,
     max(is_remote) AS is_remote,
-    sum(unreserved_space) AS free_bytes
+    sum(unreserved_space) AS free_bytes,
+    sum(total_space) AS total_bytes
 FROM
 (
     SELECT concat(hostName(), ':', toString(tcpPort())) AS node, policy_name, volume_name, volume_priority, arrayJoin(disks) AS disk
@@ -13,7 +14,7 @@ FROM
 ) AS volumes
 INNER JOIN
 (
-    SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name AS disk, is_remote, unreserved_space
+    SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name AS disk, is_remote, unreserved_space, total_space
     FROM clusterAllReplicas('it\'s', system.disks)
 ) AS disks ON disks.node = volumes.node AND disks.disk = volumes.disk
 GROUP BY node, policy, name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, NewColumnsError, SourceError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean
 from tests.sandbox.gates import Gate
+from tests.sandbox.test_after_load import keys
 
 pytestmark = pytest.mark.sandbox
 
@@ -194,10 +196,32 @@ def test_files_that_were_deleted_between_two_chunks(lab: Lab, table: str) -> Non
     assert bag(lab.rows(table)) == bag(ROWS[:18])
 
 
+def test_each_chunk_moves_its_files_into_a_folder_of_its_own(lab: Lab, table: str) -> None:
+    lab.load("in/*.csv", table, after_load="move", move_to="done", **CHUNKS_OF_3)
+    folders = Counter(key.split("/")[1] for key in keys(lab, "done/"))
+    assert sorted(folders.values()) == [1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("content", "failure"),
+    [
+        pytest.param(b"n,more\n1,2\n", NewColumnsError, id="on_new_columns"),
+        pytest.param(b"m\n1\n", TargetError, id="on_missing_columns"),
+    ],
+)
+def test_columns_are_compared_per_chunk(lab: Lab, table: str, content: bytes, failure: type[ChS3Error]) -> None:
+    for number in range(3, 6):
+        lab.put(f"in/{number}.csv", content)
+    with pytest.raises(failure):
+        lab.load("in/*.csv", table, data_format="CSVWithNames", **CHUNKS_OF_3)
+    assert bag(lab.rows(table)) == bag(ROWS[:9])
+
+
 @pytest.mark.thorough
 def test_min_rows_counts_all_chunks(lab: Lab, table: str) -> None:
     with pytest.raises(LoadError, match="staged 3 rows after 18 rows of earlier chunks, fewer than min_rows=22"):
         lab.load("in/*.csv", table, min_rows=22, **CHUNKS_OF_3)
+    assert bag(lab.rows(table)) == bag(ROWS[:18])
     assert chunks_of(lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)) == (3, 7, 21)
 
 

@@ -15,6 +15,7 @@ import pytest
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from botocore.credentials import RefreshableCredentials
 
+from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, SourceError
@@ -269,6 +270,16 @@ def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Shown, key: str) ->
     watch.load(lab.distribute(table, key) if key else table)
     assert lab.rows(table) == [{"n": 1}]
     assert "submitting ch-s3-" in watch.caplog.text
+    assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key, TOKEN) == []
+
+
+def test_a_look_at_every_node_shows_no_secret(
+    lab: Lab, table: str, watch: Shown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.connect_aws({"aws_session_token": TOKEN})
+    assert main(["doctor", *lab.arguments(table)]) == 0
+    watch.shown.append(capsys.readouterr().out)
+    assert "3 nodes can read" in watch.shown[-1]
     assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key, TOKEN) == []
 
 

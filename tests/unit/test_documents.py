@@ -14,7 +14,19 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGE = ROOT / "airflow_provider_ch_s3"
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
-CONCEPTS = re.compile(r"\b(?:ledger|chunks?|staged|lease|settled)\b", re.I)
+CONCEPTS = {
+    "Try": r"(?:an?|the|each|every|one|first|last|next|later|earlier|other|another|its|which) tr(?:y|ies)",
+    "Attempt": "attempts?",
+    "Chunk": "chunks?",
+    "Part": "parts?(?! of)",
+    "Settled": "settled?",
+    "Staging": "stag(?:ed|ing)",
+    "Ledger": "ledger",
+    "Lease": "lease",
+}
+"""The words of docs/concepts.md, as they appear in sentences."""
+PLAIN_WORDS = {"Load", "Commit"}
+"""Words of that page which readers understand before they have read it."""
 WITHOUT_CONCEPTS = {"CHANGELOG.md", "concepts.md", "decisions.md", "reference.md", "testing.md"}
 """The page itself, and pages that are generated, or for contributors."""
 VARIABLE = "\0"
@@ -49,8 +61,19 @@ def test_links_lead_somewhere(document: Path) -> None:
     "page", [one for one in DOCUMENTS if one.name not in WITHOUT_CONCEPTS], ids=lambda path: path.name
 )
 def test_a_page_that_uses_concepts_links_to_them(page: Path) -> None:
-    text = page.read_text()
-    assert not CONCEPTS.search(text) or "concepts.md" in text
+    """In the paragraph, item or row of the first such word, or before it."""
+    words = re.compile(rf"\b(?:{'|'.join(CONCEPTS.values())})\b", re.I)
+    without_headings = re.sub(r"^#.*$|!\[[^\]]*", "", read_prose(page), flags=re.MULTILINE)
+    for block in re.split(r"\n(?=\n|- |\|)", without_headings):
+        if "concepts.md)" in block:
+            return
+        found = words.search(re.sub(r"\]\([^)]*\)", "", block))
+        assert not found, f"{page.name} has {found[0]!r} before it links to concepts.md"
+
+
+def test_the_words_are_those_of_the_page() -> None:
+    words = re.findall(r"^- \*\*(\w+)\*\*", (ROOT / "docs" / "concepts.md").read_text(), re.MULTILINE)
+    assert set(words) == CONCEPTS.keys() | PLAIN_WORDS
 
 
 def test_the_readme_stays_short() -> None:

@@ -239,7 +239,7 @@ def test_versions() -> None:
 
 def test_detected_nodes_are_taken_as_they_are() -> None:
     nodes = [node("ch2:9000", shard=2), node("ch1:9000", shard=1)]
-    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, ["26.7.2.1"])
+    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, {"ch1:9000": "26.7.2.1"})
     assert spec == ClusterSpec(
         name="c",
         nodes=(node("ch1:9000", shard=1), node("ch2:9000", shard=2)),
@@ -252,7 +252,7 @@ def test_detected_nodes_are_taken_as_they_are() -> None:
 
 def test_declared_values_win_and_differences_are_noted() -> None:
     declared = ClusterDeclaration(cluster="c", node_count=4, vcpus_per_node=16, memory_gib_per_node=64)
-    spec = merge_cluster(declared, [node(vcpus=8), node("ch2:9000", shard=2, vcpus=16)], ["26.7.2.1"])
+    spec = merge_cluster(declared, [node(vcpus=8), node("ch2:9000", shard=2, vcpus=16)], {"ch1:9000": "26.7.2.1"})
     assert spec.node_count == 4
     assert {(n.vcpus, n.memory_bytes) for n in spec.nodes} == {(16, 68_719_476_736)}
     assert spec.vcpus_origin is HardwareOrigin.CONNECTION
@@ -266,37 +266,37 @@ def test_declared_values_win_and_differences_are_noted() -> None:
 
 def test_servers_on_one_machine_share_its_cores() -> None:
     nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8), node("ch2:9000", shard=3, vcpus=8)]
-    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, ["26.7"])
+    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, {"ch1:9000": "26.7"})
     assert [n.vcpus for n in spec.nodes] == [4, 4, 8]
     assert spec.vcpus_origin is HardwareOrigin.SHARED
     crowd = [node(f"ch1:{port}", shard=port, vcpus=2) for port in (1, 2, 3)]
-    assert merge_cluster(ClusterDeclaration(cluster="c"), crowd, ["26.7"]).weakest.vcpus == 1
+    assert merge_cluster(ClusterDeclaration(cluster="c"), crowd, {"ch1:9000": "26.7"}).weakest.vcpus == 1
 
 
 def test_a_share_may_be_declared() -> None:
     nodes = [node("ch1:9000", vcpus=8), node("ch1:9001", shard=2, vcpus=8)]
-    spec = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=4), nodes, ["26.7"])
+    spec = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=4), nodes, {"ch1:9000": "26.7"})
     assert (spec.vcpus_origin, spec.notes) == (HardwareOrigin.CONNECTION, ())
-    alone = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=8), nodes, ["26.7"])
+    alone = merge_cluster(ClusterDeclaration(cluster="c", vcpus_per_node=8), nodes, {"ch1:9000": "26.7"})
     assert alone.weakest.vcpus == 8
     assert alone.notes == ("the connection declares 8 vCPUs per node, but ch1:9000 has 4, ch1:9001 has 4",)
 
 
 def test_a_machine_of_64_gib_may_show_62() -> None:
     declared = ClusterDeclaration(memory_gib_per_node=64)
-    assert merge_cluster(declared, [node(memory_gib=62)], ["26.7"]).notes == ()
-    assert len(merge_cluster(declared, [node(memory_gib=60)], ["26.7"]).notes) == 1
+    assert merge_cluster(declared, [node(memory_gib=62)], {"ch1:9000": "26.7"}).notes == ()
+    assert len(merge_cluster(declared, [node(memory_gib=60)], {"ch1:9000": "26.7"}).notes) == 1
 
 
 def test_uneven_nodes_are_planned_by_the_weakest() -> None:
     nodes = [node(vcpus=4, memory_gib=64), node("ch2:9000", shard=2, vcpus=16, memory_gib=16)]
-    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, ["26.7.2.1", "25.8.1.1"])
+    spec = merge_cluster(ClusterDeclaration(cluster="c"), nodes, {"ch1:9000": "26.7.2.1", "ch2:9000": "25.8.1.1"})
     assert (spec.weakest.vcpus, spec.weakest.memory_bytes) == (4, 17_179_869_184)
     assert spec.server_version == (25, 8)
     assert spec.notes == (
         "nodes have 4 to 16 vCPUs: loads are planned for the weakest",
         "nodes have 16.0 GiB to 64.0 GiB of memory: loads are planned for the weakest",
-        "nodes run different versions: 25.8.1.1, 26.7.2.1",
+        "nodes run different versions: ch1:9000 has 26.7.2.1, ch2:9000 has 25.8.1.1",
     )
 
 
@@ -305,7 +305,7 @@ def test_uneven_nodes_are_planned_by_the_weakest() -> None:
 def test_endpoints_of_other_nodes_than_the_clusters_are_refused(mode: DdlMode, endpoints: tuple[str, ...]) -> None:
     declared = ClusterDeclaration(cluster="c", ddl_mode=mode, http_endpoints=endpoints)
     with pytest.raises(ClusterError) as caught:
-        merge_cluster(declared, [node("ch2:9000", shard=2), node("ch1:9000")], ["26.7"])
+        merge_cluster(declared, [node("ch2:9000", shard=2), node("ch1:9000")], {"ch1:9000": "26.7"})
     assert str(caught.value) == (
         f"the connection's http_endpoints is {', '.join(endpoints)}, but the cluster 'c' has 2 nodes: ch1:9000,"
         " ch2:9000; list the host:port of each node's HTTP interface, and of no other server, because they are used"

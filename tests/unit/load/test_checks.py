@@ -125,7 +125,7 @@ def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixtu
 
 REPLAY_WITHOUT_APPEND = (
     "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: their old rows cannot be"
-    " identified; detach the views, load, and fill them again"
+    " identified; detach the views, load, and fill them again; see `ch-s3 docs modes`"
 )
 
 
@@ -169,7 +169,8 @@ REPLAY_WITHOUT_APPEND = (
             request("append"),
             TargetError,
             "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
-            " materialized_views='replay' to feed them from the staged rows, or staging=False",
+            " materialized_views='replay' to feed them from the staged rows, or staging=False; see"
+            " `ch-s3 docs modes`",
             id="views",
         ),
         pytest.param(
@@ -284,8 +285,15 @@ MIB = 1_048_576
 
 
 def volume(node: str, name: str, free_mib: int, *, is_remote: bool = False) -> Volume:
+    free = free_mib * MIB
     return Volume(
-        node=node, policy="p", name=name, is_first=name == "hot", is_remote=is_remote, free_bytes=free_mib * MIB
+        node=node,
+        policy="p",
+        name=name,
+        is_first=name == "hot",
+        is_remote=is_remote,
+        free_bytes=free,
+        total_bytes=free,
     )
 
 

@@ -490,6 +490,11 @@ class TestSelect:
         assert keys(selected) == ["d/10.csv", "d/11.csv", "d/13-new.csv", "d/13.csv", "d/14.csv"]
         assert selected.chunk.is_last
 
+    def test_files_that_the_table_holds_count_for_min_files(self) -> None:
+        held = {f"b/{key(n)}": {"1"} for n in range(20)}
+        selected = Load(Store(objects(25)), request(min_files=25), held).select()
+        assert keys(selected) == [key(n) for n in range(20, 25)]
+
     def test_all_files_behind_a_chunk_are_deleted(self) -> None:
         load = Load(Store(objects(25)), request(min_files=25, expected_files=("_SUCCESS",)))
         load.select()
@@ -517,6 +522,7 @@ UNSORTED = (
     "s3://b/d/*.csv matches more files than one chunk takes (10), and the store does not list them in the order of"
     " their keys, so that the next chunk could not begin where this one ends; use one task for each folder (dynamic"
     " task mapping does that), or commit='end', which loads all files with one INSERT"
+    " (`ch-s3 docs many-files`)"
 )
 
 

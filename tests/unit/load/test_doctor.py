@@ -50,3 +50,10 @@ APART = (
 def test_clocks(seconds: tuple[int, int], expected: tuple[State, str]) -> None:
     """All nodes of a sandbox have the clock of one machine."""
     assert find("clocks", clocks(*seconds)) == expected
+
+
+def test_the_node_with_the_least_free_memory_is_named() -> None:
+    rows = [{"node": f"n{n}", "free_bytes": (3 - n) << 30, "total_bytes": 8 << 30} for n in (1, 2)]
+    state, text = find("nodes", rows)
+    assert state is State.OK
+    assert text.endswith("each; memory: 1.0 GiB of 8.0 GiB are free on n2, and no less on any other")

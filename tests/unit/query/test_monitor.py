@@ -130,6 +130,20 @@ def test_a_long_load_logs_its_progress_in_few_lines(
     assert [caplog.messages[0][:4], caplog.messages[-1][:4]] == ["0%, ", "90%,"]
 
 
+def test_the_first_polls_come_sooner_and_none_later_than_the_interval() -> None:
+    server, pauses = LongQuery(60), []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        server.pass_time(seconds)
+
+    monitor = follow(server, sleep=sleep)
+    monitor.timing = dataclasses.replace(monitor.timing, poll_seconds=2.0, now=lambda: server.now)
+    monitor.wait(QUERY_ID)
+    assert pauses[0] < pauses[1] < pauses[2] < 2.0
+    assert set(pauses[5:]) == {2.0}
+
+
 def test_servers_that_cannot_flush_one_log_flush_all() -> None:
     server = ScriptedServer()
     follow(server, version=(24, 8)).wait(QUERY_ID)

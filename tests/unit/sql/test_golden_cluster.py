@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.sql.table_queries import (
     render_detect_nodes,
     render_read_clocks,
     render_read_ddl_entry,
+    render_read_memory,
     render_read_node,
     render_read_server,
 )
@@ -27,6 +28,7 @@ CASES: dict[str, Statement] = {
     "detect_nodes_cluster": render_detect_nodes("it's"),
     "detect_nodes_here": render_detect_nodes(None),
     **at_both("read_clocks_cluster", render_read_clocks),
+    **at_both("read_memory_cluster", render_read_memory),
 }
 
 

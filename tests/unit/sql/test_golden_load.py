@@ -231,6 +231,8 @@ CASES: dict[str, Statement] = {
     "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
     "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
+    "read_on_each_node_cluster": load_queries.render_read_on_each_node(source(KEYS), {}, CLUSTER),
+    "read_on_each_node_single": load_queries.render_read_on_each_node(UNSAFE, {}, None),
     **at_both("read_volumes_cluster", load_queries.render_read_volumes, ["default", "it's"]),
     "largest_row_group": load_queries.render_largest_row_group(source(), SETTINGS),
     **at_both("read_table_cluster", load_queries.render_read_table, TABLE),

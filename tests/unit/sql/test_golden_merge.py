@@ -23,7 +23,7 @@ RULE = MergeRule(key=("id", "tail`num"), version="dt", deleted="op = 'D'")
 UNVERSIONED = MergeRule(key=("id", "tail`num"))
 COLUMNS = ["id", "tail`num", "dt", "origin"]
 SHARDS = {"it's:9000": 1, "b:9000": 2}
-COMMENT = "rows on their way into it's.a`b, staged by ch-s3-0123-2-8"
+COMMENT = "rows that will be committed to it's.a`b, staged by ch-s3-0123-2-8"
 MERGE_TREE = server_sql("MergeTree")
 
 CASES: dict[str, Statement] = {
