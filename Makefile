@@ -30,8 +30,9 @@ test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest $(PARALLEL)
 
 # Each topology with replicas in each mode; each golden statement on each engine; the demo, a deferral and a kill on the oldest supported Airflow.
+# Fails if one of the engines, or ZooKeeper, is missing.
 test-matrix: $(READY) $(LOWEST)/.ready
-	$(BIN)/pytest $(PARALLEL) tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py tests/sandbox/test_golden_statements.py
+	$(BIN)/pytest $(PARALLEL) --no-skips tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py tests/sandbox/test_golden_statements.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
 # All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.

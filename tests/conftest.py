@@ -75,12 +75,24 @@ def pytest_report_header() -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--update-golden``."""
+    """Add ``--update-golden`` and ``--no-skips``."""
     parser.addoption(
         "--update-golden",
         action="store_true",
         help="rewrite tests/golden/*.sql and docs/reference.md; review the diff",
     )
+    parser.addoption(
+        "--no-skips", action="store_true", help="fail tests that would be skipped because something is missing"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With ``--no-skips``, fail what is skipped, for the same reason."""
+    report = yield
+    if report.skipped and item.config.getoption("--no-skips"):
+        report.outcome, report.longrepr = "failed", report.longreprtext
+    return report
 
 
 @pytest.fixture

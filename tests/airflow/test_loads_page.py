@@ -46,9 +46,11 @@ MANY = f"{DATABASE}_many"
 
 COPIES = 250
 CANARY = "canary-fe1f7c0b52"
+CLOSED_PORT = 1009
 DOWN = "clickhouse_down"
 OTHER_TYPE = "not_clickhouse"
 QUOTED = "clickhouse_quotes_its_password"
+WRONG = "clickhouse_with_a_cluster_that_is_not_there"
 ASKED = "asked.txt"
 """A file of the ids for which the secrets backend of ``strict_address`` was asked."""
 
@@ -63,10 +65,11 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
         flights_sandbox.query(f"CREATE TABLE {TABLE} ({columns}) ENGINE MergeTree ORDER BY flight", node=node)
     connection = json.loads(flights_sandbox.airflow_conn_clickhouse)
     for conn_id, changed in (
-        (DOWN, {"host": "127.0.0.1", "port": 1, "password": CANARY, "extra": "{}"}),
+        (DOWN, {"host": "127.0.0.1", "port": CLOSED_PORT, "password": CANARY, "extra": "{}"}),
         (OTHER_TYPE, {"conn_type": "http", "password": CANARY, "extra": "{}"}),
         # the server's answer quotes the name of the database, which is the password here
         (QUOTED, {"schema": connection["password"], "extra": json.dumps(connection["extra"])}),
+        (WRONG, {"extra": json.dumps({**connection["extra"], "cluster": CANARY})}),
     ):
         airflow_api.call("POST", "connections", {**connection, **changed, "connection_id": conn_id})
     run_id = airflow_api.trigger(DAG, {"table": TABLE})
@@ -89,7 +92,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
             yield run_id
         finally:
             gate.opened.set()
-    for conn_id in (DOWN, OTHER_TYPE, QUOTED):
+    for conn_id in (DOWN, OTHER_TYPE, QUOTED, WRONG):
         airflow_api.call("DELETE", f"connections/{conn_id}")
     for node in range(flights_sandbox.nodes):
         for database in (DATABASE, MANY):
@@ -234,21 +237,24 @@ def test_a_viewer_reads_no_view_that_calls_itself_a_ledger(strict_address: str, 
 
 
 @pytest.mark.usefixtures("run_id")
-def test_what_prevents_an_answer_is_a_sentence_without_secrets(
+def test_what_prevents_an_answer_is_a_sentence_that_gives_nothing_away(
     airflow_api: AirflowApi, flights_sandbox: Sandbox
 ) -> None:
+    connection = json.loads(flights_sandbox.airflow_conn_clickhouse)
+    where = [connection[name] for name in ("host", "port", "login")]
     for values, status, sentence in (
         ({"conn_id": "nothing"}, 404, "no load has used a connection 'nothing' to ClickHouse"),
         ({"conn_id": OTHER_TYPE}, 404, f"no load has used a connection '{OTHER_TYPE}' to ClickHouse"),
         ({"conn_id": DOWN}, 502, f"there is no answer from ClickHouse through the connection '{DOWN}'"),
         ({"conn_id": QUOTED}, 502, f"ClickHouse refuses what the page asks through the connection '{QUOTED}'"),
+        ({"conn_id": WRONG}, 404, f"the connection '{WRONG}' is wrong; the log of Airflow's API server says why"),
         ({"ledger": "listed.flights"}, 404, "there is no ledger listed.flights on the server of the connection"),
         ({"ledger": LEDGER, "after": "0"}, 404, "'0' is not a valid page token"),
     ):
         answered, text = ask(airflow_api.address, "loads", **values)
         detail = json.loads(text)["detail"].replace("`", "")  # the server quotes some passwords, but not all
         assert (answered, sentence in detail) == (status, True), text
-        assert not [secret for secret in (CANARY, flights_sandbox.password) if secret in text]
+        assert not [value for value in (CANARY, flights_sandbox.password, CLOSED_PORT, *where) if str(value) in text]
     assert ask(airflow_api.address, "loads", state="broken")[0] == 422
     assert ask(airflow_api.address, "load_files", ledger=LEDGER, load="ch-s3-nothing")[0] == 404
 

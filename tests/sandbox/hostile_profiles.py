@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 
 HOSTILE = "hostile"
+CUTTING: dict[str, dict[str, object]] = {
+    "read": {"max_rows_to_read": 10, "read_overflow_mode": "break"},
+    "read-leaf": {"max_rows_to_read_leaf": 10, "read_overflow_mode_leaf": "break"},
+    "time": {"max_execution_time": 0.01, "timeout_overflow_mode": "break"},
+    "time-leaf": {"max_execution_time_leaf": 0.01, "timeout_overflow_mode_leaf": "break"},
+    "result": {"max_result_rows": 1, "result_overflow_mode": "break"},
+    "sort": {"max_rows_to_sort": 1, "sort_overflow_mode": "break"},
+    "group-by": {"max_rows_to_group_by": 1, "group_by_overflow_mode": "any"},
+    "distinct": {"max_rows_in_distinct": 1, "distinct_overflow_mode": "break"},
+    "set": {"max_rows_in_set": 1, "set_overflow_mode": "break"},
+    "join": {"max_rows_in_join": 1, "join_overflow_mode": "break"},
+    "transfer": {"max_rows_to_transfer": 1, "transfer_overflow_mode": "break"},
+    "offset": {"offset": 1},
+    "result-filter": {"additional_result_filter": "0"},
+}
+"""User → the settings of a profile that ends answers early, or leaves rows out."""
+
+
+def _elements(values: Mapping[str, object]) -> str:
+    return "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+
 
 USER = "<password>{0}</password><networks><ip>127.0.0.1</ip></networks><profile>{0}</profile><quota>default</quota>"
 PROFILES = f"""
@@ -14,6 +37,10 @@ PROFILES = f"""
     <hostile>
       <limit>2</limit>
       <final>1</final>
+      <additional_table_filters>{{'system.tables': '0', 'system.parts': '0'}}</additional_table_filters>
+      <use_query_cache>1</use_query_cache>
+      <query_cache_system_table_handling>save</query_cache_system_table_handling>
+      <query_cache_nondeterministic_function_handling>save</query_cache_nondeterministic_function_handling>
       <extremes>1</extremes>
       <aggregate_functions_null_for_empty>1</aggregate_functions_null_for_empty>
       <empty_result_for_aggregation_by_empty_set>1</empty_result_for_aggregation_by_empty_set>
@@ -42,11 +69,13 @@ PROFILES = f"""
       <final>1</final>
       <constraints><final><const/></final></constraints>
     </fixed>
+    {"".join(f"<{user}>{_elements(settings)}</{user}>" for user, settings in CUTTING.items())}
   </profiles>
   <users>
     <hostile>{USER.format("hostile")}</hostile>
     <limited>{USER.format("limited")}</limited>
     <fixed>{USER.format("fixed")}</fixed>
+    {_elements({user: USER.format(user) for user in CUTTING})}
   </users>
 </clickhouse>
 """

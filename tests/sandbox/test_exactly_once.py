@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -572,6 +573,20 @@ class TestTables:
         assert gate.wake() is None
         assert bag(lab.rows(table)) == bag(FEW)
         assert gate.task.result()["rows_written"] == 90
+
+    def test_rows_that_are_gone_from_staging_are_missed_where_merges_may_fold_them(
+        self, lab: Lab, freeze: Freeze
+    ) -> None:
+        """The logs of the INSERT have rows, and none is there: the load must not succeed, and delete its files."""
+        lab.connect_one_node()
+        table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        put_numbers(lab, "in/a.csv", FEW)
+        gate = freeze(Gate("read_partitions"), "in/*.csv", table, min_rows=0, after_load="delete")
+        (staged,) = lab.left_overs()
+        lab.query(f"TRUNCATE TABLE {lab.database}.{staged}")
+        assert re.match("the servers' logs have 30 rows, but .* staged 0, and committed nothing", str(gate.wake()))
+        assert lab.load("in/*.csv", table, min_rows=0, after_load="delete", try_number=2)["rows_written"] == 30
+        assert bag(lab.rows(table)) == bag(FEW)
 
     @pytest.mark.parametrize("name", ["it's", "a`b", "a\tb", "'); DROP TABLE t; --"])
     def test_hostile_names(self, lab: Lab, name: str) -> None:

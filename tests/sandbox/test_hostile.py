@@ -95,7 +95,7 @@ def pattern(name: str) -> str:
     return re.sub(r"[*?{}]", "?", name)
 
 
-@pytest.mark.parametrize("name", [*SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e", "a::b", "a.zip :: b"])
+@pytest.mark.parametrize("name", ["a::b", *SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e", "a.zip :: b"])
 def test_a_file_name(lab: Lab, name: str) -> None:
     table = lab.create("t", "n UInt8, file String")
     lab.put(f"in/{name}.csv", b"n\n1\n")

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, lab_in
-from tests.sandbox.hostile_profiles import HOSTILE, SERVER_ROLE, write_profiles
+from tests.sandbox.hostile_profiles import CUTTING, HOSTILE, SERVER_ROLE, write_profiles
 
 pytestmark = pytest.mark.sandbox
 
@@ -128,6 +128,23 @@ def test_a_limit_fails_and_cuts_nothing(lab: Lab) -> None:
     lab.connect_clickhouse(ONE_NODE if lab.sandbox.nodes == 1 else None)
     lab.load("in/*.csv", table, task_id="first", try_number=2, **HOW)
     assert bag(lab.rows(table)) == bag(ROWS)
+
+
+@pytest.mark.parametrize("user", CUTTING)
+def test_a_profile_that_cuts_answers_fails_a_load_or_does_no_harm(lab: Lab, user: str) -> None:
+    table = f"{lab.database}.t"
+    for task in ("first", "second"):
+        log_in(lab, user)
+        try:
+            lab.load("in/*.csv", table, task_id=task, **HOW)
+        except ChS3Error:
+            assert bag(lab.rows(table)) <= bag(ROWS)  # a commit may have begun
+        else:
+            assert bag(lab.rows(table)) == bag(ROWS)
+    lab.connect_clickhouse(ONE_NODE if lab.sandbox.nodes == 1 else None)
+    lab.load("in/*.csv", table, task_id="first", try_number=2, **HOW)
+    assert bag(lab.rows(table)) == bag(ROWS)
+    assert lab.left_overs() == []
 
 
 @pytest.mark.thorough

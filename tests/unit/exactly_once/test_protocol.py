@@ -75,6 +75,7 @@ MERGE_RATIO = 0.02
 ONE_CHUNK = 10
 TABLE = TableName(database="d", table="t")
 LEDGER = "ch_s3_ledger"
+LEDGER_TABLES = (LEDGER, f"{LEDGER}_files")
 
 OBJECTS = {
     "in/a": {"1": ["a1", "a2"], "2": ["a3"]},
@@ -132,12 +133,14 @@ class Life:
 
     :param is_copy: it may start while the previous one is alive.
     :param run: increases when the run is deleted and triggered again under the same name.
+    :param first_try: of its generation, counted back from ``retries``: a later one if these were lowered meanwhile.
     """
 
     generation: int
     try_number: int
     is_copy: bool = False
     run: int = 0
+    first_try: int = 1
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ class Load:
             table=str(TABLE),
             generation=life.generation,
             try_number=life.try_number,
+            first_try=life.first_try,
             since=datetime.datetime(2026, 11, 21, life.run, tzinfo=datetime.UTC),
         )
 
@@ -487,10 +491,13 @@ class Play:
         found = {writer for rows in self.cluster.contents("t").values() for _, writer in rows} - {"before"}
         return {self.load_ids[writer[:26]].name for writer in found}
 
+    def _check_nothing_left(self) -> None:
+        left = {name for node in self.cluster.nodes for name in node.tables} - {"t", *LEDGER_TABLES}
+        self._check_now(not left, f"nothing left behind: {left}")
+
     def _check_rest(self) -> None:
         cluster = self.cluster
-        left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
-        self._check_now(not left, f"nothing left behind: {left}")
+        self._check_nothing_left()
         self._check_now(all(insert.is_over for insert in cluster.inserts), "no INSERT left running")
         contents = cluster.contents("t")
         committed: dict[str, tuple[int, float]] = {}  # INSERT's query id → when its commit was first recorded
@@ -529,6 +536,8 @@ LIVES = st.sampled_from(
         (Life(0, 1), Life(0, 1, is_copy=True)),
         (Life(0, 1), Life(0, 1, is_copy=True), Life(0, 2)),
         (Life(0, 1), Life(0, 2, is_copy=True)),
+        (Life(0, 1), Life(0, 2, first_try=2)),
+        (Life(0, 1), Life(0, 2, first_try=2, is_copy=True), Life(0, 3, first_try=3)),
         (Life(0, 1), Life(1, 2)),
         (Life(0, 1), Life(0, 2), Life(1, 3)),
         (Life(0, 1), Life(0, 1, run=1)),
@@ -663,6 +672,18 @@ def play(
     split_ratio=0.3,
     seed=0,
 )
+# Retries are lowered between two tries: the second one is no first try after a clear, and loads nothing again.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[(Life(generation=0, try_number=1), Life(generation=0, try_number=2, first_try=2))],
+    faults=[],
+    max_files_per_chunk=1,
+    on_loaded_files=OnLoadedFiles.LOAD,
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.0,
+    seed=0,
+)
 @settings(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
 )
@@ -738,8 +759,70 @@ def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dea
         ahead = [thread for thread in killer.threads if thread.is_ready and cluster.steps < head_start]
         cluster.step(rng.choice(ahead or ready))
     assert killer.error is None
-    left = {name for node in cluster.nodes for name in node.tables} - {"t", LEDGER, f"{LEDGER}_files"}
-    assert not left, "\n".join(cluster.trace)
+    play._check_nothing_left()
+
+
+APPENDED = Counter(("old0", "old1", "old2", "a1", "a2", "a3", "b1"))
+# Arguments of a load of in/a and in/b, and all rows after its commit into a table that has in/a already.
+EDITIONS: dict[str, tuple[dict[str, Any], Counter[str]]] = {
+    "append": ({}, APPENDED),
+    "load": ({"on_loaded_files": OnLoadedFiles.LOAD}, APPENDED + Counter(("a1", "a2", "a3"))),
+    "replace": ({"mode": LoadMode.REPLACE_PARTITIONS}, APPENDED - Counter(("old2",))),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), [("append", "replace"), ("replace", "append"), ("load", "append")])
+@pytest.mark.parametrize("seed", range(50))
+def test_a_retry_with_other_arguments_commits_nothing_that_was_staged_for_the_old_ones(
+    seed: int, old: str, new: str
+) -> None:
+    """A try stops after its INSERT, for good or for a while, the DAG is edited, and the retry runs, with faults."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    held = Load("held", ("in/a",), LoadMode.APPEND)
+    before, after = (
+        Load("x", ("in/a", "in/b"), **{"mode": LoadMode.APPEND, **EDITIONS[one][0]}) for one in (old, new)
+    )
+    play = Play(cluster, (held, before), switch_ratio=rng.choice([0.02, 0.4]))
+    play.is_replacing = True
+    play._run_quietly(held, Life(0, 1))
+    first = play._launch(before, Life(0, 1))
+    while len([insert for insert in cluster.inserts if insert.is_over]) < 2:
+        cluster.step(rng.choice(cluster.ready()))
+    first.is_dead, first.is_paused = rng.choice([(True, False), (False, True), (False, False)])
+    cluster.faults = faults_of_a_replacement(rng)[: rng.randrange(5)]
+    play.waiting = {after: [Life(0, 2), Life(0, 3)]}
+    play._run_wild()
+    cluster.faults.clear()
+    play._run_quietly(after, Life(0, 4))
+    play._check_nothing_left()
+    own = [event for event in cluster.entries(LEDGER) if event["load_id"] == before.identity(Life(0, 1)).load_id]
+    (committed,) = {event["attempt"] for event in own if event["event"] == "committed"}
+    began = [event for event in own if event["event"] == "committing" and event["attempt"] == committed]
+    decided_by = min(began, key=lambda event: event["epoch"])["try_number"]
+    found = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    expected = EDITIONS[old if decided_by == 1 else new][1]
+    play._check_now(found == expected, f"the rows of one edition of the load, not {found}")
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_load_is_not_taken_for_one_of_a_ledger_that_was_dropped(seed: int) -> None:
+    """Table and ledger are created again for the same run; the servers' logs still have the queries of before."""
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    load = Load("x", ("in/a", "in/b"), LoadMode.APPEND, rng.choice([(Life(0, 1),), (Life(0, 1), Life(0, 2))]))
+    play = Play(cluster, (load,), switch_ratio=rng.choice([0.02, 0.4]))
+    play._run_quietly(load, Life(0, 1))
+    for node in cluster.nodes:
+        for name in LEDGER_TABLES:
+            del node.tables[name]
+    cluster.create("t", BEFORE)
+    cluster.faults = [
+        Fault(rng.choice(KINDS), rng.choice(STATEMENTS), rng.randrange(6)) for _ in range(rng.randrange(3))
+    ]
+    play.run()
+    report = play.last[load].result
+    assert report is None or report.rows_written == 4
 
 
 @pytest.mark.parametrize("rounds", range(30, 75, 3))

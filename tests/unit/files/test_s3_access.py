@@ -12,9 +12,14 @@ from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.credentials import Credentials, RefreshableCredentials
 
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.files.regions import Region
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 
 EXPIRY = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
@@ -123,6 +128,20 @@ def test_each_request_agrees_to_pay(pays: bool, header: str | None) -> None:
     assert store.access().requester_pays is pays
 
 
+def answer_each(store: S3FileStore, status: int, headers: dict[str, str]) -> list[AWSRequest]:
+    """Answer each request of a store in the same way; returns the requests, as they come."""
+    asked: list[AWSRequest] = []
+
+    def answer(request: AWSRequest, **_: Any) -> AWSResponse:
+        asked.append(request)
+        answered = AWSResponse(request.url, status, headers, SimpleNamespace())
+        answered._content = b""
+        return answered
+
+    store._client.meta.events.register("before-send.s3", answer)
+    return asked
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "region"),
     [
@@ -132,17 +151,25 @@ def test_each_request_agrees_to_pay(pays: bool, header: str | None) -> None:
 )
 def test_the_bucket_tells_its_region(status: int, headers: dict[str, str], region: str) -> None:
     store = S3FileStore(aws_conn_id="aws")
-    asked = []
-
-    def answer(request: AWSRequest, **_: Any) -> AWSResponse:
-        asked.append(request.method)
-        answered = AWSResponse(request.url, status, headers, SimpleNamespace())
-        answered._content = b""
-        return answered
-
-    store._client.meta.events.register("before-send.s3", answer)
+    asked = answer_each(store, status, headers)
     assert store.region_of("b") == region
-    assert asked[0] == "HEAD"
+    assert asked[0].method == "HEAD"
+
+
+def test_a_load_asks_the_bucket_of_its_files() -> None:
+    """The connection's region is eu-west-1, as that of the cluster, and the bucket is elsewhere."""
+    store = S3FileStore(aws_conn_id="aws")
+    asked = answer_each(store, 200, {"x-amz-bucket-region": "us-east-2"})
+    load = LoadRun(
+        client=SimpleNamespace(),  # type: ignore[arg-type]
+        store=store,
+        declaration=ClusterDeclaration(host="10.0.0.1", http_endpoints=("n1.eu-west-1.compute.internal:8123",)),
+        request=LoadRequest(pattern=parse_source("s3://theirs/d/*"), table="t"),
+        identity=LoadIdentity(dag_id="d", task_id="t", run_id="r", table="t", since=EXPIRY),
+    )
+    regions = Region(cloud="AWS", name="eu-west-1"), Region(cloud="AWS", name="us-east-2")
+    assert load.find_distance() == regions
+    assert [request.url for request in asked] == ["https://theirs.s3.eu-west-1.amazonaws.com/"]
 
 
 def test_a_store_that_is_away_tells_no_region(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,21 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.driver import whole_text
 from airflow_provider_ch_s3.sql.load_queries import render_read_settings, render_read_user, render_running_queries
-from airflow_provider_ch_s3.tuning.rules import WHOLE_ANSWERS
 
+WHOLE = {
+    *("limit", "offset", "additional_table_filters", "additional_result_filter", "final", "use_query_cache"),
+    *("extremes", "apply_deleted_mask", "read_overflow_mode", "read_overflow_mode_leaf", "timeout_overflow_mode"),
+    *("timeout_overflow_mode_leaf", "result_overflow_mode", "sort_overflow_mode", "group_by_overflow_mode"),
+    *("distinct_overflow_mode", "set_overflow_mode", "join_overflow_mode", "transfer_overflow_mode"),
+    *("distributed_group_by_no_merge", "empty_result_for_aggregation_by_empty_set"),
+    *("aggregate_functions_null_for_empty", "count_distinct_implementation", "skip_unavailable_shards"),
+    *("ignore_cold_parts_seconds", "allow_experimental_parallel_reading_from_replicas"),
+    *("prefer_column_name_to_alias", "join_use_nulls", "transform_null_in", "group_by_use_nulls"),
+    *("cast_keep_nullable", "data_type_default_nullable", "asterisk_include_alias_columns"),
+    *("asterisk_include_materialized_columns", "describe_compact_output", "describe_include_subcolumns"),
+    *("describe_include_virtual_columns", "describe_extend_object_types", "force_index_by_date", "force_primary_key"),
+    *("force_optimize_projection", "force_optimize_projection_name", "force_optimize_skip_unused_shards"),
+}
 QUERY = "SELECT 1\nFROM clusterAllReplicas('c', system.one)\nSETTINGS "
 
 
@@ -21,7 +34,7 @@ def test_other_nodes_are_told_what_keeps_answers_whole() -> None:
     assert clause.endswith(" skip_unavailable_shards = 0")
     assert [one.partition(" = ")[0] for one in clause.split(", ")].count("skip_unavailable_shards") == 1
     names = {one.partition(" = ")[0] for one in clause.split(", ")}
-    assert names == WHOLE_ANSWERS.keys() - {"force_data_skipping_indices"}
+    assert names == WHOLE
     assert text.startswith(statement.text.rpartition("\n")[0])
 
 

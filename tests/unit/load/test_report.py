@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.load.report import (
     join_reports,
 )
 from airflow_provider_ch_s3.query.state import QueryStatus
+from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Setting, SettingOrigin
 
 MIB = 1_048_576
@@ -218,6 +219,7 @@ COMMITTED = dataclasses.replace(
     commit_seconds=0.25,
     predicted=dataclasses.asdict(PREDICTION),
 )
+CHECKED = CheckResult(name="fares", expression="countIf(fare < 0) = 0", passed=False, left="3", comparison="=")
 
 
 def test_a_report_comes_back_from_json_as_it_was() -> None:
@@ -237,6 +239,9 @@ def _types(value: Any) -> set[type]:
         pytest.param(dataclasses.replace(COMMITTED, rejected=({"file": "f", "rows": 1},)), id="rejected"),
         pytest.param(join_reports([COMMITTED, COMMITTED]), id="chunks"),
         pytest.param(build_report(status(CLUSTER), table="t", attached=False), id="direct"),
+        pytest.param(dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED, replaced={}), id="merge"),
+        pytest.param(dataclasses.replace(COMMITTED, row_checks=(dataclasses.asdict(CHECKED),)), id="row-checks"),
+        pytest.param(dataclasses.replace(COMMITTED, is_validated_only=True, checks=("a",)), id="validated"),
         pytest.param(LoadReport.nothing_new("d.t"), id="no-files"),
         pytest.param(LoadReport.nothing_new("d.t", files_skipped=1), id="nothing-new"),
         pytest.param(LoadReport.from_dict({}), id="of-another-release"),
