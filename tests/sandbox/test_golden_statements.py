@@ -60,7 +60,6 @@ NOT_FOR_24_8 = WHERE_KNOWN | {
     "insert_lines_json": "as insert_lines_cluster",
     "insert_lines_single": "as insert_lines_cluster",
     "read_first_line_single": "as insert_lines_cluster",
-    "insert_load_provenance_row": "24.8 does not number the rows of a file: such a provenance is refused",
 }
 NOT_FOR = {EMBEDDED: dict[str, str](), "25.8": WHERE_KNOWN, "24.8": NOT_FOR_24_8}
 # Their examples name columns that their subquery or structure does not have, or has with another type.
