@@ -114,7 +114,7 @@ def strays(lab: Lab, local: str, key: str = KEY) -> list[int]:
     counts = []
     for node in lab.nodes():
         shard = node // lab.sandbox.replicas
-        place = f"{key} % {ends[-1]}"
+        place = f"({key}) % {ends[-1]}"
         here = f"{place} >= {ends[shard] - weights[shard]} AND {place} < {ends[shard]}"
         (found,) = lab.query(f"SELECT countIf(NOT ({here})) AS stray, count() AS rows FROM {local}", node=node)
         assert found["rows"] > 0
@@ -124,7 +124,7 @@ def strays(lab: Lab, local: str, key: str = KEY) -> list[int]:
 
 def senders(lab: Lab, query_id: str) -> list[int]:
     """Find the nodes that wrote what they read by themselves; none, if they gave it to the connected node."""
-    lab.everywhere("SYSTEM FLUSH LOGS query_log")
+    lab.everywhere("SYSTEM FLUSH LOGS")
     sql = (
         f"SELECT sum(written_rows) AS rows FROM system.query_log WHERE initial_query_id = '{query_id}'"
         " AND type = 'QueryFinish' AND query_kind = 'Insert' AND ProfileEvents['EngineFileLikeReadFiles'] > 0"
