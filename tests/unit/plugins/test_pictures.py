@@ -71,4 +71,4 @@ def test_a_state_can_be_read_in_light_and_dark(scripts: Scripts, page: Page, nam
         page.add_style_tag(content=f"body {{ background: {background}; color: {colour} }}")
         page.screenshot(path=SCREENSHOTS / f"state-{name}-{mode}.png")
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW_PIXELS
-    assert re.search(STATES[name]["state"].replace("_", " "), page.inner_text(".ch-s3-report"))
+    assert re.search(STATES[name]["state"].replace("_", " "), page.text_content(".ch-s3-report") or "")
