@@ -860,7 +860,7 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
     """
     rng = random.Random(seed)
     cluster = Cluster(2, OBJECTS, rng)
-    loads = tuple(Load(f"x{number}", (key,), LoadMode.APPEND) for number, key in enumerate(OBJECTS))
+    loads = tuple(Load(f"x{number}", (f"in/{key}",), LoadMode.APPEND) for number, key in enumerate("abcz"))
     play = Play(cluster, loads, switch_ratio=0.4)
     play.waiting.clear()
     cluster.faults = [Fault("pause", "write_files", 0)]
