@@ -67,7 +67,7 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
         "Read 50.0 MiB of 50.0 MiB stored 15 requests",
         "Rows a second 250 predicted 500",
         "INSERT 4.00 s predicted 2.00 s",
-        "Peak memory 9.0 MiB of a node predicted 10.0 MiB",
+        "Peak memory 12.0 MiB of a node predicted 10.0 MiB",
         "Parts 5 before merges predicted 6",
         "5 ETags unchanged",
         "Partitions 4 partitions partition rows added rows replaced 201301 400 0 20130101 0 842 ",
