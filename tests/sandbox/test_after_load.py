@@ -88,6 +88,7 @@ def test_the_chunks_before_one_that_fails_for_good(
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
     lab: Lab, public: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str, move_
         assert moved <= set(keys(lab, "done/"))
 
 
+@pytest.mark.thorough
 def test_what_another_task_loaded_stays(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table, task_id="other")
     put_numbers(lab, "in/new.csv", OTHER)
@@ -157,12 +159,13 @@ def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str
     assert (keys(lab, "in/") == []) == (how["load_mode"] == "replace_table")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "removal",
     [
-        thorough("ALTER TABLE {} DROP PARTITION '0'", id="partition"),
+        pytest.param("ALTER TABLE {} DROP PARTITION '0'", id="partition"),
         # the rows of other files are more than those of the one that is gone
-        thorough("ALTER TABLE {} DELETE WHERE n IN ({}) SETTINGS mutations_sync = 2", id="mutation"),
+        pytest.param("ALTER TABLE {} DELETE WHERE n IN ({}) SETTINGS mutations_sync = 2", id="mutation"),
         pytest.param("DELETE FROM {} WHERE n IN ({}) SETTINGS lightweight_deletes_sync = 2", id="mask"),
     ],
 )
@@ -177,6 +180,7 @@ def test_files_stay_whose_rows_somebody_has_removed(lab: Lab, table: str, remova
     assert "in/0.csv" in keys(lab, "in/")
 
 
+@pytest.mark.thorough
 def test_files_stay_if_a_part_of_their_partitions_was_replaced(lab: Lab, table: str) -> None:
     """Nobody knows then how many rows there have to be."""
     load_in_run(lab, "first", "in/0.csv", table)

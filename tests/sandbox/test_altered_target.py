@@ -92,9 +92,9 @@ def test_on_all_nodes(lab: Lab, table: str, freeze: Freeze, what: str, where: st
     assert is_clean(lab)
 
 
-@pytest.mark.parametrize("where", [thorough("staged"), "verified"])
-@pytest.mark.parametrize("node", [0, thorough(2)], ids=["first", "last"])
 @pytest.mark.thorough
+@pytest.mark.parametrize("where", ["staged", "verified"])
+@pytest.mark.parametrize("node", [0, 2], ids=["first", "last"])
 def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str) -> None:
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **LOAD)
     lab.query(f"ALTER TABLE {table} {ADD}", node=node)
@@ -109,9 +109,8 @@ def test_on_one_node(lab: Lab, table: str, freeze: Freeze, node: int, where: str
     assert is_clean(lab)
 
 
-@pytest.mark.parametrize(
-    ("what", "nth"), [("add", 4), *(thorough(*case) for case in (("add", 1), ("modify", 4), ("drop", 4)))]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("what", "nth"), [("add", 4), ("add", 1), ("modify", 4), ("drop", 4)])
 def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze, what: str, nth: int) -> None:
     """The rest of the staged rows is altered, too, so that the commit can be completed."""
     alter, columns, shown = ALTERED[what]
@@ -163,8 +162,9 @@ def alter_others(lab: Lab, table: str, node: int, alter: str = ADD) -> None:
         lab.query(f"ALTER TABLE {table} {alter}", node=other)
 
 
-@pytest.mark.parametrize("mode", ["replace_partitions", thorough("replace_table")])
-@pytest.mark.parametrize("where", [thorough("verified"), "last-moment"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+@pytest.mark.parametrize("where", ["verified", "last-moment"])
 def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: str, where: str) -> None:
     how = {**LOAD, "load_mode": mode, "on_partial_partitions": "replace"}
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **how)

@@ -99,6 +99,7 @@ def as_loaded(row: dict[str, Any]) -> dict[str, Any]:
     return {"id": int(row["id"]), "name": row["name"], "amount": amount, "day": row["day"], "ok": ok}
 
 
+@pytest.mark.thorough
 def test_what_is_accepted_is_what_the_csv_module_says(lab: Lab) -> None:
     """200 files of random lines; the seed is in the message of a failure."""
     seed = random.randrange(10**6)

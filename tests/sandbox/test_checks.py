@@ -144,6 +144,7 @@ def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
     assert numbers_in(lab, table) == []
 
 
+@pytest.mark.thorough
 def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     numbers = "max(toInt32(assumeNotNull(carrier))) > 0"
@@ -241,6 +242,7 @@ def load_day(lab: Lab, glob: str, table: str, day: int, *, map_index: int = -1, 
     return report
 
 
+@pytest.mark.thorough
 def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_rows(lab, "dt=1/a", 1)
     load_day(lab, "in/dt=1/*.csv", table, 1)
@@ -287,6 +289,7 @@ EXPECTED: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) -> None:
     def compare(day: int, *numbers: int, **arguments: Any) -> dict[str, str]:
         put_rows(lab, str(day), *numbers)

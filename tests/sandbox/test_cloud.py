@@ -15,7 +15,6 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from tests.marks import thorough
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab
 from tests.sandbox.few import EVEN_AND_ODD
@@ -61,13 +60,15 @@ def _disguised(name: str, value: Any) -> Any:
     return re.sub(r"^Replicated", "Shared", value) if "engine" in name else value
 
 
-@pytest.mark.parametrize("mode", [*map(thorough, MODES)])  # make test has test_connection_examples.py
+@pytest.mark.thorough  # make test has test_connection_examples.py
+@pytest.mark.parametrize("mode", MODES)
 @on_cloud
 def test_every_statement_reaches_another_replica(cloud_lab: Lab, mode: str) -> None:
     check_mode(cloud_lab, mode)
 
 
-@pytest.mark.parametrize("mode", ["append", *map(thorough, MODES[1:])])
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.usefixtures("_disguise")
 @on_cloud
 def test_tables_that_say_that_they_are_shared(cloud_lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:

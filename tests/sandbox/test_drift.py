@@ -128,6 +128,7 @@ def test_a_default_expression_cannot_be_computed_for_some_files_only(lab: Lab) -
         lab.load("in/*.parquet", table, on_missing_columns="default")
 
 
+@pytest.mark.thorough
 def test_a_process_that_died_while_it_added_columns_is_completed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mock stops the process between two nodes, which answer within milliseconds."""
     put_both(lab)

@@ -69,6 +69,7 @@ class TestRetry:
         lab.load("in/*.csv", table, task_id="next")
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_within_a_commit_of_files_that_are_gone_since(self, lab: Lab, table: str) -> None:
         with start_worker(lab, table, before=die_before("move_partitions", 2, signal.SIGKILL)) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
@@ -115,6 +116,7 @@ class TestEditedArguments:
         assert "load_mode changed since " in caplog.text
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("argument", ["where", "select"])
     def test_an_expression(self, lab: Lab, table: str, argument: str) -> None:
         old: dict[str, Any] = {"where": {"where": "n < 5"}, "select": {"select": {"n": "n + 1000"}}}[argument]
@@ -156,6 +158,7 @@ class TestDroppedLedger:
         for name in (*tables, "ch_s3_ledger", "ch_s3_ledger_files"):
             lab.everywhere(f"DROP TABLE {lab.database}.{name} SYNC")
 
+    @pytest.mark.thorough
     def test_no_query_is_taken_for_a_new_one(self, lab: Lab) -> None:
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
         put_numbers(lab, "in/0.csv", FEW)
@@ -212,6 +215,7 @@ class TestRetryOrClear:
         lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=2, **self.HOW)
         assert bag(lab.rows(table)) == bag(FEW * 2)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(("try_number", "max_tries"), [(0, 0), (1, 3)], ids=["tasks-test", "retries-lowered"])
     def test_chunks_are_found_by_the_try_that_committed_them(
         self, lab: Lab, table: str, try_number: int, max_tries: int
@@ -416,6 +420,7 @@ class TestZombie:
         assert lab.inserts() == [report["query_id"]]
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_process_stopped_inside_its_commit(self, lab: Lab, table: str) -> None:
         with start_worker(lab, table, before=die_before("move_partitions", 3, signal.SIGSTOP)) as worker:
             wait_until(lambda: is_stopped(worker), "the worker to stand still")
@@ -462,6 +467,7 @@ class TestAtTheSameTime:
         assert [row["load_id"].removeprefix("ch-s3-") for row in locked][1:] == ids
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     @pytest.mark.usefixtures("impatient")
     def test_all_that_died_in_line_are_passed_together(self, lab: Lab, table: str) -> None:
         for place in (3, 4, 7):
@@ -470,6 +476,7 @@ class TestAtTheSameTime:
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     @pytest.mark.usefixtures("impatient")
     def test_who_dies_with_the_lock_and_in_line_is_passed(self, lab: Lab, table: str, freeze: Freeze) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
@@ -482,6 +489,7 @@ class TestAtTheSameTime:
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("rounds", [1, 3])
     def test_two_that_replace_the_same_partitions(
         self, lab: Lab, table: str, background: Background, rounds: int
@@ -533,6 +541,7 @@ class TestObjectsThatChange:
 
 
 class TestSharded:
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "how",
         [

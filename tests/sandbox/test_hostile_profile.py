@@ -85,6 +85,7 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_a_table_is_made_as_for_others(lab: Lab) -> None:
     for user in ("sandbox", "hostile"):
         if user == "hostile":
@@ -129,12 +130,14 @@ def test_a_limit_fails_and_cuts_nothing(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_profile_that_fixes_another_value_is_refused(lab: Lab) -> None:
     log_in(lab, "fixed")
     with pytest.raises(ConfigError, match="profile fixes 'final' to '1', but every statement needs 0"):
         lab.load("in/*.csv", f"{lab.database}.t", **HOW)
 
 
+@pytest.mark.thorough
 def test_the_role_of_the_servers_is_refused_before_anything_is_written(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_on_kill_stops_the_query(files: Lab, background: Background) -> None:
         task.result()
 
 
+@pytest.mark.thorough
 def test_a_retry_stops_what_a_dead_worker_left_running(files: Lab, background: Background) -> None:
     slow = operator(files, SLOW, settings={"max_threads": 1})
     retry = operator(files, "SELECT count() AS c FROM {files}")

@@ -170,6 +170,7 @@ def told(files: Any) -> list[tuple[str, str, int | None]]:
     return [(Path(one.path).name, one.state, one.rows) for one in files]
 
 
+@pytest.mark.thorough
 def test_the_files_of_a_load_and_of_a_table(
     lab: Lab, view: LedgerView, days: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

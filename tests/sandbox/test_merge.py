@@ -112,6 +112,7 @@ def test_on_three_shards(lab: Lab, sharding_key: str) -> None:
     assert again["merge"]["rewritten_bytes"] == 0
 
 
+@pytest.mark.thorough
 def test_of_two_rows_that_the_table_holds(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     doubled = [
@@ -235,6 +236,7 @@ def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
     assert counts(report) == (1, 1, 0, 0, 2)
 
 
+@pytest.mark.thorough
 def test_a_deletion_with_a_date_that_has_expired_deletes(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, f"{BY_DAY} TTL day + INTERVAL 1 DAY SETTINGS merge_with_ttl_timeout = 0")
     lab.query(f"INSERT INTO {table} VALUES (1, '2099-01-01', 1, 'old'), (2, '2099-01-01', 1, 'kept')")
@@ -244,6 +246,7 @@ def test_a_deletion_with_a_date_that_has_expired_deletes(lab: Lab) -> None:
     assert [one["v"] for one in lab.rows(table)] == ["kept"]
 
 
+@pytest.mark.thorough
 def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     columns = f"{COLUMNS}, made DateTime64(9) MATERIALIZED now64(9), twice UInt32 ALIAS id * 2, d String DEFAULT 'd'"
     table = lab.create("t", columns, BY_DAY)
@@ -258,6 +261,7 @@ def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
     assert len(kept) == 75
 
 
+@pytest.mark.thorough
 def test_a_default_that_is_another_in_each_load_changes_no_row(lab: Lab) -> None:
     """Nor do two files with the same row contradict each other."""
     table = lab.create(
@@ -276,6 +280,7 @@ def test_a_default_that_is_another_in_each_load_changes_no_row(lab: Lab) -> None
     assert lab.rows(table)[0]["made"] != before[0]["made"]
 
 
+@pytest.mark.thorough
 def test_checks_and_validation(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="old"), row(7, day=2))
@@ -360,6 +365,7 @@ def test_one_that_broke_off_is_finished(lab: Lab, name: str, nth: int, finisher:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="a"), row(2, v="b"))
@@ -374,6 +380,7 @@ def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
     assert len([one for one in lab.inserts() if one.endswith("-insert")]) == 2
 
 
+@pytest.mark.thorough
 def test_a_partition_that_lost_rows_holds_fewer_of_earlier_loads(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, *(row(n) for n in range(4)), key="day1/a.csv")

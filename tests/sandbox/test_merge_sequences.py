@@ -165,6 +165,7 @@ def assert_counts(report: Mapping[str, Any], counts: Mapping[str, int]) -> None:
     assert {name: report["merge"][name] for name in counts} == counts
 
 
+@pytest.mark.thorough
 @RANDOM
 @given(drawn=sequences(has_versions=True))
 def test_on_one_node(lab: Lab, drawn: list[Batches]) -> None:

@@ -186,6 +186,7 @@ def test_a_process_that_dies_between_two_nodes_is_completed(
     assert all(definition(lab, "made", node=node).startswith("Distributed(") for node in lab.nodes())
 
 
+@pytest.mark.thorough
 def test_processes_that_come_at_the_same_time_make_one_table(lab: Lab, background: Background) -> None:
     for number in range(4):
         put_csv(lab, f"in/{number}.csv", "n,word", *[f"{number},w" for _ in range(10)])

@@ -41,6 +41,7 @@ def test_a_try_loads_again_twice(lab: Lab, table: str, caplog: pytest.LogCapture
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_a_row_group_larger_than_the_share_is_named(lab: Lab, table: str) -> None:
     lab.connect_clickhouse({"memory_gib_per_node": 1, "ingest_memory_ratio": 0.05})
     with pytest.raises(LoadError, match=r"a row group of .*/in/large\.parquet has \d+\.\d MiB .* than the 51\.2 MiB"):

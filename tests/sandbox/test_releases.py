@@ -62,6 +62,7 @@ def test_a_load_between_two_steps_of_prune(lab: Lab, table: str, nth: int) -> No
     assert lab.load("in/*.csv", table, task_id="after", **CSV)["files_skipped"] == 2
 
 
+@pytest.mark.thorough
 def test_a_ledger_of_several_releases(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     lab.load("in/*.csv", table, **CSV)
     uuids = sorted(

@@ -10,7 +10,6 @@ from functools import partial
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, die_before, is_clean, make_table, put_numbers, stand_in_line
 from tests.sandbox.topologies import only_on
@@ -53,6 +52,7 @@ def test_a_renamed_table_keeps_its_files(lab: Lab, table: str) -> None:
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
 
+@pytest.mark.thorough
 def test_a_table_of_a_renamed_database_keeps_its_files(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     put_numbers(lab, "in/new.csv", OTHER)
@@ -74,14 +74,15 @@ def die_in(lab: Lab, table: str, statement: str, nth: int) -> None:
 DEATHS = pytest.mark.parametrize(
     ("statement", "nth"),
     [
-        thorough("insert_load", 1, id="before-the-insert"),
+        pytest.param("insert_load", 1, id="before-the-insert"),
         pytest.param("move_partitions", 2, id="in-the-commit"),
-        thorough("write_event_committing", 1, id="before-the-commit"),
-        thorough("drop_staging", 1, id="after-the-commit"),
+        pytest.param("write_event_committing", 1, id="before-the-commit"),
+        pytest.param("drop_staging", 1, id="after-the-commit"),
     ],
 )
 
 
+@pytest.mark.thorough
 @DEATHS
 def test_a_dead_load_leaves_nothing_under_the_old_name(lab: Lab, table: str, statement: str, nth: int) -> None:
     die_in(lab, table, statement, nth)
@@ -211,7 +212,8 @@ def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str
     assert lab.load("in/*.csv", other, task_id="other")["files_skipped"] == 0
 
 
-@pytest.mark.parametrize("together", [True, thorough(False)], ids=["one-load", "a-load-for-each-file"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("together", [True, False], ids=["one-load", "a-load-for-each-file"])
 def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     table = lab.create("days", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
     arguments = {"structure": "day Date, n UInt32", "data_format": "CSV"}

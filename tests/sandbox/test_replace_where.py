@@ -304,6 +304,7 @@ def policed_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
         yield sandbox
 
 
+@pytest.mark.thorough
 def test_a_row_policy_on_the_user_is_refused(policed_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox = policed_sandbox
     s3 = sandbox.s3_client()

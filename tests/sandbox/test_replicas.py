@@ -177,6 +177,7 @@ def test_a_cluster_that_lacks_replicas_is_for_those_that_are_away(lab: Lab) -> N
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
 
 
+@pytest.mark.thorough
 @only_on("on-cluster")
 def test_the_ledger_is_on_two_replicas_before_the_load_continues(lab: Lab) -> None:
     """The disk of the node that wrote an event may be lost."""
@@ -327,7 +328,8 @@ def test_ddl_that_a_node_never_runs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
 
 
-@pytest.mark.parametrize("after_parts", [1, thorough(8)], ids=["first-part", "later"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("after_parts", [1, 8], ids=["first-part", "later"])
 @topologies("on-cluster")
 def test_a_replica_killed_within_a_move(lab: Lab, after_parts: int) -> None:
     """Target and staging table both have the parts."""

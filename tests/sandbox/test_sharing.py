@@ -15,6 +15,7 @@ def shared_in(report: dict[str, Any]) -> bool:
     return "shared by 2 loads (1 other runs now)" in report["settings"]["min_insert_block_size_bytes"]["reason"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
 def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytest.LogCaptureFixture) -> None:
     put_slow_files(lab)

@@ -40,6 +40,7 @@ def full_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.mark.thorough
 def test_the_refusal_names_node_and_volume(full_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = lab_in(full_sandbox, monkeypatch)
     lab.put("in/1.csv", b"1\n2\n")

@@ -48,6 +48,7 @@ def about(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
+@pytest.mark.thorough
 def test_each_step_is_a_child_of_the_task_in_whose_process_it_was(
     lab: Lab, table: str, tracer: Tracer, exporter: InMemorySpanExporter
 ) -> None:

@@ -229,11 +229,8 @@ def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -
     assert lab.left_overs() == []
 
 
-@pytest.mark.parametrize(
-    "store",
-    [pytest.param("azure", id="azure"), thorough("gcs", id="gcs"), thorough("http", id="http")],
-    indirect=True,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("store", ["azure", "gcs", "http"], indirect=True)
 def test_columns_of_the_path_and_names_that_are_no_names(lab: Lab, store: Store) -> None:
     table = lab.create("t", "n UInt32, code String")
     names = {1: "in/code=007/a b,c.csv", 2: "in/code=ü%20/[x]|#?.csv", 3: "in/code=x/plus+&'.csv"}
@@ -251,6 +248,7 @@ def test_columns_of_the_path_and_names_that_are_no_names(lab: Lab, store: Store)
     assert report["files_read"] == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store", ["azure", "http"], indirect=True)
 def test_a_deferred_load_and_its_plan(lab: Lab, store: Store, caplog: pytest.LogCaptureFixture) -> None:
     from airflow.providers.common.compat.sdk import TaskDeferred
@@ -767,6 +765,7 @@ class TestAfterLoad:
         assert store.tags("in/a/1.csv") == {}
         assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
 
+    @pytest.mark.thorough
     def test_what_somebody_else_removed_was_not_moved(
         self, lab: Lab, store: Store, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -803,6 +802,7 @@ class TestAfterLoad:
             store.load(lab, "in/**", table, after_load="delete")
         assert len(list(store.keys())) == 4
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("wanted", ["delete", "move"])
     def test_a_retry_goes_on_where_it_broke_off(
         self, lab: Lab, store: Store, table: str, wanted: str, caplog: pytest.LogCaptureFixture

@@ -187,6 +187,7 @@ class TestTwoLedgers:
         assert load.wake() is None
         assert bag(lab.rows(table)) == bag(FEW + others)
 
+    @pytest.mark.thorough
     @pytest.mark.usefixtures("impatient")
     @pytest.mark.parametrize(
         ("name", "nth"),

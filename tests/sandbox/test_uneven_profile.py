@@ -64,6 +64,7 @@ def test_rows_are_sent_to_their_shards(lab: Lab) -> None:
     assert bag(lab.rows(f"{lab.database}.t")) == bag(ROWS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("staging", [True, False])
 def test_a_bad_row_fails_the_load(lab: Lab, staging: bool) -> None:
     for p in range(FILES):

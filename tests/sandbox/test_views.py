@@ -50,6 +50,7 @@ def test_views_are_refused_by_default(lab: Lab, table: str) -> None:
     assert lab.rows(f"{lab.database}.t") == []
 
 
+@pytest.mark.thorough
 def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: str) -> None:
     counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 100)")
