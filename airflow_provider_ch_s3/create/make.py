@@ -89,8 +89,8 @@ class TableMaker:
         :raises ConfigError: if the user's choices contradict the files or the cluster.
         :raises SourceError: if the files cannot be read.
         """
-        shards = {node.shard for node in self.cluster.nodes}
-        is_distributed = self.create.distributed if self.create.distributed is not None else len(shards) > 1
+        chosen = self.create.distributed
+        is_distributed = self.cluster.shard_count > 1 if chosen is None else chosen
         local = replace(self.name, table=f"{self.name.table}{LOCAL_SUFFIX}") if is_distributed else self.name
         self._check_types()
         self.access.check_version(self.cluster.server_version)

@@ -182,10 +182,9 @@ class Target:
 
     def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
         """Whether all nodes are replicas of each other, for every table that a commit changes."""
-        is_one_shard = self.cluster.shard_count == 1
         return (
             self.spec.is_replicated
-            and is_one_shard
+            and self.cluster.shard_count == 1
             and all(self.staging.replicas.are_one_group(table) for table in view_tables)
         )
 

@@ -139,9 +139,9 @@ def connect_first_replicas(lab: Lab, replicas: str | None = "one") -> None:
     lab.connect_clickhouse({"cluster": "first_replicas", "replicas": replicas, "http_endpoints": endpoints})
 
 
-@pytest.mark.parametrize("mode", [MODES[0], *map(thorough, MODES[1:])])
-@only_on("on-cluster")
 @pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
+@only_on("on-cluster")
 def test_replicas_that_the_cluster_lacks_catch_up(lab: Lab, mode: str) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     distributed = lab.distribute(table)

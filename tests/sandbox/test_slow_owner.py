@@ -72,19 +72,19 @@ ClickHouseS3Hook._run = run
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("name", "nth"),
     [
-        thorough("write_event_planned", 1, id="plan"),
-        thorough("create_staging", 2, id="staging-tables"),
-        thorough("rename_staging", 2, id="rename"),
-        thorough("write_event_committing", 1, id="committing"),
+        pytest.param("write_event_planned", 1, id="plan"),
+        pytest.param("create_staging", 2, id="staging-tables"),
+        pytest.param("rename_staging", 2, id="rename"),
+        pytest.param("write_event_committing", 1, id="committing"),
         pytest.param("move_partitions", 3, id="third-node"),
-        thorough("drop_staging", 1, id="drop"),
+        pytest.param("drop_staging", 1, id="drop"),
     ],
 )
-@pytest.mark.thorough
 def test_who_was_overtaken_by_another_load_begins_anew_in_the_same_try(
     lab: Lab, table: str, name: str, nth: int
 ) -> None:
