@@ -206,6 +206,7 @@ class Owner:
     history: History = field(init=False)
     _tables: Mapping[StagingTable, set[str]] | None = field(default=None, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
+    _collecting: AttemptId | None = field(default=None, init=False)
 
     def fence(self, attempts: Collection[AttemptId]) -> None:
         """Prevent owners that were overtaken from committing: they may resume at any time.
@@ -350,10 +351,12 @@ class Owner:
     def drop_created(self) -> None:
         """Drop the staging tables that this owner created, since a newer owner may have cleaned up before that.
 
-        Never drop one that an INSERT has filled: the newer owner may be about to use it.
+        Never drop one that an INSERT has filled, or from which partitions are replaced: the newer owner may be about
+        to use it.
         """
         for table in self.staging.find():
-            if table.epoch == self.epoch and (table.attempt == self._planned or table.role in (MERGED, CHANGES)):
+            is_set_aside = table.attempt == self._collecting and table.role in (MERGED, CHANGES)
+            if table.epoch == self.epoch and (table.attempt == self._planned or is_set_aside):
                 self.staging.drop_table(table)
 
     def prepare_commit(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
@@ -363,6 +366,7 @@ class Owner:
         """
         self.staging.claim(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan)
+        self._collecting = attempt
         commit.prepare()
         commit.check_staged()
         return commit
@@ -378,9 +382,6 @@ class Owner:
         # Before the commit: those who look for it find the table's names first.
         self.ledger.write_names()
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
-        # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
-        # it. One that did so before may have abandoned the attempt, and a move from dropped tables moves nothing.
-        self.staging.claim(attempt, self.epoch)
         try:
             self._carry_out(commit)
         except ServerError as error:
@@ -414,6 +415,7 @@ class Owner:
         if commit.sets_rows_aside and commit.plan.is_untouched:
             # Parts that others wrote since are set aside, too: they must never look as if they had been put there.
             commit.plan = replace(commit.plan, before={}, replaced={})
+            self._collecting = attempt.id
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
         try:
             commit.resume()
@@ -471,6 +473,11 @@ class Owner:
         return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
 
     def _carry_out(self, commit: Commit) -> None:
+        # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
+        # it. One that did so before may have abandoned or finished it: a move from dropped tables moves nothing, and
+        # rows that were set aside since may be older than the target's.
+        self.staging.claim(commit.attempt, self.epoch)
+        self._collecting = None
         report = commit.plan.report
         about = {"table": report.get("table"), "rows": report.get("rows_written")}
         with timed_step("commit", **about, query_id=commit.attempt.query_id) as committing:

@@ -186,7 +186,12 @@ class Staging:
                     raise LockLostError(f"a newer process than this one has taken over {self.name(table)}")
                 if table.role.startswith(FEED):
                     self.drop_table(table)
-                else:
+                    continue
+                # Created by an earlier owner after a later one had fenced: nobody works with it.
+                if belated := found[table] & _nodes_with_later(table, found):
+                    statement = staging_queries.render_drop_staging(self.name(table), None)
+                    self.client.execute_on(belated, statement)
+                if found[table] - belated:
                     renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
                     self.client.execute_everywhere(
                         partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
@@ -262,6 +267,12 @@ class Staging:
 def _of(attempt: AttemptId, tables: Mapping[StagingTable, set[str]]) -> dict[StagingTable, set[str]]:
     """The tables that an attempt works with, and the nodes that have them."""
     return {t: nodes for t, nodes in tables.items() if t.attempt == attempt and t.kept_seconds is None}
+
+
+def _nodes_with_later(table: StagingTable, found: Mapping[StagingTable, set[str]]) -> set[str]:
+    """Nodes that have a table of the same role with a later epoch."""
+    later = (nodes for other, nodes in found.items() if other.role == table.role and other.epoch > table.epoch)
+    return set().union(*later)
 
 
 def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:

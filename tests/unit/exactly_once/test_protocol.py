@@ -82,6 +82,7 @@ OBJECTS = {
     "in/b": {"1": ["b1"]},
     "in/c": {"1": ["c1"], "2": ["c2"]},
     "in/z": {"9": ["z1"]},
+    "in/none": {},
     # for lakes: compactions, and what comes after them
     "in/ab": {"1": ["a1", "a2", "b1"], "2": ["a3"]},
     "in/abc": {"1": ["a1", "a2", "b1", "c1"], "2": ["a3", "c2"]},
@@ -189,6 +190,7 @@ class Load:
             on_partial_partitions=OnPartialPartitions.REPLACE,
             replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
             max_files_per_chunk=self.max_files_per_chunk,
+            min_rows=0,
             on_loaded_files=self.on_loaded_files,
             provenance={"load": Origin.LOAD, "path": Origin.PATH},
             on_changed_files=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
@@ -848,6 +850,75 @@ def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) ->
     second.kill()
     play._step_each()
     play._run_quietly(load, Life(0, 3))
+    play._check_rest()
+
+
+def run_until(play: Play, process: Process, *, kind: str, statement: str) -> None:
+    """Let everything go on until a fault has stopped a process, or it has ended."""
+    play.cluster.faults = [Fault(kind, statement, 0)]
+    while not (process.is_paused or process.is_over):
+        play._step_each()
+    play.cluster.faults.clear()
+
+
+@pytest.mark.parametrize("kind", ["pause", "kill"])
+def test_what_an_overtaken_owner_sets_aside_stops_nobody(kind: str) -> None:
+    """It creates its table after it was fenced, and dies; that of the next owner has the name that it would get.
+
+    Every later load into the table failed.
+    """
+    cluster = Cluster(2, OBJECTS, random.Random(0))
+    load = Load("x", ("in/a", "in/b"), LoadMode.REPLACE_WHERE)
+    play = Play(cluster, (load,), switch_ratio=0.0)
+    run_until(play, play._launch(load, Life(0, 1)), kind="kill", statement="replace_partitions")
+    overtaken = play._launch(load, Life(0, 2))
+    run_until(play, overtaken, kind="pause", statement="create_staging")
+    owner = play._launch(load, Life(0, 3))
+    run_until(play, owner, kind=kind, statement="replace_partitions")
+    overtaken.is_paused = False
+    run_until(play, overtaken, kind="kill", statement="copy_partitions")
+    merged = {name for node in cluster.nodes for name in node.tables if name.endswith("_merged")}
+    play._check_now(len(merged) == 2, f"a table of each of two owners, not {merged}")
+    owner.is_paused = False
+    play._run_quietly(load, Life(0, 4))
+    play._check_rest()
+
+
+def test_an_overtaken_owner_leaves_the_rows_that_were_set_aside_to_the_next_one() -> None:
+    """It fails after its lock was taken over, and before its tables were: half the partitions are replaced by then.
+
+    It dropped the rows for the others, and no load worked any more.
+    """
+    cluster = Cluster(2, OBJECTS, random.Random(0))
+    load = Load("x", ("in/a", "in/b"), LoadMode.REPLACE_WHERE)
+    play = Play(cluster, (load,), switch_ratio=0.0)
+    run_until(play, play._launch(load, Life(0, 1)), kind="kill", statement="write_event_committed")
+    overtaken = play._launch(load, Life(0, 2))
+    run_until(play, overtaken, kind="pause", statement="replace_partitions")
+    owner = play._launch(load, Life(0, 3))
+    run_until(play, owner, kind="pause", statement="rename_staging")
+    overtaken.is_paused = False
+    run_until(play, overtaken, kind="refuse", statement="replace_partitions")
+    owner.is_paused = False
+    play._run_quietly(load, Life(0, 4))
+    play._check_rest()
+
+
+def test_an_owner_that_was_overtaken_replaces_nothing() -> None:
+    """Without new rows, none are taken from it that it would miss: it sets rows aside after others were loaded.
+
+    It replaced partitions that others had loaded since.
+    """
+    cluster = Cluster(2, OBJECTS, random.Random(0))
+    empty, other = (Load(name, (f"in/{name}",), LoadMode.REPLACE_WHERE) for name in ("none", "a"))
+    play = Play(cluster, (empty, other), switch_ratio=0.0)
+    run_until(play, play._launch(empty, Life(0, 1)), kind="kill", statement="replace_partitions")
+    overtaken = play._launch(empty, Life(0, 2))
+    run_until(play, overtaken, kind="pause", statement="create_staging")
+    play._run_quietly(other, Life(0, 1))
+    overtaken.is_paused = False
+    while not overtaken.is_over:
+        play._step_each()
     play._check_rest()
 
 

@@ -109,8 +109,15 @@ def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Re
         thread.join()
 
 
-def test_a_rest_catalog(rest: type[RestCatalog], lake: IcebergLake, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rest_catalog(
+    rest: type[RestCatalog],
+    lake: IcebergLake,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     caplog.set_level(logging.DEBUG)
+    # Airflow's own configuration, which other tests apply, disables the loggers that exist by then.
+    monkeypatch.setattr(logging.getLogger("urllib3.connectionpool"), "disabled", False)
     store = open_store()
     pinned = store.pin(set())
     assert pinned.id == lake.snapshot
