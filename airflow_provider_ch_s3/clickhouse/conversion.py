@@ -27,7 +27,8 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
 class Method(Enum):
     """``CAST`` is accurateCast; the others check what it gets wrong (``INTEGER`` only those of 256 bits).
 
-    ``TIME`` is for text, ``SECONDS`` for times whose fractions of a second may be too fine.
+    ``TIME`` is for text, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes
+    of a UUID.
     """
 
     CAST = "cast"
@@ -37,6 +38,7 @@ class Method(Enum):
     DECIMAL = "decimal"
     INTEGER = "integer"
     SECONDS = "seconds"
+    BYTES = "bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +76,16 @@ _MISLEADING = {("number", "time"), ("time", "number")}
 _UNTYPED = frozenset({"Dynamic", "Variant", "Nothing"})
 
 
+# What servers up to 25.8 make of Parquet's UUIDs; it is too short for one as text.
+UUID_BYTES = "FixedString(16)"
+
+
 def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
     """Choose the conversion of values of one type for a column of another; None to leave it to the INSERT."""
     source, target = base_type(source_type), base_type(target_type)
     nullable = is_nullable(source_type)
+    if (source, target) == (UUID_BYTES, "UUID"):
+        return Conversion(method=Method.BYTES, type=target, is_nullable=nullable)
     if family(source) == "string" and family(target) != "string":
         return Conversion(
             method=_text_method(target),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
+from airflow_provider_ch_s3.clickhouse.conversion import UUID_BYTES
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
@@ -33,7 +34,7 @@ def plan_table(
     :param is_replicated: the table is to have replicas.
     :raises ConfigError: if the user's choices contradict the columns, the mode or the cluster.
     """
-    typed = _with_types(columns, create.types)
+    typed = _with_types(_with_uuids(columns, layout), create.types)
     engine, engine_reason = _choose_engine(create, is_replicated=is_replicated)
     keys, keys_reason = _choose_keys(create, engine, typed, layout)
     partition, partition_reason = _choose_partition(create, engine, typed, layout, mode)
@@ -70,6 +71,13 @@ _PARTS = {
 
 def _parts(layout: Layout) -> str:
     return "partitions" if layout.partition_by else "folders"
+
+
+def _with_uuids(columns: Sequence[NewColumn], layout: Layout) -> Sequence[NewColumn]:
+    return [
+        replace(column, type=column.type.replace(UUID_BYTES, "UUID")) if column.name in layout.uuids else column
+        for column in columns
+    ]
 
 
 def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple[NewColumn, ...]:

@@ -52,14 +52,16 @@ class SnapshotRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a lake's table lays out its rows, besides folders: a proposal for the keys of a new table.
+    """How a lake's table lays out its rows, besides folders: a proposal for the keys and types of a new table.
 
     :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of its values.
     :param sorted_by: columns.
+    :param uuids: columns of UUIDs, which older servers see as bytes.
     """
 
     partition_by: Mapping[str, str] = field(default_factory=dict)
     sorted_by: tuple[str, ...] = ()
+    uuids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

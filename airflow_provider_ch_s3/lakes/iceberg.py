@@ -30,6 +30,7 @@ from pyiceberg.table import Table, TableProperties, snapshots
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import UUIDType
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
@@ -144,9 +145,9 @@ class IcebergTable:
 
     @property
     def layout(self) -> Layout:
-        """Its default partitions and order, as far as they go by a column's own values."""
-        metadata = self._metadata
-        names = index_name_by_id(self._schema(None))
+        """Its default partitions and order, as far as they go by a column's own values, and its columns of UUIDs."""
+        metadata, schema = self._metadata, self._schema(None)
+        names = index_name_by_id(schema)
         spec = next(one for one in metadata.partition_specs if one.spec_id == metadata.default_spec_id)
         order = next(one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id)
         units = {names[one.source_id]: str(one.transform) for one in spec.fields if one.source_id in names}
@@ -154,6 +155,7 @@ class IcebergTable:
         return Layout(
             partition_by={name: unit for name, unit in units.items() if unit in _UNITS},
             sorted_by=tuple(names[one.source_id] for one in by_value if one.source_id in names),
+            uuids=frozenset(field.name for field in schema.fields if isinstance(field.field_type, UUIDType)),
         )
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:

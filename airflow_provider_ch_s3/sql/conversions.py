@@ -45,7 +45,7 @@ def checks(mapping: Sequence[MappedColumn], columns: Sequence[ReadColumn]) -> li
     """Return the checks that the conversions of a statement use, to be defined in its WITH clause."""
     conversions = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
     used = {conversion.method for conversion in conversions if conversion is not None}
-    return [method for method in Method if method in used and method is not Method.CAST]
+    return [method for method in Method if method in used - {Method.CAST, Method.BYTES}]
 
 
 def select_item(column: MappedColumn, parser: str) -> Sql:
@@ -144,6 +144,9 @@ def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
         case Method.SECONDS:
             shown = _cast(Sql(f"concat(toString({value}), ' does not fit')"), "Date32")
             return Sql(f"ch_s3_seconds({value}, {_cast(value, kind)}, {_cast(shown, kind)})")
+        case Method.BYTES:
+            first, second = (f"reverse(substring({value}, {start}, 8))" for start in (1, 9))
+            return Sql(f"reinterpretAsUUID(concat({first}, {second}))")
     return _cast(value, kind)
 
 

@@ -486,7 +486,7 @@ def load_types(lab: Lab, tmp_path: Path) -> None:
         "s": "small",
         "r": "ratio",
         "x": "toString(points.x)",
-        "w": "sizes['a'].w",
+        "w": "tupleElement(sizes['a'], 'w')",
         "raw": "toString(raw)",
     }
     first, second = sorted(

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.conversion import (
     silent_loss,
 )
 
-CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS = (
+CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS, BYTES = (
     Method.CAST,
     Method.DATE,
     Method.TIME,
@@ -21,6 +21,7 @@ CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS = (
     Method.DECIMAL,
     Method.INTEGER,
     Method.SECONDS,
+    Method.BYTES,
 )
 
 
@@ -39,6 +40,7 @@ CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS = (
         pytest.param("LowCardinality(String)", "UInt8", CAST, "UInt8", False, id="text"),
         pytest.param("LowCardinality(Nullable(String))", "Nullable(UInt8)", CAST, "UInt8", True, id="nullable-text"),
         pytest.param("Nullable(String)", "UUID", CAST, "UUID", True, id="uuid"),
+        pytest.param("Nullable(FixedString(16))", "UUID", BYTES, "UUID", True, id="uuid-of-parquet"),
         pytest.param("String", "Nullable(Date)", DATE, "Date", False, id="text-date"),
         pytest.param("Nullable(String)", "DateTime64(3, 'UTC')", TIME, "DateTime64(3, 'UTC')", True, id="text-time"),
         pytest.param("String", "Decimal(9, 2)", DECIMAL, "Decimal(9, 2)", False, id="text-decimal"),
