@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -90,6 +90,10 @@ bench-exactly-once: $(READY)
 # What replicas cost a load.
 bench-replicas: $(READY)
 	$(BIN)/python -m bench.replicas
+
+# A merge beside append to a ReplacingMergeTree, and beside delete and insert; takes about ten minutes.
+bench-merge: $(READY)
+	$(BIN)/python -m bench.merge
 
 # How evenly nodes share a load into a table with a sharding key; takes some minutes.
 bench-sharding: $(READY)

@@ -19,11 +19,13 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.explain import is_misfit
 from airflow_provider_ch_s3.inspect.files import unreadable
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
+from airflow_provider_ch_s3.inspect.table import read_size
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
 from airflow_provider_ch_s3.table.mapping import MappedColumn
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, Reduction, SettingValue
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 
@@ -33,6 +35,7 @@ SAMPLE_ROWS = 10_000
 # To count partitions, some files are read for a second at most, and of columnar files only the columns of the key.
 SAMPLE_FILES = 16
 SAMPLE_SECONDS = 1
+TOUCHED_SECONDS = 10
 # Files that begin where others end share a partition with each of their neighbours.
 MAX_SHARED_RATIO = 0.8
 # Bytes in memory per stored byte, if counting the rows of a file takes too long.
@@ -91,6 +94,12 @@ def estimate_row_count(
     return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
 
 
+def _spread(source: SourceSpec) -> SourceSpec:
+    """Some of the files, spread from the first to the last."""
+    step = math.ceil(len(source.files) / SAMPLE_FILES)
+    return replace(source, files=source.files[::step])
+
+
 def count_partitions(
     client: ClickHouseClient,
     source: SourceSpec,
@@ -105,10 +114,8 @@ def count_partitions(
     """
     if not partition_key:
         return source
-    step = math.ceil(len(source.files) / SAMPLE_FILES)
-    sample = replace(source, files=source.files[::step])
     statement = load_queries.render_sample_partitions(
-        sample, mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
+        _spread(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
     )
     try:
         rows = client.query(statement)
@@ -124,6 +131,38 @@ def count_partitions(
     are_apart = together > MAX_SHARED_RATIO * per_file * found["files"]
     count = per_file * len(source.files) if are_apart else together
     return replace(source, partition_count=count, partitions_per_file=per_file)
+
+
+def estimate_rewritten(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    table: TableName,
+    cluster: ClusterSpec,
+    rule: MergeRule,
+    *,
+    settings: Mapping[str, SettingValue],
+) -> TableSize | None:
+    """Estimate what a merge writes again: the partitions that hold keys of some files' first rows.
+
+    :returns: None if they are not found within seconds, as in a table that is not sorted by the key.
+    """
+    statement = load_queries.render_sample_touched(
+        _spread(source),
+        mapping,
+        table,
+        cluster=cluster.name,
+        key=rule.key,
+        limit_rows=SAMPLE_FILES * SAMPLE_ROWS,
+        seconds=TOUCHED_SECONDS,
+        settings=settings,
+    )
+    try:
+        touched = {row["partition_id"] for row in client.query(statement)}
+    except ServerError as error:
+        log.info("cannot estimate what the merge writes again: %s", error)
+        return None
+    return read_size(client, table, cluster.name, partitions=touched)
 
 
 def estimate_volume_bytes(source: SourceSpec) -> int:

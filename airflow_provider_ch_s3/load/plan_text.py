@@ -60,9 +60,10 @@ def _describe_merge(prepared: PreparedLoad) -> list[str]:
     if rule is None:
         return []
     newest = f", the newest by {rule.version}" if rule.version else ""
+    expected = f"about {prepared.rewritten} by a sample of them, " if prepared.rewritten else ""
     return [
-        f"merge     by {', '.join(rule.key)}{newest}; rewrites the partitions that hold rows of these keys, at most"
-        f" {prepared.held}"
+        f"merge     by {', '.join(rule.key)}{newest}; rewrites the partitions that hold rows of these keys,"
+        f" {expected}at most {prepared.held}"
     ]
 
 

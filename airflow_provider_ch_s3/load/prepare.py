@@ -83,6 +83,7 @@ class PreparedLoad:
     :param reduction: how far the load is reduced.
     :param merge: how rows are merged by their keys; None in the other modes.
     :param held: what the table holds now, if rows are merged.
+    :param rewritten: what of that the merge is expected to write again; None if that is unknown.
     :param volumes: where new parts of the table go; empty where this user may not know.
     :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
     :param new_table: the target, if it does not exist yet.
@@ -100,6 +101,7 @@ class PreparedLoad:
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
     held: TableSize | None = None
+    rewritten: TableSize | None = None
     volumes: tuple[Volume, ...] = ()
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
@@ -231,6 +233,12 @@ def prepare_load(
         measure.estimate_staged_bytes(source) / cluster.shard_count,
         partition_count=source.partition_count,
     )
+    held = rewritten = None
+    if request.merge:
+        held = read_size(client, target.local, cluster.name)
+        rewritten = measure.estimate_rewritten(
+            client, source, mapping, target.local, cluster, request.merge, settings=sent
+        )
     return PreparedLoad(
         cluster=cluster,
         source=source,
@@ -241,7 +249,8 @@ def prepare_load(
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
         merge=request.merge,
-        held=read_size(client, target.local, cluster.name) if request.merge else None,
+        held=held,
+        rewritten=rewritten,
         volumes=volumes,
         reduction=find_facts(source, sharing).reduction,
         line_format=line_format,

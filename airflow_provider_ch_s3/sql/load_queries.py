@@ -162,6 +162,35 @@ def render_sample_partitions(
     )
 
 
+def render_sample_touched(
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    table: TableName,
+    *,
+    cluster: str | None,
+    key: Sequence[str],
+    limit_rows: int,
+    seconds: int,
+    settings: Mapping[str, SettingValue],
+) -> Statement:
+    """The partitions of a table, over all shards, that hold rows with keys of the files' first rows.
+
+    :param key: columns of the table.
+    :param seconds: fail then.
+    """
+    of_key = [column for column in mapping if column.target in key]
+    return _render_read(
+        "sample_touched",
+        source,
+        of_key,
+        table=table,
+        shards=cluster,
+        key=[column.target for column in of_key],
+        limit_rows=limit_rows,
+        settings={**settings, "max_execution_time": seconds},
+    )
+
+
 def render_read_rows(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],

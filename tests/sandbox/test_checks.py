@@ -223,7 +223,7 @@ def test_what_is_no_check_is_refused_before_anything_is_read(lab: Lab, table: st
         assert message in str(refused.value)
         assert check in str(refused.value)
     assert lab.inserts() == []
-    assert [statement.text for statement in asked if lab.bucket in statement.text] == []
+    assert [statement.text for statement in asked if lab.sandbox.s3_endpoint in statement.text] == []
 
 
 @pytest.mark.thorough

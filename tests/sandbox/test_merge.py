@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import Any
 
@@ -70,7 +71,8 @@ def scatter(lab: Lab, table: str, *rows: dict[str, Any]) -> None:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, v)"), "1"])
-def test_on_three_shards(lab: Lab, sharding_key: str) -> None:
+def test_on_three_shards(lab: Lab, sharding_key: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "airflow_provider_ch_s3")
     table = lab.create("t", COLUMNS, BY_DAY)
     distributed = lab.distribute(table, sharding_key)
     scatter(lab, table, *(row(n, at=5, day=1 + n % 3) for n in range(12)), row(50, at=5, day=9))
@@ -93,6 +95,10 @@ def test_on_three_shards(lab: Lab, sharding_key: str) -> None:
         put(lab, one, key=f"in/{number}.csv")
     put(lab, row(7, at=8, v="eight", day=2), key="in/again.csv")
     report = lab.load("in/*.csv", distributed, **VERSIONED)
+    planned = " ".join(caplog.text.split())
+    assert re.search(
+        r"of these keys, about 3 partitions with 12 rows, .* at most 4 partitions with 13 rows,", planned
+    )
     after = [
         *(row(n, at=5, day=1 + n % 3) for n in (2, 3, 5, 9, 10, 11)),
         row(50, at=5, day=9),
