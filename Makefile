@@ -91,7 +91,7 @@ bench-exactly-once: $(READY)
 bench-replicas: $(READY)
 	$(BIN)/python -m bench.replicas
 
-# A merge beside append to a ReplacingMergeTree, and beside delete and insert; takes about ten minutes.
+# A merge, compared with append to a ReplacingMergeTree, and with delete and insert; takes about ten minutes.
 bench-merge: $(READY)
 	$(BIN)/python -m bench.merge
 

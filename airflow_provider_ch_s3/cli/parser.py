@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 USAGE_ERROR = 2
 """The exit code of a command that was called wrongly."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong."""
+    """A parser that says in one line what is wrong; descriptions are docstrings, without their back-quotes."""
+
+    def __init__(self, *, description: str | None = None, **options: Any) -> None:
+        super().__init__(description=description and description.replace("``", ""), **options)
 
     def error(self, message: str) -> NoReturn:
         """End with the message, and without the synopsis."""

@@ -105,7 +105,7 @@ class Holdings:
         """Read which versions (ETags) of the given paths the table holds.
 
         :param after: only those committed in a later epoch.
-        :param whole: of a file that shared an attempt with others, so that nobody knows whether its partitions
+        :param whole: of a file that shared an attempt with others, so that it is unknown whether its partitions
             were replaced since, do not guess.
         :raises LoadError: if there is such a file.
         """
@@ -226,7 +226,7 @@ class Holdings:
     ) -> dict[tuple[str, int], Committed]:
         """Read those of some attempts that were committed, by their keys, and whether their rows were replaced since.
 
-        :param is_certain: what replaces nobody knows which rows (``replace_where``, ``merge``, files that changed)
+        :param is_certain: what replaces unknown rows (``replace_where``, ``merge``, files that changed)
             counts as replacing all.
         """
         found: dict[tuple[str, int], Committed] = {}

@@ -55,7 +55,7 @@ class StoreAccess:
 
     @property
     def expires_at(self) -> float | None:
-        """Unix time at which the credentials expire; None if they do not, or if nobody knows."""
+        """Unix time at which the credentials expire; None if they do not, or if that is unknown."""
         return None
 
     def check_version(self, version: tuple[int, int]) -> None:

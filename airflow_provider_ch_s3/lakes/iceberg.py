@@ -285,7 +285,7 @@ class IcebergTable:
         return data_file(key, file.file_size_in_bytes, file.record_count)
 
     def _only_in_metadata(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
-        """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or nobody knows.
+        """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or that is unknown.
 
         Only tables with imported files have a mapping of names, for columns of files that have no ids.
         """

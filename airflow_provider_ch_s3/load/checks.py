@@ -271,7 +271,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 def check_known(target: Target, request: LoadRequest) -> None:
     """Check that the table is one that loads have filled, if its name is.
 
-    :raises TargetError: if it has rows that nobody knows the files of, such as one that was restored or copied.
+    :raises TargetError: if it has rows whose files are unknown, such as one that was restored or copied.
     """
     ledger, uuids = target.ledger, target.spec.uuids
     if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.names:

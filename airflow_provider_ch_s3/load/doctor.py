@@ -56,6 +56,10 @@ class Finding:
     text: str
 
 
+class NotKnown(str):
+    """What a check that could not look says instead of what it found."""
+
+
 @dataclass(kw_only=True)
 class Subject:
     """What is examined: a connection, and perhaps a load.
@@ -111,7 +115,9 @@ def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
             yield Finding(check=check.name, state=State.SKIPPED, text=f"not checked without {' and '.join(lacking)}")
             continue
         try:
-            finding = Finding(check=check.name, state=State.OK, text=check.run(subject))
+            found = check.run(subject)
+            state = State.SKIPPED if isinstance(found, NotKnown) else State.OK
+            finding = Finding(check=check.name, state=state, text=found)
         except ChS3Error as error:
             missing.add(check.name)
             finding = Finding(check=check.name, state=State.FAILED, text=str(error))
@@ -204,10 +210,10 @@ def check_rights(subject: Subject) -> str:
     """The user may stage and commit."""
     load = subject.load
     if not load.has_table:
-        return "the load checks them when it has created the table"
+        return NotKnown("the load checks them when it has created the table")
     checks.check_rights(load.target, load.request.load_mode, load.views)
     if load.target.cluster.server_version < checks.FIRST_VERSION:
-        return "this version cannot tell; a statement that lacks one reports it"
+        return NotKnown("this version cannot tell; a statement that lacks one reports it")
     return "all that staging and committing take"
 
 
@@ -256,7 +262,7 @@ def check_disk(subject: Subject) -> str:
     """Where new parts of the table go; *plan* fails if a node has no room for the load."""
     volumes = subject.prepared.volumes
     if not volumes:
-        return "unknown: this user may not read system.storage_policies and system.disks"
+        return NotKnown("unknown: this user may not read system.storage_policies and system.disks")
     if any(volume.is_remote for volume in volumes):
         return "new parts may go to an object store"
     return _least_free(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.expressions import (
     calls,
@@ -23,6 +24,7 @@ from airflow_provider_ch_s3.load.compared import OLD, old_calls
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.sql import check_queries
 from airflow_provider_ch_s3.sql.filters import literal
+from airflow_provider_ch_s3.table.provenance import Origin, Provenance, names_of
 from airflow_provider_ch_s3.table.row_check import (
     FILE_BYTES,
     BoundCheck,
@@ -159,12 +161,14 @@ def run_checks(
     *,
     rows: int,
     paths: Collection[str],
+    provenance: Provenance = MappingProxyType({}),
     where: str = "",
 ) -> list[CheckResult]:
     """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
     :param paths: of the files that they are from.
+    :param provenance: columns that say where a row is from; shown of rows that should not be there.
     :param where: condition for the rows that are checked, if this user is known to see all staged rows.
     :raises CheckFailedError: if one is not fulfilled, or cannot be computed, and is not only a warning.
     :raises LoadError: if this user does not see all staged rows.
@@ -179,7 +183,8 @@ def run_checks(
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [(result, bound) for result, bound in zip(results, checks, strict=True) if result.is_failure]:
         told = "; ".join(
-            f"{one.name!r}: {one.verdict}{_examples(target, staged, bound, paths, where)}" for one, bound in failed
+            f"{one.name!r}: {one.verdict}{_examples(target, staged, bound, paths, provenance, where)}"
+            for one, bound in failed
         )
         raise CheckFailedError(
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
@@ -244,14 +249,22 @@ def _result(number: int, bound: BoundCheck, found: Mapping[str, object]) -> Chec
     )
 
 
-def _examples(target: Target, staged: TableName, bound: BoundCheck, paths: Collection[str], where: str) -> str:
+def _examples(
+    target: Target,
+    staged: TableName,
+    bound: BoundCheck,
+    paths: Collection[str],
+    provenance: Provenance,
+    where: str,
+) -> str:
     """Show some rows that should not be there; '' if the check does not say which ones."""
     condition = find_counted(bound.condition)
     if not condition:
         return ""
     columns = target.spec.readable_columns
     named = [name for name in dict.fromkeys(find_names(condition)) if name in columns]
-    shown = [*named, *(name for name in columns if name not in named)][:SHOWN_COLUMNS]
+    places = [name for origin in (Origin.PATH, Origin.ROW) for name in names_of(provenance, origin)]
+    shown = list(dict.fromkeys([*named, *places, *columns]))[:SHOWN_COLUMNS]
     statement = check_queries.render_read_counted(
         staged,
         target.cluster.name,
@@ -264,7 +277,7 @@ def _examples(target: Target, staged: TableName, bound: BoundCheck, paths: Colle
     except ServerError as error:
         log.info("cannot show rows that fail the check %r: %s", bound.name, error)
         return ""
-    # A staged row does not say which file it is from.
+    # Without provenance, a staged row does not say which file it is from.
     place = f" in {next(iter(paths))}" if len(paths) == 1 else ""
     return f", for example {', '.join(map(describe_row, rows))}{place}" if rows else ""
 

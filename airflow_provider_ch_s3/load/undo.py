@@ -95,7 +95,7 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
     for one in attempts:
         planned, committed, query_id = one.detail(EventKind.PLANNED), one.detail(EventKind.COMMITTED), one.id.query_id
         if not planned or not committed:
-            raise TargetError(f"the records of {query_id} were pruned, so that nobody knows its rows")
+            raise TargetError(f"the records of {query_id} were pruned, so its rows are unknown")
         if (mode := committed.get("load_mode")) != LoadMode.APPEND.value:
             raise TargetError(
                 f"{query_id} was committed with load_mode={mode!r}, and what it replaced is gone; only"

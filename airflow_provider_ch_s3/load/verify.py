@@ -250,7 +250,15 @@ def verify_staged(
         checks.append(check_staged_keys(target, staged, rule))
     bound = bind_checks(target, request, attempt, partitions)
     stays = f"NOT {DELETED}" if rule else ""
-    row_checks = run_checks(target, staged, bound, rows=sum(partitions.values()), paths=manifest, where=stays)
+    row_checks = run_checks(
+        target,
+        staged,
+        bound,
+        rows=sum(partitions.values()),
+        paths=manifest,
+        provenance=request.provenance,
+        where=stays,
+    )
     from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))

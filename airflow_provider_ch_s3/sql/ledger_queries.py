@@ -272,7 +272,7 @@ def render_read_planned_by(
     :param attempts: for each the id of its load, and its number.
     """
     text = """
-        {# The details of old attempts may have been forgotten; then nobody knows whose they were. #}
+        {# The details of old attempts may have been forgotten; then it is unknown whose they were. #}
         SELECT DISTINCT load_id, generation, attempt
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target {{ targets | is_among }}

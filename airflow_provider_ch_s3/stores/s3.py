@@ -318,7 +318,7 @@ class S3FileStore:
             return reach(anonymous=True)
         renewed = self._hook.get_session().get_credentials()
         credentials = renewed.get_frozen_credentials()
-        # botocore keeps to itself when the token of an assumed role expires; of a fixed token nobody knows
+        # botocore keeps to itself when the token of an assumed role expires; of a fixed token it is unknown
         expiry: datetime.datetime | None = getattr(renewed, "_expiry_time", None)
         access = reach(
             access_key=credentials.access_key,

@@ -16,10 +16,13 @@ PHRASES = (
     "brought",
     "is told by",
     "lies",
+    "nobody knows",
     "of which",
+    "on their way",
     "says so",
     "those that",
     "which is none",
+    "without a word",
 )
 IS_NO = re.compile(r"(\bthere\s+(?:[#*/]+\s+)?)?\bis\s+(?:[#*/]+\s+)?no\b(?!\s+(?:[#*/]+\s+)?longer\b)", re.I)
 """``is no column`` for ``is not a column``; ``there is no column`` and ``is no longer`` are as they should be."""
