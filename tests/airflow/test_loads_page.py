@@ -50,7 +50,7 @@ CLOSED_PORT = 1009
 DOWN = "clickhouse_down"
 OTHER_TYPE = "not_clickhouse"
 QUOTED = "clickhouse_quotes_its_password"
-WRONG = "clickhouse_with_a_cluster_that_is_not_there"
+WRONG = "clickhouse_with_a_wrong_number_of_cores"
 ASKED = "asked.txt"
 """A file of the ids for which the secrets backend of ``strict_address`` was asked."""
 
@@ -69,7 +69,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
         (OTHER_TYPE, {"conn_type": "http", "password": CANARY, "extra": "{}"}),
         # the server's answer quotes the name of the database, which is the password here
         (QUOTED, {"schema": connection["password"], "extra": json.dumps(connection["extra"])}),
-        (WRONG, {"extra": json.dumps({**connection["extra"], "cluster": CANARY})}),
+        (WRONG, {"extra": json.dumps({**connection["extra"], "vcpus_per_node": CANARY})}),
     ):
         airflow_api.call("POST", "connections", {**connection, **changed, "connection_id": conn_id})
     run_id = airflow_api.trigger(DAG, {"table": TABLE})
