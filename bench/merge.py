@@ -29,7 +29,6 @@ LAYOUTS = {
 REPLACING = "PARTITION BY intDiv(id, {step}) ORDER BY id"
 PERCENTS = (1, 10, 100)
 FILES = 8
-QUERY = "SELECT count(), sum(value), max(changed) FROM bench.t"
 
 
 def rows_of(changed: int, first: int, count: int) -> str:
@@ -64,26 +63,28 @@ def make_files(sandbox: Sandbox, percent: int, rows: int) -> None:
         sandbox.query(f"INSERT INTO FUNCTION {target} {rows_of(1, first, count)} SETTINGS s3_truncate_on_insert = 1")
 
 
-def copy_table(sandbox: Sandbox, full: str) -> None:
-    """Give the table the parts of a full one."""
-    sandbox.query("DROP TABLE IF EXISTS bench.t SYNC")
-    sandbox.query(f"CREATE TABLE bench.t AS bench.{full}")
-    sandbox.query(f"ALTER TABLE bench.t ATTACH PARTITION ALL FROM bench.{full}")
+def copy_table(sandbox: Sandbox, table: str, full: str) -> None:
+    """Create a table with the parts of a full one."""
+    sandbox.query(f"CREATE TABLE {table} AS bench.{full}")
+    sandbox.query(f"ALTER TABLE {table} ATTACH PARTITION ALL FROM bench.{full}")
 
 
 def measure(sandbox: Sandbox, way: str, layout: int, percent: int, number: int) -> dict[str, float]:
     """Bring the new versions in; returns the seconds until they are there, and those of a query of all rows."""
-    copy_table(sandbox, "full_replacing" if way == "replacing" else f"full_{layout}")
+    table = f"bench.t{number}"
+    copy_table(sandbox, table, "full_replacing" if way == "replacing" else f"full_{layout}")
     arguments: dict[str, Any] = {"load_mode": "merge", "merge_key": ["id"], "merge_version": "changed"}
     began = time.monotonic()
     if way == "delete":
         files = f"s3('{sandbox.s3_endpoint}/{BUCKET}/{percent}/*.parquet', 'Parquet')"
-        sandbox.query(f"DELETE FROM bench.t WHERE id IN (SELECT id FROM {files})")
-    load("bench.t", str(percent), number, poll_interval=0.25, **(arguments if way == "merge" else {}))
+        sandbox.query(f"DELETE FROM {table} WHERE id IN (SELECT id FROM {files})")
+    load(table, str(percent), number, poll_interval=0.25, **(arguments if way == "merge" else {}))
     changed = time.monotonic()
     final = " FINAL" if way == "replacing" else ""
-    sandbox.query(QUERY + final)
-    return {"load": changed - began, "query": time.monotonic() - changed}
+    sandbox.query(f"SELECT count(), sum(value), max(changed) FROM {table}{final}")
+    read = time.monotonic()
+    sandbox.query(f"DROP TABLE {table} SYNC")
+    return {"load": changed - began, "query": read - changed}
 
 
 def main(rows: int, rounds: int) -> None:

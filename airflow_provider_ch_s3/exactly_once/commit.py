@@ -405,7 +405,7 @@ class Commit(CommitTables):
     def _keep_survivors(self) -> Sequence[str]:
         survivors = SurvivorsOfCondition(
             condition=self.plan.replace_where,
-            argument=self.plan.load_mode,
+            mode=self.plan.load_mode,
             staged_partitions=sorted(self.plan.partitions),
             **self._of_commit,
         )

@@ -188,10 +188,11 @@ class Staging:
                     self.drop_table(table)
                     continue
                 # Created by an earlier owner after a later one had fenced: nobody works with it.
-                if belated := found[table] & _nodes_with_later(table, found):
-                    statement = staging_queries.render_drop_staging(self.name(table), None)
-                    self.client.execute_on(belated, statement)
-                if found[table] - belated:
+                if (belated := found[table] & _nodes_with_later(table, found)) == found[table]:
+                    self.drop_table(table)
+                elif belated:
+                    self.client.execute_on(belated, staging_queries.render_drop_staging(self.name(table), None))
+                else:
                     renamed = StagingTable(attempt=attempt, epoch=epoch, role=table.role)
                     self.client.execute_everywhere(
                         partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))

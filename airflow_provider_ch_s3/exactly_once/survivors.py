@@ -183,20 +183,22 @@ class SurvivorsOfCondition(Survivors):
     :param condition: the rows that it holds for are replaced.
     :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
         mistaken for survivors if an earlier owner got halfway through the commit.
-    :param argument: what has the condition, for messages.
+    :param mode: of the load; only in ``replace_where`` the condition is the user's.
     """
 
     condition: str
     staged_partitions: Sequence[str]
-    argument: str = "replace_where"
+    mode: str = "replace_where"
 
     @property
     def _argument(self) -> str:
-        return f"{self.argument}={self.condition!r}"
+        return (
+            f"replace_where={self.condition!r}" if self.mode == "replace_where" else f"the condition of {self.mode}"
+        )
 
     @property
     def _remedy(self) -> str:
-        return _INDEPENDENT
+        return _INDEPENDENT if self.mode == "replace_where" else super()._remedy
 
     def _find_touched(self) -> list[str]:
         replaced = self._find_partitions(self.staging.target, expression(self.condition))
@@ -211,7 +213,7 @@ class SurvivorsOfCondition(Survivors):
         if left:
             raise LoadError(
                 f"{self._argument} no longer holds for {count_of(left, 'staged row')}, which cannot be distinguished"
-                f" from the rows to keep; {_INDEPENDENT}"
+                f" from the rows to keep; {self._remedy}"
             )
         self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged, condition)

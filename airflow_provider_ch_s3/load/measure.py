@@ -141,6 +141,7 @@ def estimate_rewritten(
     cluster: ClusterSpec,
     rule: MergeRule,
     *,
+    where: str,
     settings: Mapping[str, SettingValue],
 ) -> TableSize | None:
     """Estimate what a merge writes again: the partitions that hold keys of some files' first rows.
@@ -153,6 +154,7 @@ def estimate_rewritten(
         table,
         cluster=cluster.name,
         key=rule.key,
+        where=where,
         limit_rows=SAMPLE_FILES * SAMPLE_ROWS,
         seconds=TOUCHED_SECONDS,
         settings=settings,

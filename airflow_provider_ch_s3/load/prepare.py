@@ -237,7 +237,7 @@ def prepare_load(
     if request.merge:
         held = read_size(client, target.local, cluster.name)
         rewritten = measure.estimate_rewritten(
-            client, source, mapping, target.local, cluster, request.merge, settings=sent
+            client, source, mapping, target.local, cluster, request.merge, where=request.where, settings=sent
         )
     return PreparedLoad(
         cluster=cluster,

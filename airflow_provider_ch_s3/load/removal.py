@@ -10,7 +10,13 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, OvertakenError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    LoadError,
+    LockLostError,
+    OvertakenError,
+    ServerUnreachableError,
+)
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
@@ -59,15 +65,21 @@ def remove_rows(target: Target, find: Find) -> Removal | None:
     :raises LoadError: if others keep changing what is to be removed, or alter the table.
     """
     for _ in range(ROUNDS):
-        with target.owned() as owner:
-            if (removal := find()) is None:
-                return None
-            attempt = _plan(target, owner, removal)
-        # In a turn of its own, as every commit: whoever takes over the table from this one has to know the attempt.
-        with target.owned(attempt) as owner:
-            if _commit(target, owner, attempt, removal, find):
-                return removal
-        log.info("the %s finds something else now: looking again", removal.name)
+        try:
+            with target.owned() as owner:
+                if (removal := find()) is None:
+                    return None
+                attempt = _plan(target, owner, removal)
+            # In a turn of its own, as every commit: whoever takes over from this one has to know the attempt.
+            with target.owned(attempt) as owner:
+                if _commit(target, owner, attempt, removal, find):
+                    return removal
+        except LockLostError as error:
+            if not target.is_last_of_task():
+                raise
+            log.warning("%s; looking again", error)
+        else:
+            log.info("the %s finds something else now: looking again", removal.name)
     raise LoadError(
         f"others changed {ROUNDS} times which rows of {target.spec.local} are to be removed; nothing was removed: try"
         " again when they are done"
@@ -119,8 +131,8 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
             return False
         if not owner.commit(attempt, plan):
             raise LoadError(f"{spec.local} was altered during the {removal.name}; nothing was removed: try again")
-    except OvertakenError:
-        raise
+    except (OvertakenError, ServerUnreachableError):
+        raise  # what was sent may still arrive, so only an owner with another epoch may finish it
     except ChS3Error as error:
         if not _is_done_after_all(owner, attempt):
             raise

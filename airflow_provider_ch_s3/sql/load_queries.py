@@ -169,6 +169,7 @@ def render_sample_touched(
     *,
     cluster: str | None,
     key: Sequence[str],
+    where: str,
     limit_rows: int,
     seconds: int,
     settings: Mapping[str, SettingValue],
@@ -186,6 +187,7 @@ def render_sample_touched(
         table=table,
         shards=cluster,
         key=[column.target for column in of_key],
+        where=where,
         limit_rows=limit_rows,
         settings={**settings, "max_execution_time": seconds},
     )

@@ -12,6 +12,7 @@ WITH
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
     AS `ch_s3_files`
+WHERE id > 0
     LIMIT 100
 )
 SETTINGS

@@ -7,10 +7,10 @@ import { html } from "./react.js";
 
 // What became of the rows of a merge.
 function describeMerge(merge) {
-  return ["inserted", "updated", "deleted", "unchanged", "late"]
-    .filter((name) => name in merge)
-    .map((name) => `${formatCount(merge[name])} ${name}`)
-    .join(", ");
+  const rows = ["inserted", "updated", "deleted", "unchanged", "late"].filter((name) => name in merge);
+  const rewritten = `${formatBytes(merge.rewritten_bytes)} in ${countOf(merge.rewritten_partitions, "partition")}`;
+  const counts = rows.map((name) => `${formatCount(merge[name])} ${name}`).join(", ");
+  return counts && `${counts}; ${rewritten} rewritten`;
 }
 
 // Which snapshot of a lake's table was loaded.

@@ -4,7 +4,7 @@ The load itself is the real one, from ``LoadRun.run`` to each statement's text; 
 (``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. What is not part
 of the protocol is replaced, too: inspecting the files and the table, and planning the settings.
 
-``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/test_protocol.py`` searches for longer.
+``CH_S3_PROTOCOL_EXAMPLES=50000 pytest tests/unit/exactly_once/test_protocol.py`` searches for longer.
 """
 
 from __future__ import annotations
@@ -902,6 +902,28 @@ def test_an_overtaken_owner_leaves_the_rows_that_were_set_aside_to_the_next_one(
     owner.is_paused = False
     play._run_quietly(load, Life(0, 4))
     play._check_rest()
+
+
+def test_a_late_statement_of_an_undo_finds_no_table_that_is_being_filled() -> None:
+    """Whoever finishes it has another epoch. As the same owner, it replaced partitions by empty ones."""
+    cluster = Cluster(2, OBJECTS, random.Random(0))
+    load = Load("x", ("in/a", "in/b"), LoadMode.APPEND)
+    play = Play(cluster, (load,), switch_ratio=0.0)
+    play.is_replacing = True
+    play._run_quietly(load, Life(0, 1))
+    cluster.faults = [Fault("late", "replace_partitions", 0), Fault("late", "replace_partitions", 0)]
+    for name in ("undo", "undo again"):
+        process = cluster.launch(name, partial(undo_model_load, load))
+        while not process.is_over:
+            play._step_each()
+            # the table is there for the second time, and empty
+            if sum("create_staging" in line and "_merged" in line for line in cluster.trace) == 4:
+                while cluster.late:
+                    cluster.deliver(0)
+    assert process.result
+    left = Counter(name for rows in cluster.contents("t").values() for name, _ in rows.elements())
+    play._check_now(left == Counter(row for rows in BEFORE.values() for row in rows), f"the rows before, not {left}")
+    play._check_nothing_left()
 
 
 def test_an_owner_that_was_overtaken_replaces_nothing() -> None:

@@ -227,7 +227,15 @@ CASES: dict[str, Statement] = {
         UNSAFE, PLAIN, partition_key="id", seconds=1, settings={"max_threads": 4}
     ),
     "sample_touched_keys": load_queries.render_sample_touched(
-        source(KEYS), MIXED, TABLE, cluster=CLUSTER, key=["id"], limit_rows=100, seconds=10, settings={}
+        source(KEYS),
+        MIXED,
+        TABLE,
+        cluster=CLUSTER,
+        key=["id"],
+        where="id > 0",
+        limit_rows=100,
+        seconds=10,
+        settings={},
     ),
     "count_rows_keys": load_queries.render_count_rows(source(KEYS), seconds=1, settings={"max_threads": 4}),
     "count_rows_path_filter": load_queries.render_count_rows(UNSAFE, seconds=1, settings={"max_threads": 4}),
