@@ -107,7 +107,6 @@ def test_only_one_node_sends_if_another_would_copy_the_rows(lab: Lab) -> None:
     [
         pytest.param("n", {}, id="by-all"),
         pytest.param("n", {"parallel_distributed_insert_select": 0}, id="by-one"),
-        pytest.param("rand()", {"parallel_distributed_insert_select": 1}, id="without-need"),
     ],
 )
 def test_shards_write_at_once_what_they_are_sent(lab: Lab, key: str, settings: dict[str, int]) -> None:
