@@ -54,6 +54,15 @@ class StoreAccess:
         return False
 
     @property
+    def credentials(self) -> str:
+        """With which credentials the servers read, for people; without any secret."""
+        if self.named_collection:
+            return f"the named collection {self.named_collection!r}"
+        if self.uses_server_role:
+            return "the servers' own role"
+        return "the keys of the connection" if self.parameters else "no credentials"
+
+    @property
     def expires_at(self) -> float | None:
         """Unix time at which the credentials expire; None if they do not, or if that is unknown."""
         return None
@@ -118,6 +127,11 @@ class S3Access(StoreAccess):
     def uses_server_role(self) -> bool:
         """Whether nothing else is given."""
         return not (self.access_key or self.anonymous or self.named_collection or self.role_arn)
+
+    @property
+    def credentials(self) -> str:
+        """With which credentials the servers read, for people."""
+        return f"the role {self.role_arn!r}" if self.role_arn else super().credentials
 
     @property
     def expires_at(self) -> float | None:
@@ -205,6 +219,13 @@ class AzureAccess(StoreAccess):
                 APPLICATIONS_SINCE,
                 "give named_collection",
             )
+
+    @property
+    def credentials(self) -> str:
+        """With which credentials the servers read, for people."""
+        if self.connection_string or self.named_collection:
+            return super().credentials
+        return f"the application {self.client_id!r}" if self.client_id else "the servers' own identity"
 
     def _credentials(self) -> dict[str, str]:
         return {"connection_string": self.connection_string}

@@ -255,7 +255,8 @@ def check_reading(subject: Subject) -> str:
         raise ClusterError(f"not every node can read {source.files[0].key!r}: {error}") from error
     far = load.find_distance()
     where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
-    return f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}{where}"
+    nodes_read = f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}"
+    return f"{nodes_read} with {source.access.credentials}{where}"
 
 
 def check_disk(subject: Subject) -> str:

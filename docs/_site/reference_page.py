@@ -255,6 +255,11 @@ what the hook of Airflow's ClickHouse provider can, such as `get_records` and `r
 
 {hook}
 
+In the statements of `run_ddl`, write `{{on_cluster}}` after the name of the table or database. It becomes `ON CLUSTER
+name` if the connection's DDL mode requires that, and nothing otherwise:
+`hook.run_ddl("CREATE TABLE IF NOT EXISTS d.t {{on_cluster}} (a Int8) ENGINE MergeTree ORDER BY a")`. In the mode
+`on_cluster`, a statement without it is refused.
+
 ## Load report
 
 The operator returns it through XCom, as a dict of these fields.
@@ -309,7 +314,7 @@ def render_page() -> str:
         check=_options(Check),
         expect=_options(Expect),
         expect_constructors=_methods(Expect, ("rows", "bytes", "ratio_of_nulls")),
-        hook=_methods(ClickHouseS3Hook, ("run_ddl", "query", "execute", "cluster_spec")),
+        hook=_methods(ClickHouseS3Hook, ("run_ddl", "cluster_spec")),
         export=_arguments(ClickHouseToS3Operator),
         export_returns=_parse_returns(ClickHouseToS3Operator),
         export_report=render_fields(ExportReport),

@@ -51,7 +51,7 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
         "1 file, 80 B, listed by this machine",
         f"{table} (MergeTree) on 3 nodes",
         " of memory per node",
-        "3 nodes can read 'in/a.csv'",
+        "3 nodes can read 'in/a.csv' with the keys of the connection",
     ):
         assert words in said
     assert lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}'") == [{"name": "t"}] * 3
@@ -128,7 +128,8 @@ def test_files_in_another_region(lab: Lab, table: str, capsys: pytest.CaptureFix
     found = examine(capsys, *lab.arguments(table))
     assert found["reading"] == (
         "ok",
-        "3 nodes can read 'in/a.csv'; the cluster is in AWS eu-central-1, and the files are in AWS us-east-1",
+        "3 nodes can read 'in/a.csv' with the keys of the connection; the cluster is in AWS eu-central-1, and the"
+        " files are in AWS us-east-1",
     )
 
 

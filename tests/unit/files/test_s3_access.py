@@ -14,7 +14,7 @@ from botocore.credentials import Credentials, RefreshableCredentials
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.regions import Region
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -178,3 +178,22 @@ def test_a_store_that_is_away_tells_no_region(monkeypatch: pytest.MonkeyPatch) -
     store = S3FileStore(aws_conn_id="away")
     store._client.meta.events.register("needs-retry.s3", lambda **_: None)
     assert store.region_of("b") == ""
+
+
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        (S3Access(access_key="AK", secret_key="SK"), "the keys of the connection"),
+        (S3Access(), "the servers' own role"),
+        (S3Access(role_arn="arn:r", external_id="E"), "the role 'arn:r'"),
+        (S3Access(named_collection="nightly"), "the named collection 'nightly'"),
+        (S3Access(anonymous=True), "no credentials"),
+        (AzureAccess(connection_string="AccountKey=SK"), "the keys of the connection"),
+        (AzureAccess(client_id="app"), "the application 'app'"),
+        (AzureAccess(), "the servers' own identity"),
+        (UrlAccess(), "no credentials"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_people_are_told_which_credentials_the_servers_use(access: StoreAccess, said: str) -> None:
+    assert access.credentials == said

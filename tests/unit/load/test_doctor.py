@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, State, Subject, examine
+from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, Check, NotKnown, State, Subject, examine
 
 CLUSTER = ClusterSpec(
     name="c",
@@ -57,3 +57,14 @@ def test_the_node_with_the_least_free_memory_is_named() -> None:
     state, text = find("nodes", rows)
     assert state is State.OK
     assert text.endswith("each; memory: 1.0 GiB of 8.0 GiB are free on n2, and no less on any other")
+
+
+def test_what_could_not_be_looked_at_is_not_ticked() -> None:
+    """A check that rests on it is made all the same: it may fail by itself."""
+    subject: Any = None
+    disk = Check(name="disk", run=lambda _: NotKnown("unknown: this user may not read system.disks"))
+    after = Check(name="after", run=lambda _: "there", after=("disk",))
+    assert [(one.check, one.state) for one in examine(subject, [disk, after])] == [
+        ("disk", State.SKIPPED),
+        ("after", State.OK),
+    ]

@@ -20,7 +20,8 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.plan_text import advise, format_plan, log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.table.mapping import MappedColumn
-from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSize, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
 
 PLAN = LoadPlan(
@@ -92,6 +93,36 @@ def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
   3 more settings as the server has them: see `ch-s3 plan --all`
 """
     assert format_plan(PREPARED) == HEAD + settings + TAIL
+
+
+@pytest.mark.parametrize(
+    ("rewritten", "says"),
+    [
+        (None, "these keys, at most 2 partitions with 9 rows, 1.0 KiB"),
+        (
+            TableSize(partitions=1, rows=3, bytes=512),
+            "these keys, about 1 partition with 3 rows, 512 B by a sample of them, at most 2 partitions",
+        ),
+    ],
+    ids=["unknown", "estimated"],
+)
+def test_a_plan_of_a_merge_says_what_it_rewrites(rewritten: TableSize | None, says: str) -> None:
+    merge, held = MergeRule(key=("a",)), TableSize(partitions=2, rows=9, bytes=1024)
+    merged = dataclasses.replace(PREPARED, merge=merge, held=held, rewritten=rewritten)
+    text = " ".join(format_plan(merged).split())
+    assert f"by a; rewrites the partitions that hold rows of {says}" in text
+    assert "advice" not in text
+
+
+def test_a_plan_of_a_merge_advises_what_is_cheaper() -> None:
+    """Into a table that replaces rows by itself; not by other columns than its own."""
+    size = TableSize(partitions=1, rows=1, bytes=1)
+    target = dataclasses.replace(PREPARED.target, engine="ReplacingMergeTree", sorting_key="a")
+    merged = dataclasses.replace(PREPARED, merge=MergeRule(key=("a",)), held=size, target=target)
+    said = "advice d.t is a ReplacingMergeTree, whose own merges leave the newest row of a key"
+    assert said in " ".join(format_plan(merged).split())
+    sorted_otherwise = dataclasses.replace(merged, target=dataclasses.replace(target, sorting_key="a, b"))
+    assert "advice" not in format_plan(sorted_otherwise)
 
 
 def test_all_of_a_plan() -> None:
