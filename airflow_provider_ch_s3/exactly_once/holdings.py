@@ -119,6 +119,13 @@ class Holdings:
                 _check_whole(current)
         return found
 
+    def versions_in_order(self, path: str) -> list[tuple[str, AttemptId]]:
+        """Read which versions (ETags) of a path the table holds, and their attempts, in the order of commits."""
+        rows = self.ledger.read_files(self.names, path, path)
+        current = _current(rows, self._committed({row["attempt"] for row in rows}))
+        current.sort(key=lambda found: found[1].commit.committed_at)
+        return [(row["etag"], one.commit.id) for row, one in current]
+
     def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
         """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
         found: dict[str, set[AttemptId]] = {}

@@ -161,11 +161,17 @@ class IcebergTable:
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot.
 
-        :raises SnapshotError: if there is none.
+        :raises SnapshotError: if there is none, or it is not one of the table as it is now.
         """
         line = list(self._ancestors(self._metadata.current_snapshot_id))
         if isinstance(wanted, int):
             found = self._metadata.snapshot_by_id(wanted)
+            if found and found not in line and _is_complete(line, since_ms=found.timestamp_ms):
+                raise SnapshotError(
+                    f"snapshot {wanted} is none of the main branch of s3://{self._bucket}/{self._location}: the table"
+                    " was rolled back, or it is of another branch, and branches are not supported; give a snapshot of"
+                    " the main branch"
+                )
         elif isinstance(wanted, datetime.datetime):
             found = next((one for one in line if one.timestamp_ms <= wanted.timestamp() * 1000), None)
         else:
@@ -410,6 +416,11 @@ class CatalogTable:
 
 def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
+
+
+def _is_complete(line: Sequence[snapshots.Snapshot], *, since_ms: int) -> bool:
+    """Whether the snapshots of a branch since a time are all known; earlier ones may have expired."""
+    return not line or line[-1].timestamp_ms <= since_ms
 
 
 def _describe(snapshot: snapshots.Snapshot) -> str:

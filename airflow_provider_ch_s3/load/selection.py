@@ -184,23 +184,22 @@ def select_chunk(
     )
 
 
-def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Set[str]:
+def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
     if not isinstance(store, SnapshotStore) or not request.goes_on:
-        return frozenset()
-    path = request.pattern.path(store.record_key)
-    return frozenset(holdings.versions({path}).get(path, ()))
+        return ()
+    return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
 
 
 def pin_snapshots(
-    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Set[str] = frozenset()
+    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Sequence[str] = ()
 ) -> SnapshotRange | None:
     """Choose which snapshots a load reads, if its source is a lake's table.
 
     Later chunks read the same one, or what is left of it: meanwhile another load may have replaced the table's rows
     by those of a newer snapshot, which has them in other files.
 
-    :param records: of the snapshots that the table holds.
+    :param records: of the snapshots that the table holds, in the order of their commits.
     :raises SnapshotError: if it is unknown which of their rows the table lacks.
     """
     if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
@@ -211,7 +210,7 @@ def pin_snapshots(
     return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
 
 
-def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Set[str]) -> SnapshotRange:
+def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[str]) -> SnapshotRange:
     """Choose what was added to a lake's table or, if that is not all that happened to it, all of its rows."""
     try:
         pinned = store.pin(records)
@@ -219,7 +218,7 @@ def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Set[str])
         return pinned
     except SnapshotError as error:
         log.info("merging all rows of the snapshot: %s", error)
-        return store.pin(frozenset())
+        return store.pin(())
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

@@ -422,7 +422,7 @@ class LoadRun(TaskLoad):
         selection: ChunkSelection,
         prepared: PreparedLoad | None,
         planning: TimedStep,
-        records: Set[str],
+        records: Sequence[str],
     ) -> Step:
         """Record the plan and create the staging table, unless the ledger says that something else has to be done.
 

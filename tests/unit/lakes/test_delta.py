@@ -241,7 +241,7 @@ def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
 
 def test_no_table(lake: DeltaLake, bucket: str) -> None:
     with pytest.raises(SourceError, match=r"nowhere/_delta_log/ has no commit"):
-        open_lake(lake, f"s3://{bucket}/nowhere").pin(set())
+        open_lake(lake, f"s3://{bucket}/nowhere").pin(())
 
 
 def test_typed_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
