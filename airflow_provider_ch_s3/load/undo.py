@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import count_rows
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
+from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.removal import Removal, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadMode
@@ -64,6 +65,7 @@ def _find(target: Target, name: str) -> Removal | None:
         raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
     column = _check_attempts(target, committed)
     _check_not_merged_since(target, committed)
+    _check_not_added_to_since(target, committed)
     check_keepable(target, "undo")
     added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
     condition = f"{identifier(column)} IN ({literals(added)})"
@@ -137,6 +139,26 @@ def _check_not_merged_since(target: Target, attempts: Sequence[Attempt]) -> None
                 f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
                 " were the same as those of the table, or older; nothing was changed: delete the rows of"
                 f" {one.id.query_id} by hand, and merge those files again"
+            )
+
+
+def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:
+    """Check that no load of the same lake's table goes on from these rows: loads begin after the newest snapshot.
+
+    :raises LoadError: if one was committed since, such as a later chunk of the same load.
+    """
+    undone = {one.id for one in attempts}
+    for one in attempts:
+        if chunk_of(one).snapshots is None:
+            continue
+        path = max(target.ledger.read_manifest(one.id), default="")  # the record is the last one
+        held_by = [attempt for _, attempt in target.holdings.versions_in_order(path)]
+        later = held_by[held_by.index(one.id) + 1 :] if one.id in held_by else []
+        if kept := next((attempt for attempt in reversed(later) if attempt not in undone), None):
+            raise LoadError(
+                f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
+                " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
+                " changed: undo what was loaded later first, or load once with load_mode='replace_table'"
             )
 
 
