@@ -39,6 +39,7 @@ from tests.unit.exactly_once.test_protocol import (
     Play,
     model,
     undo_model_load,
+    undo_model_load_as_soon_as_possible,
 )
 
 __all__ = ["model"]
@@ -274,4 +275,26 @@ def test_only_the_last_chunk_of_a_load_is_undone() -> None:
     undo_refused(play, load, name=first)
     undo(play, load, name=last)
     play._run_quietly(add("y", LATEST), Life(0, 1))  # completes that snapshot
+    load_the_rest(play)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_a_load_goes_on_from_is_undone_meanwhile(seed: int) -> None:
+    first, second = add("x", "1"), add("y", "3")
+    play = play_of(first, second, seed=seed)
+    run(play, first)
+    play.cluster.launch("undo", partial(undo_model_load_as_soon_as_possible, first))
+    play._run_wild()
+    load_the_rest(play)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_a_load_goes_on_from_is_replaced_by_other_files_meanwhile(seed: int) -> None:
+    first, second = add("x", "1"), add("y", "3", max_files_per_chunk=1)
+    other = Load("z", ("in/none",), LoadMode.REPLACE_TABLE)
+    play = play_of(first, second, seed=seed)
+    play.load_ids[other.identity(Life(0, 1)).load_id] = other
+    run(play, first)
+    play._launch(other, Life(0, 1))
+    play._run_wild()
     load_the_rest(play)
