@@ -351,8 +351,8 @@ def _check_whole(current: Sequence[tuple[Mapping[str, Any], Committed]]) -> None
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
                 " load_mode='replace_partitions', too, name only other files in source,"
-                " or load them with on_loaded_files='load', which adds their rows"
-                " in any case"
+                " or load them with on_loaded_files='load', which adds their rows in any case; of a lake's table,"
+                " load the whole snapshot with load_mode='replace_table'"
             )
 
 

@@ -174,7 +174,8 @@ def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], conditio
         raise LoadError(
             f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
             f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
-            " delete the rest by hand, and load its files again with on_loaded_files='load' if they are wanted"
+            " delete the rest by hand, and load its files again with on_loaded_files='load' (a lake's table with"
+            " load_mode='replace_table') if they are wanted"
         )
     shown = sorted(expected)[:SHOWN_PARTITIONS]
     more = ", …" if len(expected) > SHOWN_PARTITIONS else ""
