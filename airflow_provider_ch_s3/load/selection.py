@@ -103,7 +103,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``.
+    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``;
+        SnapshotError: if it is a lake's, whose files do not change.
     """
     files, old, changed = [], [], []
     for file in listed:
@@ -117,6 +118,12 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             files.append(file)
     if changed and request.on_changed_files is OnChangedFiles.FAIL:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        if request.snapshot:
+            raise SnapshotError(
+                f"{changed[0].key!r}{more} was loaded otherwise than by a snapshot of the lake's table, such as by an"
+                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds; load"
+                " the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+            )
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
             " use on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those"
