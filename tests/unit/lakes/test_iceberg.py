@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -240,6 +241,23 @@ def test_a_snapshot_that_is_not_of_the_main_branch_is_refused(lake: IcebergLake,
     copy.append(lake, snapshot=str(first))
     copy.append(lake)
     assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_table_that_was_created_where_another_was_dropped(
+    server: S3Server, uri: str, tmp_path: Path, lake: IcebergLake, copy: Copy
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    sleep(1.1)  # the store tells whole seconds
+    other = IcebergLake(server, uri, tmp_path)
+    with pytest.raises(SourceError, match=r"/00001-\S+ has the highest number, and \S+/00000-\S+ was written last"):
+        copy.append(lake)
+    for number in range(2):
+        other.append(orders(number))
+    with pytest.raises(SnapshotError, match=rf"table {other.table.metadata.table_uuid} is another one than"):
+        copy.append(other)
+    copy.replace(other)
+    assert bag(copy.rows) == bag(other.rows())
 
 
 def test_a_snapshot_by_its_time(lake: IcebergLake, copy: Copy) -> None:
