@@ -25,9 +25,9 @@ demo-ui: $(READY)
 test: lint
 	$(BIN)/pytest $(PARALLEL) -m "not thorough"
 
-# All tests, with ten times as many interleavings of the protocol.
+# All tests, with ten times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint
-	CH_S3_PROTOCOL_EXAMPLES=3000 $(BIN)/pytest $(PARALLEL)
+	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 
 # Each topology with replicas in each mode; each golden statement on each engine; the demo, a deferral and a kill on the oldest supported Airflow.
 # Fails if one of the engines, or ZooKeeper, is missing.

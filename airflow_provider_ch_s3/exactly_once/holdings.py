@@ -119,6 +119,13 @@ class Holdings:
                 _check_whole(current)
         return found
 
+    def versions_in_order(self, path: str) -> list[tuple[str, AttemptId]]:
+        """Read which versions (ETags) of a path the table holds, and their attempts, in the order of commits."""
+        rows = self.ledger.read_files(self.names, path, path)
+        current = _current(rows, self._committed({row["attempt"] for row in rows}))
+        current.sort(key=lambda found: found[1].commit.committed_at)
+        return [(row["etag"], one.commit.id) for row, one in current]
+
     def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
         """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
         found: dict[str, set[AttemptId]] = {}
@@ -344,8 +351,8 @@ def _check_whole(current: Sequence[tuple[Mapping[str, Any], Committed]]) -> None
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
                 " load_mode='replace_partitions', too, name only other files in source,"
-                " or load them with on_loaded_files='load', which adds their rows"
-                " in any case"
+                " or load them with on_loaded_files='load', which adds their rows in any case; of a lake's table,"
+                " load the whole snapshot with load_mode='replace_table'"
             )
 
 

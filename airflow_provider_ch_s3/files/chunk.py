@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,15 @@ class Chunk:
     def records(self) -> tuple[SourceFile, ...]:
         """What the ledger records besides the files."""
         return (self.snapshots.record(is_whole=self.is_last),) if self.snapshots else ()
+
+    @property
+    def needed_records(self) -> Set[str]:
+        """Those of the ledger's records of snapshots that are of rows which this chunk adds to."""
+        if self.snapshots is None:
+            return frozenset()
+        base = dataclasses.replace(self.snapshots, id=self.snapshots.after).record(is_whole=True)
+        before = self.snapshots.record(is_whole=False)
+        return {*([base.etag] if self.snapshots.after else ()), *([before.etag] if self.number > 1 else ())}
 
     @property
     def facts(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -69,6 +69,7 @@ class HeldSnapshots:
     """Which snapshots of one table a ClickHouse table holds, according to the ledger's records.
 
     :param whole: ids of snapshots that are loaded as a whole; ``partly``: in part.
+    :param in_order: all of these ids, in the order in which they were loaded.
     :param mixed: ids of snapshots whose rows replaced some of the table's.
     :param others: UUIDs of the tables that were loaded from the same location, if this one was not.
     """
@@ -77,10 +78,11 @@ class HeldSnapshots:
     partly: frozenset[str] = frozenset()
     mixed: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
+    in_order: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, etags: Iterable[str], table_uuid: str) -> HeldSnapshots:
-        """Parse the records, as far as they are of one table."""
+        """Parse the records, as far as they are of one table, in the order of their commits."""
         parts = [etag.split("/") for etag in etags]
         own: dict[str, set[str]] = {"": set(), _PART: set(), _MIXED: set()}
         for uuid, snapshot, *kind in parts:
@@ -92,4 +94,10 @@ class HeldSnapshots:
             partly=frozenset(own[_PART]),
             mixed=frozenset(own[_MIXED]),
             others=frozenset() if is_known else frozenset(uuid for uuid, *_ in parts),
+            in_order=tuple(snapshot for uuid, snapshot, *_ in parts if uuid == table_uuid),
         )
+
+    def since(self, snapshot: str) -> Sequence[str]:
+        """Return what was loaded after a snapshot; everything for ''."""
+        newest_first = self.in_order[::-1]
+        return newest_first[: newest_first.index(snapshot)] if snapshot else newest_first

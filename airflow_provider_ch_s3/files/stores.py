@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -84,10 +84,10 @@ class SnapshotStore(ObjectStore, Protocol):
     def read_layout(self) -> Layout:
         """Read how the table lays out its rows."""
 
-    def pin(self, held: Set[str], *, begun: str = "") -> SnapshotRange:
+    def pin(self, held: Sequence[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load: what all processes of the load read then, whatever is written meanwhile.
 
-        :param held: the ledger's records of the snapshots that the ClickHouse table holds.
+        :param held: the ledger's records of the snapshots that the ClickHouse table holds, in the order of commits.
         :param begun: id of the snapshot, if the load has already committed a part of it.
         :raises SnapshotError: if it is unknown which rows of the snapshot the ClickHouse table lacks.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, SnapshotRange
@@ -15,14 +15,15 @@ _REMEDY = "load the whole snapshot once with load_mode='replace_table', after wh
 
 
 def choose_range(
-    table: LakeTable, wanted: Snapshot, held: Set[str], *, record_key: str, is_latest: bool
+    table: LakeTable, wanted: Snapshot, held: Sequence[str], *, record_key: str, is_latest: bool
 ) -> SnapshotRange:
     """Choose where the load begins: after the newest snapshot before the wanted one that is loaded as a whole.
 
     A first load of the whole table that ended between two chunks is completed before anything else is loaded: a
     compaction in the meantime would have put the same rows into other files.
 
-    :param held: the ledger's records.
+    :param held: the ledger's records, in the order of their commits: of a snapshot that has expired, only that order
+        tells whether it is an early one, or was loaded before the table was rolled back.
     :param is_latest: no snapshot of the table comes after the wanted one.
     :raises SnapshotError: if the table holds rows of snapshots that are not on the way to the wanted one.
     """
@@ -40,15 +41,13 @@ def choose_range(
             f" other rows belong; {_REMEDY}, or replace what is missing in the same way"
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")
-    if not after and known.whole:
-        if is_latest or not any(wanted.id in table.line(one) for one in known.whole):
-            raise _is_elsewhere(wanted, known.whole)
+    ahead = [one for one in known.since(after) if one not in line]
+    if elsewhere := {one for one in ahead if is_latest or wanted.id not in table.line(one)}:
+        raise _is_elsewhere(wanted, elsewhere)
+    if known.whole.intersection(ahead):
         after = wanted.id  # earlier than what is loaded
     elif not after and known.partly:
-        begun = next((one for one in line if one in known.partly), "")
-        begun = begun or next((one for one in sorted(known.partly) if wanted.id in table.line(one)), "")
-        if not begun:
-            raise _is_elsewhere(wanted, known.partly)
+        begun = next(one for one in (*line, *ahead) if one in known.partly)
         if begun != wanted.id:
             log.info("snapshot %s is loaded in part: completing it, the next load adds what came after it", begun)
             chosen = table.find(int(begun))

@@ -32,8 +32,6 @@ _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
 _IF_GIVEN = ("num_records", "partition")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
 
-_COMMITTED_AT = "inCommitTimestamp"
-
 # What does not change how data files are read.
 HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
@@ -162,21 +160,20 @@ class DeltaTable:
         if version is None:
             raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
         info = self._info(version) if version in self._commits else {}
-        time = info.get(_COMMITTED_AT, info.get("timestamp"))
+        time = _time_of(info)
         return Snapshot(
             id=str(version),
             time="" if time is None else show_time(time),
             operation=str(info.get("operation", "")),
         )
 
-    def _committed_at(self, version: int) -> float:
-        info = self._info(version)
-        time = info.get(_COMMITTED_AT, info.get("timestamp"))
+    def _committed_at(self, version: int) -> int:
+        time = _time_of(self._info(version))
         if time is None:
             raise SnapshotError(
                 f"version {version} of {self._address} does not say when it was committed; give a version as snapshot"
             )
-        return float(time)
+        return time
 
     def line(self, snapshot: str) -> Iterator[str]:
         """Versions from one downwards, down to the last one whose next commit was cleaned up."""
@@ -193,15 +190,24 @@ class DeltaTable:
         """
         with self._opened(int(snapshot)) as table:
             self._check_features(table)
-            has_feature = "deletionVectors" in (table.protocol().reader_features or ())
-            if has_feature and table.deletion_vectors().read_all().num_rows:
-                raise self._has_vectors(int(snapshot))
+            self._check_vectors(table)
             actions = table.get_add_actions()
             paths, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
             nothing: Any = [None] * len(paths)
             given = {name: actions.column(name).to_pylist() for name in actions.schema.names if name in _IF_GIVEN}
             rows, partitions = (given.get(name, nothing) for name in _IF_GIVEN)
         return list(map(self._as_file, paths, sizes, rows, partitions))
+
+    def _check_vectors(self, table: DeltaLakeTable) -> None:
+        """:raises SnapshotError: if rows of data files are deleted by vectors."""
+        if "deletionVectors" not in (table.protocol().reader_features or ()):
+            return
+        try:
+            are_there = table.deletion_vectors().read_all().num_rows > 0
+        except DeltaError as error:  # most are in files, which are not in the copy of the log
+            raise self._has_vectors(table.version()) from error
+        if are_there:
+            raise self._has_vectors(table.version())
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         """The data files that versions after one have added.
@@ -262,6 +268,12 @@ class DeltaTable:
                     " file"
                 )
         return data_file(f"{self._location}/{key}", size_bytes, rows)
+
+
+def _time_of(info: Mapping[str, Any]) -> int | None:
+    """When a commit was made, in milliseconds; None if it does not say that."""
+    time: int | None = info.get("inCommitTimestamp", info.get("timestamp"))
+    return time
 
 
 def _is_all(checkpoint: Sequence[str]) -> bool:

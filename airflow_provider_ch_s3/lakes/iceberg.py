@@ -126,13 +126,29 @@ class IcebergTable:
     """
 
     def __init__(self, files: LakeFiles, bucket: str, location: str, *, address: str = "") -> None:
+        self._files = files
         self._io = StoreIO({STORE: files})
         self._bucket = bucket
         self._location = location
         self._names_checked: set[tuple[int | None, str]] = set()
-        address = address or f"s3://{bucket}/{_find_metadata(files, bucket, location)}"
+        self._metadata = self._read(address) if address else self._read_newest()
+
+    def _read_newest(self) -> TableMetadata:
+        """:raises SourceError: if the newest metadata file cannot be told from the others."""
+        folder = f"s3://{self._bucket}/"
+        key, written_last = _find_metadata(self._files, self._bucket, self._location)
+        metadata = self._read(folder + key)
+        if written_last != key and self._read(folder + written_last).table_uuid != metadata.table_uuid:
+            raise SourceError(
+                f"{folder}{key} has the highest number, and {written_last} was written last, and is of another"
+                " table at the same location; only the catalog knows which of them there is: give catalog_conn_id, or"
+                " remove the metadata files of the table that was dropped"
+            )
+        return metadata
+
+    def _read(self, address: str) -> TableMetadata:
         try:
-            self._metadata: TableMetadata = FromInputFile.table_metadata(self._io.new_input(address))
+            return FromInputFile.table_metadata(self._io.new_input(address))
         except (ValidationError, ValueError) as error:
             raise SnapshotError(
                 f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
@@ -161,11 +177,17 @@ class IcebergTable:
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot.
 
-        :raises SnapshotError: if there is none.
+        :raises SnapshotError: if there is none, or it is not one of the table as it is now.
         """
         line = list(self._ancestors(self._metadata.current_snapshot_id))
         if isinstance(wanted, int):
             found = self._metadata.snapshot_by_id(wanted)
+            if found and found not in line and _is_complete(line, since_ms=found.timestamp_ms):
+                raise SnapshotError(
+                    f"snapshot {wanted} is none of the main branch of s3://{self._bucket}/{self._location}: the table"
+                    " was rolled back, or it is of another branch, and branches are not supported; give a snapshot of"
+                    " the main branch"
+                )
         elif isinstance(wanted, datetime.datetime):
             found = next((one for one in line if one.timestamp_ms <= wanted.timestamp() * 1000), None)
         else:
@@ -412,6 +434,11 @@ def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
 
 
+def _is_complete(line: Sequence[snapshots.Snapshot], *, since_ms: int) -> bool:
+    """Whether the snapshots of a branch since a time are all known; earlier ones may have expired."""
+    return not line or line[-1].timestamp_ms <= since_ms
+
+
 def _describe(snapshot: snapshots.Snapshot) -> str:
     return f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)} ({_operation(snapshot)})"
 
@@ -447,16 +474,18 @@ def _check_same_rows(one: snapshots.Snapshot) -> None:
         raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
 
 
-def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:
-    """Find the key of the newest metadata file.
+def _find_metadata(files: LakeFiles, bucket: str, location: str) -> tuple[str, str]:
+    """Find the keys of the metadata files with the highest number and of the one that was written last.
 
     :raises SourceError: if there is none, or more than one with the highest number.
     """
     folder = f"{location}/metadata/"
     found: dict[int, list[str]] = {}
-    for file in files.list_files(SourcePattern(bucket=bucket, globs=(f"{folder}*",))):
+    ages: dict[str, float] = {}
+    for file, age in files.list_ages(SourcePattern(bucket=bucket, globs=(f"{folder}*",))):
         if match := _METADATA.fullmatch(file.key.removeprefix(folder)):
             found.setdefault(int(match["version"]), []).append(file.key)
+            ages[file.key] = age
     if not found:
         raise SourceError(
             f"s3://{bucket}/{folder} has no metadata file (*.metadata.json), so s3://{bucket}/{location} is not the"
@@ -468,4 +497,5 @@ def _find_metadata(files: LakeFiles, bucket: str, location: str) -> str:
             f"two writers have left metadata files with the same number, {' and '.join(sorted(newest)[:2])}, and only"
             " the table's catalog knows which counts; give catalog_conn_id, or load again after the next commit"
         )
-    return newest[0]
+    # of several that are as old, as stores tell whole seconds, the one with the highest number
+    return newest[0], min((newest[0], *ages), key=ages.__getitem__)

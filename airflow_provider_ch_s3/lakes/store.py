@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -75,7 +75,7 @@ class LakeStore:
         """Read how the table lays out its rows."""
         return self.table.layout
 
-    def pin(self, held: Set[str], *, begun: str = "") -> SnapshotRange:
+    def pin(self, held: Sequence[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load.
 
         :raises SnapshotError: as :func:`choose_range`.

@@ -65,6 +65,9 @@ class LakeFiles(Protocol):
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterable[SourceFile]:
         """As :meth:`ObjectStore.list_files`."""
 
+    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterable[tuple[SourceFile, float]]:
+        """As :meth:`ObjectStore.list_ages`."""
+
     def read(self, bucket: str, key: str) -> SmallObject | None:
         """Read a small object; None if there is none.
 

@@ -103,7 +103,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``.
+    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``;
+        SnapshotError: if it is a lake's, whose files do not change.
     """
     files, old, changed = [], [], []
     for file in listed:
@@ -117,6 +118,12 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             files.append(file)
     if changed and request.on_changed_files is OnChangedFiles.FAIL:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        if request.snapshot:
+            raise SnapshotError(
+                f"{changed[0].key!r}{more} was loaded otherwise than by a snapshot of the lake's table, such as by an"
+                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds; load"
+                " the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+            )
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
             " use on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those"
@@ -184,23 +191,22 @@ def select_chunk(
     )
 
 
-def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Set[str]:
+def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
     if not isinstance(store, SnapshotStore) or not request.goes_on:
-        return frozenset()
-    path = request.pattern.path(store.record_key)
-    return frozenset(holdings.versions({path}).get(path, ()))
+        return ()
+    return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
 
 
 def pin_snapshots(
-    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Set[str] = frozenset()
+    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Sequence[str] = ()
 ) -> SnapshotRange | None:
     """Choose which snapshots a load reads, if its source is a lake's table.
 
     Later chunks read the same one, or what is left of it: meanwhile another load may have replaced the table's rows
     by those of a newer snapshot, which has them in other files.
 
-    :param records: of the snapshots that the table holds.
+    :param records: of the snapshots that the table holds, in the order of their commits.
     :raises SnapshotError: if it is unknown which of their rows the table lacks.
     """
     if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
@@ -211,7 +217,7 @@ def pin_snapshots(
     return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
 
 
-def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Set[str]) -> SnapshotRange:
+def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[str]) -> SnapshotRange:
     """Choose what was added to a lake's table or, if that is not all that happened to it, all of its rows."""
     try:
         pinned = store.pin(records)
@@ -219,7 +225,7 @@ def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Set[str])
         return pinned
     except SnapshotError as error:
         log.info("merging all rows of the snapshot: %s", error)
-        return store.pin(frozenset())
+        return store.pin(())
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

@@ -422,7 +422,7 @@ class LoadRun(TaskLoad):
         selection: ChunkSelection,
         prepared: PreparedLoad | None,
         planning: TimedStep,
-        records: Set[str],
+        records: Sequence[str],
     ) -> Step:
         """Record the plan and create the staging table, unless the ledger says that something else has to be done.
 
@@ -619,13 +619,8 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            is_lake = chunk_of(attempt).snapshots is not None
-            if (
-                (self.request.goes_on if is_lake else self.request.skips_loaded)
-                and owner.has_news_since(attempt.id)
-                and self.target.holdings.versions(paths, after=attempt.id.number)
-            ):
-                log.info("another load has committed some of these files in the meantime: loading without them")
+            if owner.has_news_since(attempt.id) and (news := self._find_news(attempt, paths)):
+                log.info("%s", news)
                 owner.abandon(attempt.id)
                 return Recover()
             plan = self._complete(attempt, plan, paths)
@@ -636,6 +631,17 @@ class LoadRun(TaskLoad):
             self.alterations, self.reduction, self.chunk_number = 0, None, self.chunk_number + 1
             self.last_committed = owner.history.attempt(attempt.id)
             return after_commit(self.last_committed)
+
+    def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
+        """Find what has happened in the meantime so that the files have to be selected again; '' if nothing has."""
+        chunk = chunk_of(attempt)
+        if not (self.request.goes_on if chunk.snapshots else self.request.skips_loaded):
+            return ""
+        if self.target.holdings.versions(paths, after=attempt.id.number):
+            return "another load has committed some of these files in the meantime: loading without them"
+        if not chunk.needed_records <= set(read_records(self.target.holdings, self.store, self.request)):
+            return "the snapshot that this load goes on from was undone or replaced in the meantime: beginning again"
+        return ""
 
     def _complete(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
         """Check what the commit would replace, and add to its plan which rows these are; by the target's owner.

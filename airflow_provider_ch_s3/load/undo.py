@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import count_rows
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
+from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.removal import Removal, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadMode
@@ -64,6 +65,7 @@ def _find(target: Target, name: str) -> Removal | None:
         raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
     column = _check_attempts(target, committed)
     _check_not_merged_since(target, committed)
+    _check_not_added_to_since(target, committed)
     check_keepable(target, "undo")
     added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
     condition = f"{identifier(column)} IN ({literals(added)})"
@@ -140,6 +142,26 @@ def _check_not_merged_since(target: Target, attempts: Sequence[Attempt]) -> None
             )
 
 
+def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:
+    """Check that no load of the same lake's table goes on from these rows: loads begin after the newest snapshot.
+
+    :raises LoadError: if one was committed since, such as a later chunk of the same load.
+    """
+    undone = {one.id for one in attempts}
+    for one in attempts:
+        if chunk_of(one).snapshots is None:
+            continue
+        path = max(target.ledger.read_manifest(one.id), default="")  # the record is the last one
+        held_by = [attempt for _, attempt in target.holdings.versions_in_order(path)]
+        later = held_by[held_by.index(one.id) + 1 :] if one.id in held_by else []
+        if kept := next((attempt for attempt in reversed(later) if attempt not in undone), None):
+            raise LoadError(
+                f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
+                " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
+                " changed: undo what was loaded later first, or load once with load_mode='replace_table'"
+            )
+
+
 def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], condition: str) -> str:
     """Check that the table holds exactly the rows that were committed; returns which rows these are, for people."""
     table = target.spec.local
@@ -152,7 +174,8 @@ def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], conditio
         raise LoadError(
             f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
             f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
-            " delete the rest by hand, and load its files again with on_loaded_files='load' if they are wanted"
+            " delete the rest by hand, and load its files again with on_loaded_files='load' (a lake's table with"
+            " load_mode='replace_table') if they are wanted"
         )
     shown = sorted(expected)[:SHOWN_PARTITIONS]
     more = ", …" if len(expected) > SHOWN_PARTITIONS else ""

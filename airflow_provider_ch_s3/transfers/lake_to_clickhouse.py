@@ -20,6 +20,7 @@ OF_FOLDERS = {
     "structure": None,
     "csv_dialect": None,
     "on_bad_rows": "fail",
+    "on_loaded_files": "skip",
     "on_changed_files": "fail",
     "on_missing_files": "keep",
     "min_file_age": 0,
@@ -72,7 +73,8 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
             if getattr(self, name) != unset:
                 raise ConfigError(
                     f"{name}={getattr(self, name)!r} has no meaning for a table of a lake, whose snapshots say which"
-                    " files it has and what they contain; remove it"
+                    " files it has and what they contain; remove it (load_mode='replace_table' loads all of a"
+                    " snapshot again)"
                 )
         files = super().open_store()
         try:

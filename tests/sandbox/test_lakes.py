@@ -161,6 +161,23 @@ def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+def test_only_the_last_load_is_undone(lab: Lab, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    local = lab.create("t", "id Int64, city String, amount Float64, load_id String")
+    table, given = lab.distribute(local), {"provenance": {"load_id": "load"}}
+    loads = []
+    for n in range(3):
+        lake.append(orders(n))
+        report = lab.load(LOCATION, table, task_id=f"load{n}", **given)
+        loads.append(report["query_id"])
+    assert lab.loads("undo", loads[1]) == 1
+    assert f"{loads[2]} added files of the same lake's table after {loads[1]}" in capsys.readouterr().err
+    for load in (loads[2], loads[1]):
+        assert lab.loads("undo", load) == 0
+    report = lab.load(LOCATION, table, task_id="again", **given)
+    assert report["rows_written"] == 2
+    assert bag(lab.rows(local, columns="id, city, amount")) == bag(lake.rows())
+
+
 def test_another_table_at_the_same_location_is_refused(
     lab: Lab, lake: Lake, server: S3Server, tmp_path: Path
 ) -> None:

@@ -12,11 +12,13 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -27,6 +29,7 @@ from tests.unit.exactly_once.cluster_model import Cluster, Fault
 from tests.unit.exactly_once.test_protocol import (
     EXAMPLES,
     FAULTS,
+    LEDGER,
     LIVES,
     OBJECTS,
     ONE_CHUNK,
@@ -35,6 +38,8 @@ from tests.unit.exactly_once.test_protocol import (
     ModelStore,
     Play,
     model,
+    undo_model_load,
+    undo_model_load_as_soon_as_possible,
 )
 
 __all__ = ["model"]
@@ -86,6 +91,7 @@ class LakeLoad(Load):
     """A load of the latest version."""
 
     steps: int = 0
+    snapshot: str = LATEST
 
     @property
     def last_life(self) -> Life:
@@ -102,7 +108,7 @@ class LakeLoad(Load):
             assert (bucket, location) == ("bucket", "in")
             return ModelTable(cluster, self.steps)
 
-        return LakeStore(files=ModelStore(), pattern=PATTERN, open_table=open_table, snapshot=LATEST)  # type: ignore[arg-type]
+        return LakeStore(files=ModelStore(), pattern=PATTERN, open_table=open_table, snapshot=self.snapshot)  # type: ignore[arg-type]
 
 
 class LakePlay(Play):
@@ -213,3 +219,82 @@ def test_the_table_is_replaced_by_a_snapshot_while_others_are_added(
         for name, mode, life in zip("xyz", modes, lives, strict=False)
     )
     LakePlay(cluster, loads, switch_ratio).run()
+
+
+def add(name: str, snapshot: str, *, max_files_per_chunk: int = ONE_CHUNK) -> LakeLoad:
+    return LakeLoad(name, (), LoadMode.APPEND, max_files_per_chunk=max_files_per_chunk, snapshot=snapshot)
+
+
+def play_of(*loads: LakeLoad, seed: int = 0) -> LakePlay:
+    play = LakePlay(Cluster(2, OBJECTS, random.Random(seed)), loads, switch_ratio=0.1)
+    play.is_replacing = True  # an undo removes rows
+    return play
+
+
+def run(play: LakePlay, load: LakeLoad) -> None:
+    play.waiting[load].clear()
+    play._run_quietly(load, Life(0, 1))
+
+
+def undo_refused(play: LakePlay, load: LakeLoad, *, name: str = "") -> None:
+    undone = play.cluster.launch("undo", partial(undo_model_load, load, name=name))
+    play._run_wild()
+    assert isinstance(undone.error, LoadError)
+    assert "undo what was loaded later first, or load once with load_mode='replace_table'" in str(undone.error)
+
+
+def undo(play: LakePlay, load: LakeLoad, *, name: str = "") -> None:
+    play._wait_for(play.cluster.launch("undo", partial(undo_model_load, load, name=name)), str)
+
+
+def load_the_rest(play: LakePlay) -> None:
+    play._run_quietly(add("other", LATEST), Life(0, 1))
+    play._check_rest()
+
+
+def test_only_the_last_load_of_a_lake_is_undone() -> None:
+    first, second = add("x", "1"), add("y", "3")
+    play = play_of(first, second)
+    for load in (first, second):
+        run(play, load)
+    undo_refused(play, first)
+    for load in (second, first):
+        undo(play, load)
+    load_the_rest(play)
+
+
+def test_only_the_last_chunk_of_a_load_is_undone() -> None:
+    load = add("x", "1", max_files_per_chunk=1)
+    play = play_of(load)
+    run(play, load)
+    events = [event for event in play.cluster.entries(LEDGER) if event["event"] == "committed"]
+    first, last = (
+        f"{load_id}-{generation}-{attempt}-insert"
+        for load_id, generation, attempt in sorted({(e["load_id"], e["generation"], e["attempt"]) for e in events})
+    )
+    undo_refused(play, load, name=first)
+    undo(play, load, name=last)
+    play._run_quietly(add("y", LATEST), Life(0, 1))  # completes that snapshot
+    load_the_rest(play)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_a_load_goes_on_from_is_undone_meanwhile(seed: int) -> None:
+    first, second = add("x", "1"), add("y", "3")
+    play = play_of(first, second, seed=seed)
+    run(play, first)
+    play.cluster.launch("undo", partial(undo_model_load_as_soon_as_possible, first))
+    play._run_wild()
+    load_the_rest(play)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_what_a_load_goes_on_from_is_replaced_by_other_files_meanwhile(seed: int) -> None:
+    first, second = add("x", "1"), add("y", "3", max_files_per_chunk=1)
+    other = Load("z", ("in/none",), LoadMode.REPLACE_TABLE)
+    play = play_of(first, second, seed=seed)
+    play.load_ids[other.identity(Life(0, 1)).load_id] = other
+    run(play, first)
+    play._launch(other, Life(0, 1))
+    play._run_wild()
+    load_the_rest(play)

@@ -328,13 +328,13 @@ def kill_model_load(load: Load, process: Process) -> None:
     kill.kill_load(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
 
 
-def undo_model_load(load: Load, process: Process) -> str:
-    """Undo a load, as the command does."""
+def undo_model_load(load: Load, process: Process, *, name: str = "") -> str:
+    """Undo a load, as the command does, or the INSERT with the given name."""
     client = ModelClient(process)
     since = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
     identity = LoadIdentity(dag_id="ch-s3", task_id="undo", run_id=load.name, table=str(TABLE), since=since)
     target = find_model_target(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
-    return undo.undo(target, load.identity(Life(0, 1)).load_id, is_dry_run=False)
+    return undo.undo(target, name or load.identity(Life(0, 1)).load_id, is_dry_run=False)
 
 
 def undo_model_load_as_soon_as_possible(load: Load, process: Process) -> str:

@@ -43,7 +43,7 @@ class Copy:
     server: S3Server
     uri: str
     rows: list[dict[str, Any]] = field(default_factory=list)
-    records: set[str] = field(default_factory=set)
+    records: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     loaded: str = ""
 
@@ -55,10 +55,10 @@ class Copy:
 
     def replace(self, lake: Lake) -> SnapshotRange:
         store = open_lake(lake, self.uri)
-        pinned = store.pin(set())
+        pinned = store.pin(())
         files = list(store.at(pinned).list_files(store.pattern))
         assert files == sorted(files)
-        self.rows, self.records, self.keys, self.loaded = [], set(), set(), ""
+        self.rows, self.records, self.keys, self.loaded = [], [], set(), ""
         self._add(store, pinned)
         return pinned
 
@@ -70,7 +70,7 @@ class Copy:
             self.keys.add(file.key)
         assert store.count_rows(new) == len(self.rows) - before
         if new:  # a load without files commits nothing
-            self.records.add(pinned.record(is_whole=True).etag)
+            self.records.append(pinned.record(is_whole=True).etag)
             self.loaded = pinned.id
 
     def _read(self, store: LakeStore, key: str) -> list[dict[str, Any]]:

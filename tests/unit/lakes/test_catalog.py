@@ -51,12 +51,12 @@ def test_the_catalog_names_the_metadata(
     left = {"Bucket": bucket, "Key": "lake/t/metadata/00099-left.metadata.json"}
     server.client().put_object(**left, Body=b"{}")
     store = open_store()
-    pinned = store.pin(set())
+    pinned = store.pin(())
     assert pinned.id == lake.snapshot
     (file,) = store.at(pinned).list_files(store.pattern)
     assert file.key.startswith("lake/t/data/")
     lake.append(orders(2))
-    assert store.pin(set()).id == lake.snapshot  # it is asked again
+    assert store.pin(()).id == lake.snapshot  # it is asked again
 
 
 class RestCatalog(BaseHTTPRequestHandler):
@@ -119,7 +119,7 @@ def test_a_rest_catalog(
     # Airflow's own configuration, which other tests apply, disables the loggers that exist by then.
     monkeypatch.setattr(logging.getLogger("urllib3.connectionpool"), "disabled", False)
     store = open_store()
-    pinned = store.pin(set())
+    pinned = store.pin(())
     assert pinned.id == lake.snapshot
     assert [file.key.rpartition("/")[0] for file in store.at(pinned).list_files(store.pattern)] == ["lake/t/data"]
     assert "/v1/namespaces/sales/tables/orders" in rest.asked
@@ -155,7 +155,7 @@ def test_metadata_in_another_bucket(
     server.client().copy_object(Bucket=other, Key="1.metadata.json", CopySource=source)
     with sqlite3.connect(lake.catalog.properties["uri"].removeprefix("sqlite:///")) as database:
         database.execute("UPDATE iceberg_tables SET metadata_location = ?", [f"s3://{other}/1.metadata.json"])
-    assert open_store().pin(set()).id == lake.snapshot
+    assert open_store().pin(()).id == lake.snapshot
 
 
 def test_a_library_that_is_missing(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:

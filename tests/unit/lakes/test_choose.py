@@ -38,7 +38,7 @@ class Table:
         return ()
 
 
-def choose(held: set[str], wanted: str = "4", *, is_latest: bool = False) -> tuple[str, str]:
+def choose(held: Sequence[str], wanted: str = "4", *, is_latest: bool = False) -> tuple[str, str]:
     found = choose_range(Table(), Snapshot(id=wanted), held, record_key="k", is_latest=is_latest)
     return found.after, found.id
 
@@ -46,19 +46,22 @@ def choose(held: set[str], wanted: str = "4", *, is_latest: bool = False) -> tup
 @pytest.mark.parametrize(
     ("held", "wanted", "expected"),
     [
-        pytest.param(set(), "4", ("", "4"), id="nothing-yet"),
-        pytest.param({"u/2"}, "4", ("2", "4"), id="what-came-since"),
-        pytest.param({"u/1", "u/3", "u/2"}, "4", ("3", "4"), id="since-the-newest"),
-        pytest.param({"u/4"}, "4", ("4", "4"), id="all-of-it"),
-        pytest.param({"u/4"}, "2", ("2", "2"), id="an-older-one"),
-        pytest.param({"u/2/part"}, "4", ("", "2"), id="complete-a-first-load"),
-        pytest.param({"u/4/part"}, "2", ("", "4"), id="complete-a-first-load-before-an-older-one"),
-        pytest.param({"u/2/part", "u/2"}, "4", ("2", "4"), id="completed"),
-        pytest.param({"u/1", "u/3/part"}, "4", ("1", "4"), id="a-later-load-in-part"),
-        pytest.param({"other/1", "u/3"}, "4", ("3", "4"), id="another-table-replaced-before"),
+        pytest.param([], "4", ("", "4"), id="nothing-yet"),
+        pytest.param(["u/2"], "4", ("2", "4"), id="what-came-since"),
+        pytest.param(["u/1", "u/2", "u/3"], "4", ("3", "4"), id="since-the-newest"),
+        pytest.param(["u/4"], "4", ("4", "4"), id="all-of-it"),
+        pytest.param(["u/4"], "2", ("2", "2"), id="an-older-one"),
+        pytest.param(["u/2/part"], "4", ("", "2"), id="complete-a-first-load"),
+        pytest.param(["u/4/part"], "2", ("", "4"), id="complete-a-first-load-before-an-older-one"),
+        pytest.param(["u/2/part", "u/2"], "4", ("2", "4"), id="completed"),
+        pytest.param(["u/1", "u/3/part"], "4", ("1", "4"), id="a-later-load-in-part"),
+        pytest.param(["other/1", "u/3"], "4", ("3", "4"), id="another-table-replaced-before"),
+        pytest.param(["u/1", "u/3"], "2", ("2", "2"), id="between-two"),
+        pytest.param(["u/9", "u/1/part", "u/9/part", "u/2"], "4", ("2", "4"), id="early-ones-have-expired"),
+        pytest.param(["u/2", "u/4/part"], "3", ("2", "3"), id="a-newer-one-in-part"),
     ],
 )
-def test_a_range(held: set[str], wanted: str, expected: tuple[str, str]) -> None:
+def test_a_range(held: Sequence[str], wanted: str, expected: tuple[str, str]) -> None:
     assert choose(held, wanted) == expected
 
 
@@ -66,24 +69,28 @@ def test_a_range(held: set[str], wanted: str, expected: tuple[str, str]) -> None
     ("held", "message"),
     [
         pytest.param(
-            {"u/5"}, "holds the rows of snapshot 5, which is not known to come before snapshot 4", id="branch"
+            ["u/5"], "holds the rows of snapshot 5, which is not known to come before snapshot 4", id="branch"
         ),
-        pytest.param({"u/9"}, "has expired", id="expired"),
-        pytest.param({"u/9/part"}, "has expired", id="expired-in-part"),
-        pytest.param({"u/1/part", "u/9"}, "holds the rows of snapshot 9", id="expired-with-a-part-since"),
-        pytest.param({"other/1"}, "table u is another one than other", id="another-table"),
-        pytest.param({"u/2", "u/3/mixed"}, "rows of snapshot 3 have replaced some", id="replaced-in-part"),
-        pytest.param({"u/2", "u/3/later"}, "rows of snapshot 3 have replaced some", id="recorded-by-a-later-release"),
+        pytest.param(["u/9"], "has expired", id="expired"),
+        pytest.param(["u/9/part"], "has expired", id="expired-in-part"),
+        pytest.param(["u/1/part", "u/9"], "holds the rows of snapshot 9", id="expired-with-a-part-since"),
+        pytest.param(["u/2", "u/5"], "holds the rows of snapshot 5, which", id="branch-or-rolled-back-after-loads"),
+        pytest.param(["u/2", "u/5/part"], "holds the rows of snapshot 5, which", id="and-loaded-in-part"),
+        pytest.param(["u/2", "u/9"], "holds the rows of snapshot 9, which", id="rolled-back-and-expired"),
+        pytest.param(["other/1"], "table u is another one than other", id="another-table"),
+        pytest.param(["u/2", "u/3/mixed"], "rows of snapshot 3 have replaced some", id="replaced-in-part"),
+        pytest.param(["u/2", "u/3/later"], "rows of snapshot 3 have replaced some", id="recorded-by-a-later-release"),
     ],
 )
-def test_a_refusal(held: set[str], message: str) -> None:
+def test_a_refusal(held: Sequence[str], message: str) -> None:
     with pytest.raises(SnapshotError, match=message):
         choose(held)
 
 
-def test_the_latest_snapshot_is_older_than_what_is_loaded() -> None:
-    with pytest.raises(SnapshotError, match="the table was rolled back"):
-        choose({"u/4"}, "2", is_latest=True)
+@pytest.mark.parametrize("held", [["u/4"], ["u/2", "u/4"], ["u/4/part"], ["u/2", "u/4/part"]])
+def test_the_latest_snapshot_is_older_than_what_is_loaded(held: Sequence[str]) -> None:
+    with pytest.raises(SnapshotError, match=r"holds the rows of snapshot 4, .* the table was rolled back"):
+        choose(held, "2", is_latest=True)
 
 
 def test_records_are_read_as_they_are_written() -> None:
@@ -92,7 +99,9 @@ def test_records_are_read_as_they_are_written() -> None:
     records = [whole.record(is_whole=True), whole.record(is_whole=False), mixed.record(is_whole=True)]
     ids, other = frozenset({"7"}), frozenset({"8"})
     etags = [one.etag for one in records]
-    assert HeldSnapshots.parse(etags, "u") == HeldSnapshots(whole=ids, partly=ids, mixed=other)
+    assert HeldSnapshots.parse(etags, "u") == HeldSnapshots(
+        whole=ids, partly=ids, mixed=other, in_order=("7", "7", "8")
+    )
     assert HeldSnapshots.parse(etags, "v") == HeldSnapshots(others=frozenset({"u"}))
 
 

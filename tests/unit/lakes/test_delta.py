@@ -65,7 +65,17 @@ def deletion_vector(*positions: int) -> dict[str, Any]:
     }
 
 
-def delete_by_vector(server: S3Server, bucket: str, version: int, *positions: int) -> None:
+# in a file of its own, as Spark writes them
+IN_A_FILE = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 1,
+    "sizeInBytes": 36,
+    "cardinality": 2,
+}
+
+
+def delete_by_vector(server: S3Server, bucket: str, version: int, vector: dict[str, Any]) -> None:
     """Delete rows of the file that a version has added by a deletion vector."""
     (add,) = [action["add"] for action in read(server, bucket, version) if "add" in action]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
@@ -77,14 +87,17 @@ def delete_by_vector(server: S3Server, bucket: str, version: int, *positions: in
         {"commitInfo": {"timestamp": 1, "operation": "DELETE"}},
         {"protocol": {**protocol, **features}},
         {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
-        {"add": {**add, "deletionVector": deletion_vector(*positions)}},
+        {"add": {**add, "deletionVector": vector}},
     )
 
 
-def test_deletion_vectors_are_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+@pytest.mark.parametrize("vector", [deletion_vector(1, 3), IN_A_FILE], ids=["inline", "in-a-file"])
+def test_deletion_vectors_are_refused(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, vector: dict[str, Any]
+) -> None:
     lake.append(orders(*range(5)))
     copy.append(lake)
-    delete_by_vector(server, bucket, 1, 1, 3)
+    delete_by_vector(server, bucket, 1, vector)
     with pytest.raises(SnapshotError, match=r"version 2 \(DELETE\) of .* removed rows"):
         copy.append(lake)
     with pytest.raises(SnapshotError, match=r"version 2 of .* has deletion vectors.*REORG TABLE"):
@@ -241,7 +254,7 @@ def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
 
 def test_no_table(lake: DeltaLake, bucket: str) -> None:
     with pytest.raises(SourceError, match=r"nowhere/_delta_log/ has no commit"):
-        open_lake(lake, f"s3://{bucket}/nowhere").pin(set())
+        open_lake(lake, f"s3://{bucket}/nowhere").pin(())
 
 
 def test_typed_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:

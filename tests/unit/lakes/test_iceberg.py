@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -209,6 +210,56 @@ def test_a_rolled_back_table_is_refused(lake: IcebergLake, copy: Copy) -> None:
     assert bag(copy.rows) == bag(lake.rows())
 
 
+def test_a_table_that_was_rolled_back_after_several_loads_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    kept = []
+    for number in (1, 2, 3):
+        lake.append(orders(number))
+        kept.append(int(copy.append(lake).id))
+    lake.table.manage_snapshots().rollback_to_snapshot(kept[1]).commit()
+    for _ in range(2):  # as the latest snapshot, and once another one follows
+        with pytest.raises(
+            SnapshotError, match=rf"holds the rows of snapshot {kept[2]}, .* the table was rolled back"
+        ):
+            copy.append(lake)
+        lake.append(orders(4))
+    lake.table.maintenance.expire_snapshots().by_ids(kept[2:]).commit()
+    with pytest.raises(SnapshotError, match=rf"holds the rows of snapshot {kept[2]}, .* the table was rolled back"):
+        copy.append(lake)
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_snapshot_that_is_not_of_the_main_branch_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    first = int(lake.snapshot)
+    lake.append(orders(2))
+    other = int(lake.snapshot)
+    lake.table.manage_snapshots().rollback_to_snapshot(first).commit()
+    lake.append(orders(3))
+    with pytest.raises(SnapshotError, match=rf"snapshot {other} is none of the main branch .* rolled back"):
+        copy.append(lake, snapshot=str(other))
+    copy.append(lake, snapshot=str(first))
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_table_that_was_created_where_another_was_dropped(
+    server: S3Server, uri: str, tmp_path: Path, lake: IcebergLake, copy: Copy
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    sleep(1.1)  # the store tells whole seconds
+    other = IcebergLake(server, uri, tmp_path)
+    with pytest.raises(SourceError, match=r"/00001-\S+ has the highest number, and \S+/00000-\S+ was written last"):
+        copy.append(lake)
+    for number in range(2):
+        other.append(orders(number))
+    with pytest.raises(SnapshotError, match=rf"table {other.table.metadata.table_uuid} is another one than"):
+        copy.append(other)
+    copy.replace(other)
+    assert bag(copy.rows) == bag(other.rows())
+
+
 def test_a_snapshot_by_its_time(lake: IcebergLake, copy: Copy) -> None:
     lake.append(orders(1))
     first = lake.table.current_snapshot()
@@ -251,17 +302,17 @@ def test_two_newest_metadata_files_are_refused(server: S3Server, lake: IcebergLa
     twin = key.replace(".metadata.json", "0.metadata.json")
     server.client().copy_object(Bucket=bucket, Key=twin, CopySource={"Bucket": bucket, "Key": key})
     with pytest.raises(SourceError, match="only the table's catalog knows"):
-        open_lake(lake, uri).pin(set())
+        open_lake(lake, uri).pin(())
 
 
 def test_no_table(lake: IcebergLake, bucket: str) -> None:
     with pytest.raises(SourceError, match=r"nowhere/metadata/ has no metadata file"):
-        open_lake(lake, f"s3://{bucket}/nowhere").pin(set())
+        open_lake(lake, f"s3://{bucket}/nowhere").pin(())
 
 
 def test_a_table_without_a_snapshot(lake: IcebergLake, uri: str) -> None:
     with pytest.raises(SnapshotError, match="has no snapshot yet"):
-        open_lake(lake, uri).pin(set())
+        open_lake(lake, uri).pin(())
 
 
 def test_a_default_for_earlier_rows_is_refused_until_all_files_have_the_column(

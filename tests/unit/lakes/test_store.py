@@ -62,11 +62,11 @@ def test_manifests_are_read_once_for_all_chunks_of_a_load() -> None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=open_table, snapshot="latest")
     assert isinstance(store, SnapshotStore)
-    pinned = store.pin(set())
+    pinned = store.pin(())
     assert [file.key for file in store.at(pinned).list_files(pattern)] == ["t/a", "t/b"]
     assert [file.key for file in store.at(pinned).list_files(pattern, after="t/a")] == ["t/b"]
     assert [table.read for table in tables] == [1]
-    assert store.pin({"u/1/part"}, begun="1") == pinned
+    assert store.pin(["u/1/part"], begun="1") == pinned
     assert [file.key for file in store.at(pinned).list_files(pattern, after="t/b")] == []
     assert [table.read for table in tables] == [1, 0]
 
@@ -74,10 +74,10 @@ def test_manifests_are_read_once_for_all_chunks_of_a_load() -> None:
 def test_what_is_left_of_a_load_that_has_begun() -> None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Table(), snapshot="latest")
-    assert store.pin({"u/1/part", "u/1"}, begun="1").after == "1"  # another load has completed it
+    assert store.pin(["u/1/part", "u/1"], begun="1").after == "1"  # another load has completed it
     with pytest.raises(SnapshotError, match="have replaced some"):
-        store.pin({"u/1/part", "u/1/mixed"}, begun="1")
-    for held in ({"u/3/part"}, set()):
+        store.pin(["u/1/part", "u/1/mixed"], begun="1")
+    for held in (["u/3/part"], []):
         with pytest.raises(SnapshotError, match="another load has replaced what this one has loaded of snapshot 1"):
             store.pin(held, begun="1")
 
@@ -107,6 +107,10 @@ def test_a_plan_of_a_delta_table() -> None:
     assert operator.open_store().pattern.globs == ("t/**",)
     with pytest.raises(ConfigError, match=r"min_file_age=5.0 has no meaning for a table of a lake"):
         operator_of("--lake", "delta", "--min-file-age", "5").open_store()
+    with pytest.raises(ConfigError, match=r"on_loaded_files='load' has no meaning .*load_mode='replace_table'"):
+        DeltaToClickHouseOperator(
+            task_id="load", source="s3://lake/t", table="t", aws_conn_id=None, on_loaded_files="load"
+        ).open_store()
     with pytest.raises(ConfigError, match="is of type list; give a string"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
 
@@ -129,14 +133,14 @@ class Changing(Table):
 @pytest.mark.parametrize(
     ("snapshot", "records", "after"),
     [
-        pytest.param("1", set(), "", id="first"),
-        pytest.param("2", {"u/1"}, "1", id="added"),
-        pytest.param("3", {"u/1"}, "", id="removed"),
-        pytest.param("2", {"v/1"}, "", id="another-table"),
-        pytest.param("2", {"u/1/mixed"}, "", id="replaced-in-part"),
+        pytest.param("1", [], "", id="first"),
+        pytest.param("2", ["u/1"], "1", id="added"),
+        pytest.param("3", ["u/1"], "", id="removed"),
+        pytest.param("2", ["v/1"], "", id="another-table"),
+        pytest.param("2", ["u/1/mixed"], "", id="replaced-in-part"),
     ],
 )
-def test_what_a_merge_takes(snapshot: str, records: set[str], after: str) -> None:
+def test_what_a_merge_takes(snapshot: str, records: list[str], after: str) -> None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(), snapshot=snapshot)
     asked = LoadRequest(pattern=pattern, table="t", load_mode=LoadMode.MERGE, merge_key=("id",))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.selection import FileSelection, LeftOut, select_files
@@ -81,6 +83,13 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         " on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to leave the"
         " new version out"
     )
+
+
+def test_files_of_a_lake_that_an_operator_for_files_has_loaded() -> None:
+    of_lake = replace(request(), snapshot="latest")
+    with pytest.raises(SnapshotError, match=r"'changed' was loaded otherwise .* load_mode='replace_table'") as caught:
+        select_files(LISTED, LOADED, of_lake)
+    assert "on_changed_files" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
