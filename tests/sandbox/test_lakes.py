@@ -126,6 +126,7 @@ def test_a_compaction_adds_nothing(lab: Lab, lake: Lake) -> None:
     assert "no files that were added after" in report["checks"][0]
 
 
+@pytest.mark.thorough
 def test_a_compacted_table_is_loaded_as_a_whole(lab: Lab, lake: Lake) -> None:
     for n in range(3):
         lake.append(orders(n))
@@ -150,6 +151,7 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(1))
@@ -231,6 +233,7 @@ def test_a_first_load_that_broke_off_is_completed_before_newer_snapshots(lab: La
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_the_retry_of_a_load_in_chunks_reads_the_snapshot_of_its_first_chunk(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(100))
@@ -250,6 +253,7 @@ def test_the_retry_of_a_load_in_chunks_reads_the_snapshot_of_its_first_chunk(lab
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_load_in_chunks_whose_table_is_replaced_by_a_newer_snapshot(lab: Lab, lake: Lake) -> None:
     """The rows that it has not loaded yet are there then, in files of a compaction."""
     table = make_table(lab)
@@ -267,6 +271,7 @@ def test_a_load_in_chunks_whose_table_is_replaced_by_a_newer_snapshot(lab: Lab, 
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "nth"), [pytest.param("write_claim", 1, id="planning"), pytest.param("read_partitions", 1, id="staged")]
 )
@@ -286,7 +291,12 @@ def test_two_first_loads_with_a_compaction_in_between(
 
 @pytest.mark.parametrize(
     ("name", "nth"),
-    [("write_event_planned", 1), ("write_event_committing", 1), ("move_partitions", 2), ("write_event_committed", 1)],
+    [
+        thorough("write_event_planned", 1),
+        thorough("write_event_committing", 1),
+        ("move_partitions", 2),
+        thorough("write_event_committed", 1),
+    ],
 )
 def test_a_worker_that_is_killed(lab: Lab, lake: Lake, name: str, nth: int) -> None:
     """Meanwhile the lake is compacted, so that no file shows what the table holds."""
@@ -307,6 +317,7 @@ def test_a_worker_that_is_killed(lab: Lab, lake: Lake, name: str, nth: int) -> N
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_deferred_load_reads_the_snapshot_of_its_start(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(5)))
@@ -383,6 +394,7 @@ def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
     assert lab.load(LOCATION, table, task_id="fifth")["rows_written"] == 1
 
 
+@pytest.mark.thorough
 def test_a_merge_of_an_older_snapshot_comes_too_late(lab: Lab, lake: Lake, freeze: Freeze) -> None:
     table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
     lake.append(orders(1, 2))
@@ -393,6 +405,7 @@ def test_a_merge_of_an_older_snapshot_comes_too_late(lab: Lab, lake: Lake, freez
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_retry_with_another_snapshot(lab: Lab, lake: Lake, freeze: Freeze) -> None:
     table, mode = make_table(lab), {"load_mode": "replace_table", "max_tries": 1}
     lake.append(orders(1))
@@ -404,6 +417,7 @@ def test_a_retry_with_another_snapshot(lab: Lab, lake: Lake, freeze: Freeze) -> 
     assert loaded(lab) == orders(1)
 
 
+@pytest.mark.thorough
 def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(4)))
@@ -436,6 +450,7 @@ def test_data_files_that_are_gone_or_replaced_are_missed(lab: Lab, lake: Lake) -
     assert loaded(lab) == []
 
 
+@pytest.mark.thorough
 def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     """Beside them are files with other rows, so that no pattern may stand for them."""
     table = make_table(lab)
@@ -448,6 +463,7 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     assert bag(lab.rows(f"{lab.database}.new_local")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments", [{"staging": False}, {"min_file_age": 60}, {"after_load": "delete"}, {"expected_files": "_SUCCESS"}]
 )

@@ -87,6 +87,7 @@ def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_equal_names_in_two_buckets(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     put(lab, "in/a.csv", 1, 11)
@@ -106,6 +107,7 @@ def test_equal_names_in_two_buckets(lab: Lab) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_odd_names_and_rows_that_are_gone_already(lab: Lab) -> None:
     """Names that SQL, URLs and globs take for something else; one file's rows were deleted, in all its partitions."""
     table = lab.create("t", COLUMNS, BY_TENS)
@@ -135,6 +137,7 @@ def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
     assert {number: name for number, name in files(lab, table).items() if number != 42} == after
 
 
+@pytest.mark.thorough
 def test_a_load_that_only_validates_replaces_nothing(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)
@@ -144,6 +147,7 @@ def test_a_load_that_only_validates_replaces_nothing(lab: Lab) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_disposal_after_files_were_replaced(lab: Lab) -> None:
     table = loaded(lab)
     put(lab, "in/a.csv", 5)
@@ -189,6 +193,7 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
 
 
+@pytest.mark.thorough
 def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)

@@ -106,6 +106,7 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
     refuse(load_id_of(lab.load("in/c.csv", folded, **FILES)), "may fold or remove rows")
 
 
+@pytest.mark.thorough
 def test_a_load_that_fed_a_view(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, _ = two_loads(lab)
     seen = lab.create("seen", "n UInt32", BY_TENS)
@@ -175,6 +176,7 @@ def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pyte
     assert numbers(lab, table) == [1]
 
 
+@pytest.mark.thorough
 def test_a_table_that_was_exchanged_or_altered(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, second = two_loads(lab)
     lab.everywhere(f"CREATE TABLE {lab.database}.other AS {table}")
@@ -201,7 +203,7 @@ STATEMENTS = {
 
 @pytest.mark.every_case
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("statement", [one if one == "in-the-middle" else thorough(one) for one in STATEMENTS])
 def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement: str) -> None:
     table, first, _ = two_loads(lab)
     undo = ["loads", "--conn-id", "ch", "--database", lab.database, "undo", load_id_of(first)]
