@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
+from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
