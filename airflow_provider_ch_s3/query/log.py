@@ -74,18 +74,21 @@ class QueryLog:
     def wait_until_there(self, timing: Timing) -> None:
         """Wait until every node has the table, which a node that has just started creates with its first entries.
 
-        :raises ClusterError: if a node still has none after the time by which every log is written.
+        :raises ClusterError: if a node still has none after the time by which every log is written; a retry would not
+            find it, either.
         """
         if all(node.has_query_log for node in self.cluster.nodes):
             return
         if late := timing.poll(
             self._lacking, until=not_, seconds=timing.log_patience_seconds, pause_seconds=POLL_SECONDS
         ):
-            raise ClusterError(
+            error = ClusterError(
                 f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a"
                 " load is unknown; enable <query_log> in the server's configuration, or GRANT SELECT ON"
                 " system.query_log"
             )
+            error.is_final = True
+            raise error
 
     def _lacking(self) -> set[str]:
         rows = self.client.query(load_queries.render_has_query_log(self.cluster.name))
