@@ -116,8 +116,11 @@ def test_a_rest_catalog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    # Airflow's own configuration, which other tests apply, disables the loggers that exist by then.
-    monkeypatch.setattr(logging.getLogger("urllib3.connectionpool"), "disabled", False)
+    # Other tests apply Airflow's own configuration, and set the levels of libraries.
+    for name in ("urllib3", "urllib3.connectionpool"):
+        caplog.set_level(logging.DEBUG, name)
+        monkeypatch.setattr(logging.getLogger(name), "disabled", False)
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     store = open_store()
     pinned = store.pin(())
     assert pinned.id == lake.snapshot
