@@ -163,6 +163,7 @@ def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_only_the_last_load_is_undone(lab: Lab, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     local = lab.create("t", "id Int64, city String, amount Float64, load_id String")
     table, given = lab.distribute(local), {"provenance": {"load_id": "load"}}
@@ -216,6 +217,7 @@ def first_id(lab: Lab) -> int:
     raise AssertionError("all files are loaded")
 
 
+@pytest.mark.thorough
 def test_a_first_load_that_broke_off_is_completed_before_newer_snapshots(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(4):
@@ -374,6 +376,7 @@ def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: 
     assert bag(lab.rows(f"{lab.database}.new_local")) == bag(rows)
 
 
+@pytest.mark.thorough
 def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
     table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
     lake.append(orders(*range(4)))

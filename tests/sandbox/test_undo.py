@@ -138,6 +138,7 @@ def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, second = two_loads(lab)
     lab.loads("undo", load_id_of(first))
@@ -158,6 +159,7 @@ def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.Captu
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
