@@ -168,6 +168,16 @@ def test_a_row_is_shown_with_its_file_if_there_is_only_one(lab: Lab, table: str)
     assert f"for example (n=-1, day=2013-01-01, carrier=UA) in {lab.bucket}/in/a.csv; correct" in str(failed.value)
 
 
+def test_a_row_is_shown_with_its_file_where_a_column_has_it(lab: Lab) -> None:
+    """However many other columns come first."""
+    others = "".join(f", c{number} UInt8 DEFAULT 0" for number in range(9))
+    table = lab.create("t", f"{COLUMNS}{others}, source_file String", BY_DAY)
+    put_rows(lab, "a", 1, -1)
+    put_rows(lab, "b", 2)
+    message = fail(lab, table, SANE, provenance={"source_file": "path"})
+    assert f"for example (n=-1, source_file={lab.bucket}/in/a.csv, day=2013-01-01, carrier=UA, c0=0, " in message
+
+
 @pytest.mark.thorough
 def test_null_is_not_fulfilled(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, carrier="\\N")
