@@ -17,13 +17,13 @@ from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
-from airflow_provider_ch_s3.inspect.table import read_columns, read_size
+from airflow_provider_ch_s3.inspect.table import read_columns, read_sizes
 from airflow_provider_ch_s3.sql import merge_queries
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.row_check import describe_row
-from airflow_provider_ch_s3.table.target import TableColumn, TableName
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSize
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,8 @@ class SurvivorsOfMerge(Survivors):
         :raises LoadError: if that is more than the rule allows.
         """
         target, most = self.staging.target, self.rule.max_rewritten_bytes
-        size = read_size(self.client, target, self.staging.cluster, partitions=partitions)
+        sizes = read_sizes(self.client, target, self.staging.cluster)
+        size = TableSize.total([one for partition, one in sizes.items() if partition in partitions])
         if most is not None and size.bytes > most:
             raise LoadError(
                 f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,18 +193,10 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     )
 
 
-def read_size(
-    client: ClickHouseClient, table: TableName, cluster: str | None, *, partitions: Collection[str] | None = None
-) -> TableSize:
-    """Read how much a local table holds on all shards.
-
-    :param partitions: only in these; None for all.
-    """
+def read_sizes(client: ClickHouseClient, table: TableName, cluster: str | None) -> dict[str, TableSize]:
+    """Read how much each partition of a local table holds on all shards."""
     rows = client.query(merge_queries.render_read_sizes(table, cluster))
-    found = [row for row in rows if partitions is None or row["partition_id"] in partitions]
-    return TableSize(
-        partitions=len(found), rows=sum(row["rows"] for row in found), bytes=sum(row["bytes"] for row in found)
-    )
+    return {row["partition_id"]: TableSize(partitions=1, rows=row["rows"], bytes=row["bytes"]) for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,10 @@ import logging
 from collections.abc import Sequence, Set
 
 from airflow_provider_ch_s3.errors import SnapshotError
-from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, HeldSnapshots, SnapshotRange
 from airflow_provider_ch_s3.lakes.table import LakeTable, Snapshot
 
 log = logging.getLogger(__name__)
-
-_REMEDY = "load the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
 
 
 def choose_range(
@@ -32,13 +30,13 @@ def choose_range(
     if known.others:
         raise SnapshotError(
             f"the lake's table {uuid} is another one than {', '.join(sorted(known.others))}, which was loaded from"
-            f" the same location before and whose rows the ClickHouse table holds; {_REMEDY}"
+            f" the same location before and whose rows the ClickHouse table holds; {LOAD_ALL}"
         )
     if known.mixed:
         raise SnapshotError(
             f"rows of snapshot {_names(known.mixed)} have replaced some of the ClickHouse table's"
             " (load_mode='replace_where' or 'replace_partitions'), so that it is unknown to which snapshots its"
-            f" other rows belong; {_REMEDY}, or replace what is missing in the same way"
+            f" other rows belong; {LOAD_ALL}, or replace what is missing in the same way"
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")
     ahead = [one for one in known.since(after) if one not in line]
@@ -70,5 +68,5 @@ def _is_elsewhere(wanted: Snapshot, held: Set[str]) -> SnapshotError:
     return SnapshotError(
         f"the ClickHouse table holds the rows of snapshot {_names(held)}, which is not known to come before snapshot"
         f" {wanted.id}: it has expired (or its log was cleaned up), the table was rolled back, or it is of a branch;"
-        f" {_REMEDY}, and keep snapshots for longer than the time between two loads"
+        f" {LOAD_ALL}, and keep snapshots for longer than the time between two loads"
     )

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SmallObject
 
@@ -122,5 +122,5 @@ def removes_rows(what: str) -> SnapshotError:
     """
     return SnapshotError(
         f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"
-        " has; load the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+        f" has; {LOAD_ALL}"
     )

@@ -19,13 +19,12 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.explain import is_misfit
 from airflow_provider_ch_s3.inspect.files import unreadable
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
-from airflow_provider_ch_s3.inspect.table import read_size
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.sql.load_queries import render_count_loads
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
-from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, Reduction, SettingValue
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 
@@ -133,7 +132,7 @@ def count_partitions(
     return replace(source, partition_count=count, partitions_per_file=per_file)
 
 
-def estimate_rewritten(
+def find_rewritten(
     client: ClickHouseClient,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
@@ -143,8 +142,8 @@ def estimate_rewritten(
     *,
     where: str,
     settings: Mapping[str, SettingValue],
-) -> TableSize | None:
-    """Estimate what a merge writes again: the partitions that hold keys of some files' first rows.
+) -> set[str] | None:
+    """Find what a merge is expected to write again: the partitions that hold keys of some files' first rows.
 
     :returns: None if they are not found within seconds, as in a table that is not sorted by the key.
     """
@@ -160,11 +159,10 @@ def estimate_rewritten(
         settings=settings,
     )
     try:
-        touched = {row["partition_id"] for row in client.query(statement)}
+        return {row["partition_id"] for row in client.query(statement)}
     except ServerError as error:
         log.info("cannot estimate what the merge writes again: %s", error)
         return None
-    return read_size(client, table, cluster.name, partitions=touched)
 
 
 def estimate_volume_bytes(source: SourceSpec) -> int:

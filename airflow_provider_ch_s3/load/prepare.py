@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
-from airflow_provider_ch_s3.inspect.table import Volume, read_size, read_volumes
+from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
 from airflow_provider_ch_s3.load.merge import check_filled
@@ -235,10 +235,13 @@ def prepare_load(
     )
     held = rewritten = None
     if request.merge:
-        held = read_size(client, target.local, cluster.name)
-        rewritten = measure.estimate_rewritten(
+        sizes = read_sizes(client, target.local, cluster.name)
+        touched = measure.find_rewritten(
             client, source, mapping, target.local, cluster, request.merge, where=request.where, settings=sent
         )
+        held = TableSize.total(sizes.values())
+        if touched is not None:
+            rewritten = TableSize.total([one for partition, one in sizes.items() if partition in touched])
     return PreparedLoad(
         cluster=cluster,
         source=source,

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_snapshots
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -121,8 +121,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
         if request.snapshot:
             raise SnapshotError(
                 f"{changed[0].key!r}{more} was loaded otherwise than by a snapshot of the lake's table, such as by an"
-                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds; load"
-                " the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds;"
+                f" {LOAD_ALL}"
             )
         raise SourceError(
             f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -46,6 +46,15 @@ class TableSize:
     partitions: int
     rows: int
     bytes: int
+
+    @classmethod
+    def total(cls, parts: Collection[TableSize]) -> TableSize:
+        """Sum up those of parts of a table."""
+        return cls(
+            partitions=sum(one.partitions for one in parts),
+            rows=sum(one.rows for one in parts),
+            bytes=sum(one.bytes for one in parts),
+        )
 
     def __str__(self) -> str:
         return (
