@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox import zookeeper_main
+from airflow_provider_ch_s3.sandbox.bound import bound_command
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess
 
 DEBIAN_JAR = Path("/usr/share/java/zookeeper.jar")
@@ -62,11 +61,8 @@ class ZooKeeper(SandboxProcess):
             "admin.enableServer=false\n"
             "4lw.commands.whitelist=srvr\n"
         )
-        return [
-            *(sys.executable, "-I", "-S", zookeeper_main.__file__, str(os.getpid())),
-            *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classpath),
-            *("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)),
-        ]
+        java = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classpath)
+        return bound_command([*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)])
 
     def close(self) -> None:
         """Terminate it, without waiting for its end."""

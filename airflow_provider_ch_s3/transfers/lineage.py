@@ -70,12 +70,13 @@ class LoadLineage:
         ]
 
     def _version(self) -> dict[str, Any]:
-        """Which snapshot of a lake's table was read."""
+        """Which snapshot of a lake's table was read; OpenLineage has fields for its id only."""
         if not self.report.snapshot:
             return {}
         from openlineage.client.generated import dataset_version_dataset as version
 
-        return {"version": version.DatasetVersionDatasetFacet(datasetVersion=self.report.snapshot["id"])}
+        facet = version.DatasetVersionDatasetFacet(datasetVersion=self.report.snapshot["id"])
+        return {"version": facet.with_additional_properties(snapshot=dict(self.report.snapshot))}
 
     def _assertions(self) -> dict[str, Any]:
         """What the checks found, as a facet of what was checked: the rows of the files."""

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import requests
 
 from airflow_provider_ch_s3.common.timing import REAL_TIME
+from airflow_provider_ch_s3.sandbox.bound import bound_command
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.ports import free_ports
@@ -76,13 +77,10 @@ def running_azurite(account: str = "testaccount") -> Iterator[Azurite]:
     program = install_azurite()
     (port,) = free_ports(1)
     key = base64.b64encode(secrets.token_bytes(32)).decode()
+    listen = ("--blobHost", "127.0.0.1", "--blobPort", str(port))
+    how = ("--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent")
     process = subprocess.Popen(
-        [
-            node_program(),
-            str(program),
-            *("--blobHost", "127.0.0.1", "--blobPort", str(port)),
-            *("--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"),
-        ],
+        bound_command([node_program(), str(program), *listen, *how]),
         env={**os.environ, "AZURITE_ACCOUNTS": f"{account}:{key}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -123,12 +121,9 @@ def running_fake_gcs(go: str) -> Iterator[str]:
         )
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
+    listen = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory")
     process = subprocess.Popen(
-        [
-            str(program),
-            *("-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"),
-            *("-external-url", url, "-public-host", f"127.0.0.1:{port}"),
-        ],
+        bound_command([str(program), *listen, "-external-url", url, "-public-host", f"127.0.0.1:{port}"]),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

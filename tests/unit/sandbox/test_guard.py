@@ -1,4 +1,4 @@
-"""Processes that outlive whoever started them, and the guard that does not let them."""
+"""Processes that would outlive whoever started them, and what does not let them: a guard, and the kernel."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import subprocess
 import sys
 from operator import not_
 
+import pytest
+
 from airflow_provider_ch_s3.common.timing import REAL_TIME
 from tests.processes import alive
 
 STARTER = """
 import subprocess, sys, time
+from airflow_provider_ch_s3.sandbox.bound import bound_command
 from airflow_provider_ch_s3.sandbox.guard import Guard
+if sys.argv[1] == "bound":
+    print(subprocess.Popen(bound_command(["sleep", "600"])).pid, flush=True)
+    time.sleep(600)
 started = subprocess.Popen(["sleep", "600"], start_new_session=True)
 guard = Guard()
 guard.watch(started.pid)
@@ -31,8 +37,9 @@ def start(how: str) -> tuple[subprocess.Popen[str], int]:
     return starter, int(starter.stdout.readline())
 
 
-def test_whoever_is_killed_leaves_nothing_behind() -> None:
-    starter, pid = start("wait")
+@pytest.mark.parametrize("how", ["guarded", "bound"])
+def test_whoever_is_killed_leaves_nothing_behind(how: str) -> None:
+    starter, pid = start(how)
     with starter:
         assert alive(pid)
         starter.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime
+import json
 from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
@@ -143,17 +144,21 @@ def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lineage_has_the_snapshot_of_a_lake() -> None:
+    from openlineage.client.serde import Serde
+
+    snapshot = {"id": "7", "after": "5", "time": "2026-11-25T10:00:00+00:00", "operation": "append", "schema_id": "2"}
     lineage = LoadLineage(
         pattern=parse_location("s3://bucket/lake/orders", ICEBERG),
         server="ch",
         table=TABLE,
         column_types={},
-        report=dataclasses.replace(REPORT, snapshot={"id": "7"}),
+        report=dataclasses.replace(REPORT, snapshot=snapshot),
         sql="",
     ).build()
     (found,) = lineage.inputs
     assert (found.namespace, found.name) == ("s3://bucket", "lake/orders")
-    assert found.facets["version"].datasetVersion == "7"
+    told = json.loads(Serde.to_json(found.facets["version"]))
+    assert (told["datasetVersion"], told["snapshot"]) == ("7", snapshot)
 
 
 def test_lineage_leads_from_folders_to_the_table() -> None:
