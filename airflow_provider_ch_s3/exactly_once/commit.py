@@ -140,8 +140,12 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 @dataclass(kw_only=True)
 class Commit(CommitTables):
-    """The commit of one attempt, by the owner of one epoch."""
+    """The commit of one attempt, by the owner of one epoch.
 
+    :ivar seconds: what its steps have taken so far.
+    """
+
+    seconds: float = field(default=0.0, init=False)
     _count: int = field(default=0, init=False)
 
     @property

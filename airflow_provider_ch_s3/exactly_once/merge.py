@@ -71,6 +71,8 @@ class SurvivorsOfMerge(Survivors):
         changes, cluster = self._create_changes(), self.staging.cluster
         self._agree(self._staged())
         self._agree(self.staging.target)
+        new = count_of(self.staged_rows, "new row")
+        log.info("comparing %s with the rows of %s that have the same keys", new, self.staging.target)
         self.client.execute(
             merge_queries.render_find_changes(
                 changes,

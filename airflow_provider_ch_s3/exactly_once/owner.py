@@ -368,7 +368,7 @@ class Owner:
         self.staging.claim(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan)
         self._collecting = attempt
-        commit.prepare()
+        _time("prepare", commit, commit.prepare)
         commit.check_staged()
         return commit
 
@@ -419,7 +419,7 @@ class Owner:
             self._collecting = attempt.id
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
         try:
-            commit.resume()
+            _time("prepare", commit, commit.resume)
             # From here on parts arrive that the first owner's plan does not account for.
             self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
             self._carry_out(commit)
@@ -479,18 +479,14 @@ class Owner:
         # rows that were set aside since may be older than the target's.
         self.staging.claim(commit.attempt, self.epoch)
         self._collecting = None
-        report = commit.plan.report
-        about = {"table": report.get("table"), "rows": report.get("rows_written")}
-        with timed_step("commit", **about, query_id=commit.attempt.query_id) as committing:
-            commit.run()
-            seconds = committing.seconds
+        _time("commit", commit, commit.run)
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():
             undone = {"table_uuids": commit.plan.table_uuids, "load_mode": "append", "partitions": partitions}
             self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
-        self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(seconds))
+        self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(round(commit.seconds, 3)))
         for table in tables:
             self.staging.drop_table(table)
 
@@ -498,3 +494,11 @@ class Owner:
         try_number = self.identity.try_number
         event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=detail)
         self.history = replace(self.history, events=[*self.history.events, event])
+
+
+def _time(name: str, commit: Commit, step: Callable[[], None]) -> None:
+    report = commit.plan.report
+    about = {"table": report.get("table"), "rows": report.get("rows_written")}
+    with timed_step(name, **about, query_id=commit.attempt.query_id) as timed:
+        step()
+        commit.seconds += timed.seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from opentelemetry.trace import StatusCode, Tracer
 
 from airflow_provider_ch_s3.common import steps
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit import Commit
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
 ROWS = 5
+PAUSE_SECONDS = 0.5
 
 
 @pytest.fixture
@@ -69,12 +72,13 @@ def test_each_step_is_a_child_of_the_task_in_whose_process_it_was(
         ("insert", "commits"),
         ("settle", "commits"),
         ("verify", "commits"),
+        ("prepare", "commits"),
         ("commit", "commits"),
         ("commits", None),
     ]
     found = {name(span): span for span in spans}
     told = {"ch_s3.table": table, "ch_s3.rows": ROWS, "ch_s3.query_id": report["query_id"]}
-    for step in ("plan", "insert", "settle", "verify", "commit"):
+    for step in ("plan", "insert", "settle", "verify", "prepare", "commit"):
         assert about(found[step]) == told
     insert = found["insert"]
     assert insert.start_time is not None
@@ -95,3 +99,16 @@ def test_a_step_that_fails_says_why_in_words_without_secrets(
     assert found["verify"].events == ()
     texts = "".join(span.to_json() for span in found.values())
     assert [s for s in (lab.sandbox.password, lab.sandbox.s3_secret_key) if s in texts] == []
+
+
+def test_the_commit_takes_as_long_as_what_prepares_it_too(
+    lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = Commit.prepare
+
+    def prepare_slowly(commit: Commit) -> None:
+        time.sleep(PAUSE_SECONDS)
+        prepare(commit)
+
+    monkeypatch.setattr(Commit, "prepare", prepare_slowly)
+    assert lab.load("in/*.parquet", table)["commit_seconds"] >= PAUSE_SECONDS
