@@ -401,7 +401,7 @@ class LoadRun(TaskLoad):
             reduction=self.reduction,
             waits_for_replicas=self.target.staging.replicas.exist,
         )
-        if self.reduction is not None and self.reduction.again > 1:
+        if self.reduction is not None and self.reduction.has_failed:
             check_row_groups(self.client, prepared)
         check_counted(self.store, prepared.source)
         return dataclasses.replace(prepared, chunk=chunk)

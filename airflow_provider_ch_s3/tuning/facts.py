@@ -61,6 +61,11 @@ class Reduction(NamedTuple):
     readers: int = 0
     again: int = 0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether halving the blocks has not helped in this try."""
+        return self.memory > 0 and self.again > 1
+
     def for_next_load(self, *, has_room: bool) -> Reduction:
         """What the next load of such files begins with.
 

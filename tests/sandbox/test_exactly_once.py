@@ -468,6 +468,14 @@ class TestAtTheSameTime:
         assert [row["load_id"].removeprefix("ch-s3-") for row in locked][1:] == ids
         assert is_clean(lab)
 
+    def test_a_load_plans_while_another_commits(self, lab: Lab, table: str, freeze: Freeze) -> None:
+        put_numbers(lab, "other/a.csv", OTHER)
+        owner = freeze(Gate("move_partitions"), "in/*.csv", table, task_id="owner")
+        other = freeze(Gate("count_loads"), "other/*.csv", table, task_id="other")  # the last thing that a plan reads
+        assert owner.wake() is None
+        assert other.wake() is None
+        assert bag(lab.rows(table)) == bag(FEW + OTHER)
+
     @pytest.mark.thorough
     @pytest.mark.usefixtures("impatient")
     def test_all_that_died_in_line_are_passed_together(self, lab: Lab, table: str) -> None:

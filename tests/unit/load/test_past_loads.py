@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.load.measure import read_past_loads
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.tuning import PastLoad
+from airflow_provider_ch_s3.tuning import PastLoad, Reduction
 
 GIB = 1_073_741_824
 
@@ -73,6 +73,11 @@ FIRST = PastLoad(
             {"files_read": 10_000},
             dataclasses.replace(FIRST, core_seconds_per_gib=3.0),
             id="half-of-the-time-is-for-rows-at-least",
+        ),
+        pytest.param(
+            {"reduction": Reduction(memory=1, again=1)._asdict()},
+            dataclasses.replace(FIRST, reduction=Reduction(memory=1, again=1)),
+            id="reduced",
         ),
         pytest.param({"size_bytes": None}, None, id="size-not-known"),
     ],

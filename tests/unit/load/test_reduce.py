@@ -29,6 +29,9 @@ def attempt(reduction: dict[str, int]) -> Attempt:
     [
         pytest.param({}, NO_MEMORY, Reduction(memory=1, again=1), id="memory"),
         pytest.param({}, SLOW_DOWN, Reduction(readers=1, again=1), id="store"),
+        pytest.param({}, "S3_ERROR: SlowDown", Reduction(readers=1, again=1), id="its-code"),
+        pytest.param({}, "AZURE_BLOB_STORAGE_ERROR: ServerBusy", Reduction(readers=1, again=1), id="azure"),
+        pytest.param({}, "S3_ERROR: TooManyRequests", Reduction(readers=1, again=1), id="others"),
         pytest.param({}, "Code: 27. DB::Exception: Cannot parse (CANNOT_PARSE_INPUT)", None, id="another-error"),
         pytest.param({"memory": 1, "again": 1}, NO_MEMORY, Reduction(memory=2, again=2), id="once-more"),
         pytest.param({"memory": 1, "again": 1}, SLOW_DOWN, Reduction(memory=1, readers=1, again=2), id="both"),
@@ -50,3 +53,15 @@ def test_a_try_loads_again_twice_at_most(before: dict[str, int], error: str, exp
 )
 def test_a_reduction_says_why(reduction: Reduction, text: str) -> None:
     assert str(reduction) == text
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        pytest.param(Reduction(memory=1, again=1), False, id="not-tried-yet"),
+        pytest.param(Reduction(memory=2, again=2), True, id="tried"),
+        pytest.param(Reduction(readers=2, again=2), False, id="only-the-store-refused"),
+    ],
+)
+def test_smaller_blocks_have_failed_if_memory_was_short_again(reduction: Reduction, expected: bool) -> None:
+    assert reduction.has_failed is expected
