@@ -214,7 +214,7 @@ def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task
     task = {"airflow.dag_id": "new_files", "airflow.task_id": "load"}
     wait_for(lambda: "ch_s3.load.commit" in collector.children("worker.load", **task), "the spans of a load")
     names = [name for name in collector.children("worker.load", **task) if name.startswith("ch_s3.")]
-    assert set(names) == {f"ch_s3.load.{step}" for step in ("plan", "insert", "verify", "commit")}
+    assert set(names) == {f"ch_s3.load.{step}" for step in ("plan", "insert", "verify", "prepare", "commit")}
 
 
 def test_a_failure_is_told_with_what_is_wrong_where_and_what_to_do(

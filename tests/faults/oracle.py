@@ -53,6 +53,7 @@ files that changed since an earlier load."""
 AFTER_A_LOAD = (REPLACED, UNDO)
 """Modes whose runs begin with a load that nothing disturbs, into columns that say where a row came from."""
 REPLACE_WHERE = "kind = 'loaded'"
+MERGE_DELETED = "id % 10 = 3"
 
 ADDED_COLUMN, ADDED_DEFAULT = "added", 7
 EXTRA_COLUMN = "extra"
@@ -77,7 +78,7 @@ class Row:
 
     @property
     def at(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.id * 61)
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=self.version, milliseconds=self.id * 61)
 
     @property
     def note(self) -> str:
@@ -160,7 +161,7 @@ def _time(at: datetime) -> str:
 def old_rows(mode: str, shards: int) -> list[list[Row]]:
     """Generate what the table holds before, by shard: partition 3 only on the last shard.
 
-    Partition 4 is never touched. For a merge, there are older rows of some keys, in other partitions.
+    Partition 4 is never touched. For a merge, there are older rows of some keys, in other partitions, and newer ones.
     """
     old = [
         [
@@ -173,7 +174,9 @@ def old_rows(mode: str, shards: int) -> list[list[Row]]:
     old[0] += [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
     if mode == MERGE:
         for number in range(FILES):
-            old[number % shards] += [replace(row, p=row.p % 3 + 1, kind="old") for row in file_rows(number)[:20]]
+            rows = file_rows(number)
+            old[number % shards] += [replace(row, p=row.p % 3 + 1, kind="old", version=-1) for row in rows[:20]]
+            old[number % shards] += [replace(row, kind="newer", version=9) for row in rows[20:30]]
     return old
 
 
@@ -235,8 +238,10 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
         case "replace_table":
             kept = []
         case "merge":
-            keys = {row.id for row in loaded}
-            kept = [row for row in old if row.id not in keys]
+            newer = {row.id: row for row in loaded}
+            kept = [row for row in old if row.id not in newer or row.at > newer[row.id].at]
+            stays = {row.id for row in kept}
+            loaded = [row for row in loaded if row.id not in stays and row.id % 10 != 3]
         case _:
             raise ValueError(mode)
     return bag(kept + loaded)

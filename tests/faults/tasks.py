@@ -38,7 +38,7 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_partitions": {"on_partial_partitions": "replace"},
     "replace_where": {"replace_where": oracle.REPLACE_WHERE},
     "replace_table": {},
-    oracle.MERGE: {"merge_key": ["id"]},
+    oracle.MERGE: {"merge_key": ["id"], "merge_version": "at", "merge_deleted": oracle.MERGE_DELETED},
     oracle.REPLACED: {
         "provenance": {"source_file": "path", "load_id": "load"},
         "on_changed_files": "replace",
