@@ -319,6 +319,9 @@ def test_a_row_policy_on_the_user_is_refused(policed_sandbox: Sandbox, monkeypat
     lab.connect_clickhouse(one_node, login="narrow", password="narrow")
     with pytest.raises(TargetError, match=r"sees 27 of 270 rows in partition 20130101 of .*because of a row policy"):
         lab.load("in/*.csv", table, **where("n IN (10, 20)"))
+    merge = where("", load_mode="merge", merge_key=["n"])
+    with pytest.raises(TargetError, match=r"sees 27 of 270 rows .* load_mode='merge' cannot decide whether to keep"):
+        lab.load("in/*.csv", table, task_id="merge", **merge)
     assert lab.query(f"SELECT count() AS rows FROM {table}") == [{"rows": 270}]
     assert lab.inserts() == []
     lab.connect_one_node()

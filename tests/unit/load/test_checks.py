@@ -257,6 +257,9 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
         pytest.param(
+            VIEWS, request("merge", merge_key=("id",)), TargetError, REPLAY_WITHOUT_APPEND, id="views-merge"
+        ),
+        pytest.param(
             VIEWS,
             request("replace_table", materialized_views=MaterializedViews.REPLAY),
             TargetError,
