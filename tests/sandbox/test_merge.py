@@ -299,6 +299,7 @@ def test_checks_and_validation(lab: Lab) -> None:
     assert "gone" not in str(failed.value)
     report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
     assert report["is_validated_only"]
+    assert (counts(report), report["merge"]["rewritten_rows"]) == ((0, 1, 0, 1, 0), 1)
     with pytest.raises(LoadError, match="the merge would rewrite 1 partition"):
         lab.load("in/*.csv", table, task_id="large", **VERSIONED, validate_only=True, max_rewritten_bytes=1)
     assert (held(lab, table), is_clean(lab)) == (these(row(1, v="old"), row(7, day=2)), True)
