@@ -154,7 +154,12 @@ def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.Captu
     report = lab.load("in/*.csv", table, task_id="third", **FILES)
     assert (report["files_listed"], report["files_skipped"]) == (1, 1)
     capsys.readouterr()
-    assert lab.loads("undo", load_id_of(second)) == 1
+    for name in (load_id_of(second), second["query_id"]):
+        assert lab.loads("undo", name) == 1
+        assert f"prune` has deleted the details of {name} from the ledger" in capsys.readouterr().err
+    assert lab.loads("show", load_id_of(second)) == 1
+    assert "so the load can be neither shown nor undone" in capsys.readouterr().err
+    assert lab.loads("undo", second["query_id"].replace("-insert", "0-insert")) == 1
     assert "has no load" in capsys.readouterr().err
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
 
