@@ -176,6 +176,42 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
     ]
 
 
+VERSIONS = {
+    "DateTime64(6, 'UTC')": (
+        "1969-12-31 23:59:59.999999",
+        "2024-01-01 00:00:00.000001",
+        "2024-01-01 00:00:00.000002",
+    ),
+    "LowCardinality(String)": ("", "10", "9"),
+    "Decimal(38, 9)": ("-10.000000001", "9.000000001", "10"),
+    "Float64": ("-inf", "-1e-9", "1e300"),
+    "Nullable(DateTime('UTC'))": ("1970-01-01 00:00:00", "2024-01-01 00:00:00", "2024-01-01 00:00:01"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
+    low, middle, high = VERSIONS[kind]
+    nothing = r"\N" if "Nullable" in kind else low
+    columns = f"id UInt8, at {kind}, v String"
+    table = lab.create("t", columns, "MergeTree PARTITION BY id % 2 ORDER BY id")
+    held = [(1, low), (2, high), (3, middle), (4, nothing), (5, nothing), (5, high), (6, nothing), (6, middle)]
+    for number, (key, version) in enumerate(held):
+        value = "NULL" if version == r"\N" else f"'{version}'"
+        lab.query(f"INSERT INTO {table} VALUES ({key}, {value}, '{version}')", node=number % 3)
+    files = [(1, middle), (1, high), (2, middle), (3, middle), (4, low), (5, middle), (6, high), (7, low)]
+    for number, (key, version) in enumerate(files):
+        lab.put(f"in/{number}.csv", f"{key},{version},new\n".encode())
+    given = {"structure": columns, "merge_version": "at", "merge_duplicates": "collapse"}
+    report = lab.load("in/*.csv", table, **{**FILES, **given})
+    assert counts(report) == (1, 4, 0, 0, 3)
+    after = {row["id"]: row["v"] for row in lab.rows(table)}
+    assert after == {1: "new", 2: high, 3: "new", 4: "new", 5: high, 6: "new", 7: "new"}
+    assert len(lab.rows(table)) == 7
+    assert lab.left_overs() == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
@@ -215,11 +251,14 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
 
 
 @pytest.mark.parametrize(("kind", "value"), [("Nullable(UInt32)", r"\N"), ("Float64", "nan")])
-def test_a_key_without_a_value_is_refused(lab: Lab, kind: str, value: str) -> None:
-    table = lab.create("t", f"id {kind}, v String")
+@pytest.mark.parametrize("place", ["key", thorough("version")])
+def test_a_key_or_version_without_a_value_is_refused(lab: Lab, kind: str, value: str, place: str) -> None:
+    columns = f"id {kind}, v String"
+    table = lab.create("t", columns)
     lab.put("in/a.csv", f"1,a\n{value},b\n".encode())
-    arguments = {"structure": f"id {kind}, v String", "load_mode": "merge", "merge_key": ["id"]}
-    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in id, for example \(id=(None|nan)\)"
+    rule = {"merge_key": ["id"]} if place == "key" else {"merge_key": ["v"], "merge_version": "id"}
+    arguments = {"structure": columns, "load_mode": "merge", **rule}
+    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in .*, for example \(.*id=(None|nan)\)"
     with pytest.raises(CheckFailedError, match=says):
         lab.load("in/*.csv", table, **arguments)
     assert lab.rows(table) == []
