@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.load import measure
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -453,3 +454,35 @@ def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) 
     changed = lab.load("in/*.csv", table, task_id="changed", **arguments)
     assert counts(changed) == (0, 1, 0, 1, 0)
     assert held(lab, table) == these(row(1, v="corrected"), row(2))
+
+
+@pytest.mark.thorough
+def test_a_table_that_is_too_large_to_look_for_the_keys(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "airflow_provider_ch_s3")
+    lab.monkeypatch.setattr(measure, "TOUCHED_SECONDS", 0.001)
+    table = lab.create("t", COLUMNS, "MergeTree PARTITION BY day ORDER BY v")
+    old = "SELECT number, toDate('2013-01-01') + number % 2, 1, 'old' FROM numbers(1000000)"
+    lab.query(f"INSERT INTO {table} {old}")
+    put(lab, row(1, v="new", day=2))
+    report = lab.load("in/*.csv", table, **FILES, on_new_columns="ignore")
+    assert (counts(report), report["merge"]["rewritten_partitions"]) == ((0, 1, 0, 0, 0), 1)
+    assert "cannot estimate what the merge writes again: " in caplog.text
+    assert "merge: by id; rewrites the partitions that hold rows of these keys, at most 2 partitions" in caplog.text
+
+
+@pytest.mark.thorough
+def test_five_rows_or_keys_are_shown_at_most(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS.replace("id UInt32", "id Nullable(UInt32)"), BY_DAY.replace("id", "v"))
+    scatter(lab, table, *(row(n) for n in range(6)), *(row(n) for n in range(6)))
+    cases = {
+        "(NULL or NaN) in id": [row(r"\N", v=str(n)) for n in range(6)],  # type: ignore[arg-type]
+        "contain a key more than once": [row(n, v=v) for n in range(6) for v in "ab"],
+        "holds 6 keys of these files more than once": [row(n) for n in range(6)],
+    }
+    files = {**FILES, "structure": FILES["structure"].replace("UInt32", "Nullable(UInt32)")}
+    for number, (says, rows) in enumerate(cases.items()):
+        put(lab, *rows)
+        with pytest.raises(LoadError, match=re.escape(says)) as failed:
+            lab.load("in/*.csv", table, task_id=f"case{number}", **files, on_new_columns="ignore")
+        assert str(failed.value).count("(id=") == 5
+    assert len(lab.rows(table)) == 12
