@@ -117,7 +117,7 @@ def _describe(prepared: PreparedLoad) -> dict[str, Any]:
         "left_out": dict(plan.left_out),
         "expected": dataclasses.asdict(plan.prediction),
         "notes": list(prepared.cluster.notes),
-        "advice": advise(source, prepared.cluster),
+        "advice": advise(prepared),
     }
 
 

@@ -31,11 +31,15 @@ from airflow_provider_ch_s3.request import (
 )
 from airflow_provider_ch_s3.sql import load_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.file_schema import parse_structure
-from airflow_provider_ch_s3.table.provenance import Origin
+from airflow_provider_ch_s3.table.provenance import Origin, Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
+
+# The columns by which on_changed_files="replace" finds rows, as messages propose them.
+REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}
 
 
 def check_expressions(request: LoadRequest) -> None:
@@ -138,6 +142,7 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
         raise ConfigError(
             "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
             " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}"
+            + (f", and before that run {add}" if (add := _add_columns(target, REPLACES_BY)) else "")
         )
     if not request.pattern.scheme.is_reliable:
         raise ConfigError(
@@ -149,6 +154,24 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
             f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
             " cannot be replaced; use a MergeTree table, or another value of on_changed_files"
         )
+    check_provenance(target, request.provenance)
+
+
+def check_provenance(target: TargetSpec, provenance: Provenance) -> None:
+    """Check that the table has the columns that say where a row came from.
+
+    :raises TargetError: if it has not; names the ALTER to run.
+    """
+    check_columns(target, provenance, add_columns=_add_columns(target, provenance))
+
+
+def _add_columns(target: TargetSpec, provenance: Provenance) -> str:
+    """Write the statement that adds the columns that the table lacks, and where to run it; '' if it has them all."""
+    missing = missing_columns(target, provenance)
+    if not missing:
+        return ""
+    alter = " ".join(render_add_columns(target.local, None, columns=missing).text.split())
+    return f"{alter} on every node" + (f", and the same for {target.name}" if target.distribution else "")
 
 
 def _check_removes_missing(request: LoadRequest) -> None:

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.files.file_format import file_extension, is_compress
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import describe_snapshot
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.tuning import Setting
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         *([] if prepared.chunk.is_only else [f"chunk     {prepared.chunk.describe_share()}"]),
         *([f"snapshot  {describe_snapshot(prepared.chunk.facts)}"] if prepared.chunk.snapshots else []),
         f"table     {prepared.target.name} ({prepared.target.engine}), {count_of(len(prepared.mapping), 'column')}",
-        *_describe_merge(prepared),
+        *([f"merge     {_describe_merge(prepared, prepared.merge)}"] if prepared.merge else []),
         f"cluster   {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
         f" {format_bytes(node.memory_bytes)};"
         f" cores: {prepared.cluster.vcpus_origin.value}, memory: {prepared.cluster.memory_origin.value}",
@@ -50,21 +51,23 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
         *([] if show_all else [f"  {hidden} as the server has them: see `ch-s3 plan --all`"]),
         *(f"  {name} left out: {reason}" for name, reason in plan.left_out.items()),
         f"expected  {plan.prediction}; {plan.basis}",
-        *(f"advice    {text}" for text in (*advise(source, prepared.cluster), *_advise_merge(prepared))),
+        *(f"advice    {text}" for text in advise(prepared)),
     ]
     return "\n".join([files, *(_wrap(line, indent=10) for line in "\n".join(lines).splitlines())])
 
 
-def _describe_merge(prepared: PreparedLoad) -> list[str]:
-    rule = prepared.merge
-    if rule is None:
-        return []
+def _describe_merge(prepared: PreparedLoad, rule: MergeRule) -> str:
     newest = f", the newest by {rule.version}" if rule.version else ""
     expected = f"about {prepared.rewritten} by a sample of them, " if prepared.rewritten else ""
-    return [
-        f"merge     by {', '.join(rule.key)}{newest}; rewrites the partitions that hold rows of these keys,"
+    return (
+        f"by {', '.join(rule.key)}{newest}; rewrites the partitions that hold rows of these keys,"
         f" {expected}at most {prepared.held}"
-    ]
+    )
+
+
+def advise(prepared: PreparedLoad) -> list[str]:
+    """Say what would be faster or cheaper, in a sentence for each."""
+    return [*_advise_files(prepared.source, prepared.cluster), *_advise_merge(prepared)]
 
 
 def _advise_merge(prepared: PreparedLoad) -> list[str]:
@@ -82,7 +85,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 HUGE_FILE_BYTES = GIB
 
 
-def advise(source: SourceSpec, cluster: ClusterSpec) -> list[str]:
+def _advise_files(source: SourceSpec, cluster: ClusterSpec) -> list[str]:
     """Say what about the files keeps the load from being fast, and what to do about it, in a sentence for each."""
     compressed = [file for file in source.files if _is_compressed(file, source.compression)]
     is_parquet_like = source.format.is_read_in_parts
@@ -119,7 +122,7 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log a plan in two lines, what is loaded and how; the settings are folded. A further chunk is one line."""
+    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk is one line."""
     if prepared.chunk.number > 1:
         log_folded(log, _describe_files(prepared), format_plan(prepared))
         return
@@ -128,7 +131,9 @@ def log_plan(prepared: PreparedLoad) -> None:
     log.info("%s", _describe_files(prepared))
     facts = {"planned_seconds": prepared.plan.prediction.load_seconds}
     log.info("%s", with_facts(f"plan: {_summarize(prepared)}", facts))
-    for text in advise(prepared.source, prepared.cluster):
+    if prepared.merge:
+        log.info("merge: %s", _describe_merge(prepared, prepared.merge))
+    for text in advise(prepared):
         log.info("advice: %s", text)
     log_folded(log, "the settings that matter, with their reasons", format_plan(prepared))
     others = [setting for setting in prepared.plan.all if not setting.is_notable]

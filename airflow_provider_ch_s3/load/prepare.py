@@ -27,25 +27,23 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
-from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
+from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
-from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import folder_names, type_path_columns
 from airflow_provider_ch_s3.table.provenance import (
-    check_columns,
+    check_filled_once,
     check_not_hidden,
     check_numbered,
     map_provenance,
-    missing_columns,
     without_provenance,
 )
 from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
@@ -296,11 +294,9 @@ def _measure(
 
 def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSpec, cluster: ClusterSpec) -> None:
     provenance = request.provenance
-    lacking = missing_columns(target, provenance)
     in_files = [column.name for column in source.columns]
-    others = {"columns": request.columns or (), "select": request.select, "the files": in_files}
-    add_columns = " ".join(render_add_columns(target.local, None, columns=lacking).text.split()) if lacking else ""
-    check_columns(target, provenance, add_columns=add_columns, others=others)
+    check_filled_once(provenance, {"columns": request.columns or (), "select": request.select, "the files": in_files})
+    check_provenance(target, provenance)
     check_not_hidden(provenance, in_files)
     check_numbered(provenance, source.format, cluster.server_version)
 

@@ -295,12 +295,14 @@ class LoadReport:
         failed = [one["name"] for one in self.row_checks if not one["passed"]]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
         after = format_seconds(self.total_seconds)
+        if self.is_validated_only:
+            merged = f" ({self.merged})" if self.merge else ""
+            return (
+                f"{self.table} was not changed: {rows} from {files}{partitions} only validated{merged},"
+                f" after {after}{warned}"
+            )
         if self.merge:
             return f"{self.table} has merged {rows} from {files}: {self.merged}, after {after}{warned}"
-        if self.is_validated_only:
-            return (
-                f"{self.table} was not changed: {rows} from {files}{partitions} only validated, after {after}{warned}"
-            )
         return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}{warned}"
 
     @property
@@ -347,10 +349,11 @@ class LoadReport:
                 f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"
             )
         if self.merge:
-            lines.append(f"  merged: {self.merged}")
+            would_be = "would be " if self.is_validated_only else ""
+            lines.append(f"  {would_be}merged: {self.merged}")
             rows, size = count_of(self.merge["rewritten_rows"], "row"), format_bytes(self.merge["rewritten_bytes"])
             partitions = count_of(self.merge["rewritten_partitions"], "partition")
-            lines.append(f"  rewritten: {partitions} with {rows}, {size}")
+            lines.append(f"  {would_be}rewritten: {partitions} with {rows}, {size}")
         if self.replaced:
             rows = count_of(sum(self.replaced.values()), "row")
             partitions = count_of(len(self.replaced), "partition")

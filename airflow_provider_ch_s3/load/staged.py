@@ -580,11 +580,11 @@ class LoadRun(TaskLoad):
             if not isinstance(step, Resume):
                 return step
             plan = self._complete(attempt, plan, paths)
-            owner.prepare_commit(attempt.id, plan)
+            prepared = owner.prepare_commit(attempt.id, plan).plan
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
-        return Finish(dataclasses.replace(LoadReport.from_dict(plan.report), is_validated_only=True))
+        return Finish(dataclasses.replace(LoadReport.from_dict(prepared.report), is_validated_only=True))
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
-from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
 from airflow_provider_ch_s3.records.view import LedgerView
@@ -36,11 +35,11 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
 def format_load(view: LedgerView, load_id: str) -> str:
     """Format the history of one load, event by event.
 
-    :raises ConfigError: if the ledger has no such load.
+    :raises ConfigError: if the ledger has no such load, or no longer has its details.
     """
     attempts = view.attempts(Selection(load_id=load_id))
     if not attempts:
-        raise ConfigError(f"the ledger {view.ledger} has no load {load_id!r}; `ch-s3 loads` lists those it has")
+        raise view.explain_missing(load_id)
     lines = []
     for target, attempt in attempts:
         one, report = LoadRecord.of(target, attempt), report_of(attempt)

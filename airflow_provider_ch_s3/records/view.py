@@ -122,19 +122,29 @@ class LedgerView:
         """Read the files of a load, or of one attempt.
 
         :param name: the id of a load, or the query id of an INSERT.
-        :raises ConfigError: if the ledger has neither.
+        :raises ConfigError: if the ledger has neither, or no longer has its details.
         """
-        load_id = re.sub(r"-\d+-\d+-insert$", "", name)
+        load_id, _ = _parse_name(name)
         found = self.attempts(Selection(load_id=load_id))
         records = [LoadRecord.of(*one) for one in reversed(found)]
         records = [one for one in records if name in (one.load_id, one.query_id)]
         if not records:
-            raise ConfigError(f"the ledger {self.ledger} has no load {name!r}; `ch-s3 loads` lists those it has")
+            raise self.explain_missing(name)
         keys = [(one.load_id, one.attempt) for one in records]
         files = self._files(records[0].table, records, attempts=keys, limit=MAX_FILES + 1)
         return LoadFiles(
             attempts=records, files=files[:MAX_FILES], is_cut=len(files) > MAX_FILES, skipped=_skipped(records)
         )
+
+    def explain_missing(self, name: str) -> ConfigError:
+        """Say why there are no details of a load, or of one attempt."""
+        load_id, number = _parse_name(name)
+        if any(number in (None, row["attempt"]) for row in self._latest(Selection(load_id=load_id))):
+            return ConfigError(
+                f"`ch-s3 loads prune` has deleted the details of {name} from the ledger {self.ledger}; it only still"
+                " says which files were loaded, so the load can be neither shown nor undone"
+            )
+        return ConfigError(f"the ledger {self.ledger} has no load {name!r}; `ch-s3 loads` lists those it has")
 
     def table_files(self, table: str, *, prefix: str = "", after: str = "") -> TableFiles:
         """Read the first files whose rows a table holds.
@@ -269,6 +279,12 @@ class LedgerView:
                 f"there is no ledger {self.ledger} yet; the first load into a database creates it: name the right"
                 " database with --database, or the ledger in the connection's field ledger_table"
             ) from error
+
+
+def _parse_name(name: str) -> tuple[str, int | None]:
+    """Parse the id of a load, or the query id of an INSERT; returns the load's id, and the number of the attempt."""
+    match = re.fullmatch(r"(.+)-\d+-(\d+)-insert", name)
+    return (match[1], int(match[2])) if match else (name, None)
 
 
 def _file_key(row: Mapping[str, Any]) -> FileKey:

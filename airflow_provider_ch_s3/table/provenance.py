@@ -90,26 +90,17 @@ def without_provenance(target: TargetSpec, provenance: Provenance) -> TargetSpec
     return replace(target, columns=tuple(column for column in target.columns if column.name not in provenance))
 
 
-def check_columns(
-    target: TargetSpec, provenance: Provenance, *, add_columns: str, others: Mapping[str, Collection[str]]
-) -> None:
-    """Check that the table has the columns, and that nothing else fills them.
+def check_columns(target: TargetSpec, provenance: Provenance, *, add_columns: str) -> None:
+    """Check that the table has the columns.
 
-    :param add_columns: the statement that adds the missing ones.
-    :param others: argument → the columns that it fills.
-    :raises ConfigError: if another argument fills one, too.
+    :param add_columns: the statement that adds the missing ones, and where to run it.
     :raises TargetError: if the table lacks one, or has it with a type that does not fit.
     """
-    for argument, names in others.items():
-        if twice := [name for name in provenance if name in names]:
-            raise ConfigError(f"{argument} and provenance both fill the column {twice[0]!r}; remove one of them")
     known = {column.name: column for column in target.columns}
     if lacking := [name for name in provenance if name not in known]:
         raise TargetError(
             f"provenance fills the columns {', '.join(map(show_name, lacking))}, which {target.name} lacks; run"
-            f" {add_columns} on every node"
-            + (f", and the same for {target.name}" if target.distribution else "")
-            + ": earlier rows get an empty value"
+            f" {add_columns}: earlier rows get an empty value"
         )
     for name, origin in provenance.items():
         column, fitting = known[name], _FITTING[origin]
@@ -123,6 +114,17 @@ def check_columns(
                 f"column {name!r} of {target.name} is {column.type}, and provenance fills it with"
                 f" {origin.value!r}, which needs {' or '.join(fitting)}; change its type, or name another column"
             )
+
+
+def check_filled_once(provenance: Provenance, others: Mapping[str, Collection[str]]) -> None:
+    """Check that nothing else fills the columns.
+
+    :param others: argument → the columns that it fills.
+    :raises ConfigError: if another argument fills one, too.
+    """
+    for argument, names in others.items():
+        if twice := [name for name in provenance if name in names]:
+            raise ConfigError(f"{argument} and provenance both fill the column {twice[0]!r}; remove one of them")
 
 
 def missing_columns(target: TargetSpec, provenance: Provenance) -> list[NewColumn]:

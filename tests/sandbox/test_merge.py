@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.load import measure
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -176,6 +177,42 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
     ]
 
 
+VERSIONS = {
+    "DateTime64(6, 'UTC')": (
+        "1969-12-31 23:59:59.999999",
+        "2024-01-01 00:00:00.000001",
+        "2024-01-01 00:00:00.000002",
+    ),
+    "LowCardinality(String)": ("", "10", "9"),
+    "Decimal(38, 9)": ("-10.000000001", "9.000000001", "10"),
+    "Float64": ("-inf", "-1e-9", "1e300"),
+    "Nullable(DateTime('UTC'))": ("1970-01-01 00:00:00", "2024-01-01 00:00:00", "2024-01-01 00:00:01"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
+    low, middle, high = VERSIONS[kind]
+    nothing = r"\N" if "Nullable" in kind else low
+    columns = f"id UInt8, at {kind}, v String"
+    table = lab.create("t", columns, "MergeTree PARTITION BY id % 2 ORDER BY id")
+    held = [(1, low), (2, high), (3, middle), (4, nothing), (5, nothing), (5, high), (6, nothing), (6, middle)]
+    for number, (key, version) in enumerate(held):
+        value = "NULL" if version == r"\N" else f"'{version}'"
+        lab.query(f"INSERT INTO {table} VALUES ({key}, {value}, '{version}')", node=number % 3)
+    files = [(1, middle), (1, high), (2, middle), (3, middle), (4, low), (5, middle), (6, high), (7, low)]
+    for number, (key, version) in enumerate(files):
+        lab.put(f"in/{number}.csv", f"{key},{version},new\n".encode())
+    given = {"structure": columns, "merge_version": "at", "merge_duplicates": "collapse"}
+    report = lab.load("in/*.csv", table, **{**FILES, **given})
+    assert counts(report) == (1, 4, 0, 0, 3)
+    after = {row["id"]: row["v"] for row in lab.rows(table)}
+    assert after == {1: "new", 2: high, 3: "new", 4: "new", 5: high, 6: "new", 7: "new"}
+    assert len(lab.rows(table)) == 7
+    assert lab.left_overs() == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
@@ -215,11 +252,14 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
 
 
 @pytest.mark.parametrize(("kind", "value"), [("Nullable(UInt32)", r"\N"), ("Float64", "nan")])
-def test_a_key_without_a_value_is_refused(lab: Lab, kind: str, value: str) -> None:
-    table = lab.create("t", f"id {kind}, v String")
+@pytest.mark.parametrize("place", ["key", thorough("version")])
+def test_a_key_or_version_without_a_value_is_refused(lab: Lab, kind: str, value: str, place: str) -> None:
+    columns = f"id {kind}, v String"
+    table = lab.create("t", columns)
     lab.put("in/a.csv", f"1,a\n{value},b\n".encode())
-    arguments = {"structure": f"id {kind}, v String", "load_mode": "merge", "merge_key": ["id"]}
-    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in id, for example \(id=(None|nan)\)"
+    rule = {"merge_key": ["id"]} if place == "key" else {"merge_key": ["v"], "merge_version": "id"}
+    arguments = {"structure": columns, "load_mode": "merge", **rule}
+    says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in .*, for example \(.*id=(None|nan)\)"
     with pytest.raises(CheckFailedError, match=says):
         lab.load("in/*.csv", table, **arguments)
     assert lab.rows(table) == []
@@ -299,6 +339,7 @@ def test_checks_and_validation(lab: Lab) -> None:
     assert "gone" not in str(failed.value)
     report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
     assert report["is_validated_only"]
+    assert (counts(report), report["merge"]["rewritten_rows"]) == ((0, 1, 0, 1, 0), 1)
     with pytest.raises(LoadError, match="the merge would rewrite 1 partition"):
         lab.load("in/*.csv", table, task_id="large", **VERSIONED, validate_only=True, max_rewritten_bytes=1)
     assert (held(lab, table), is_clean(lab)) == (these(row(1, v="old"), row(7, day=2)), True)
@@ -413,3 +454,35 @@ def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) 
     changed = lab.load("in/*.csv", table, task_id="changed", **arguments)
     assert counts(changed) == (0, 1, 0, 1, 0)
     assert held(lab, table) == these(row(1, v="corrected"), row(2))
+
+
+@pytest.mark.thorough
+def test_a_table_that_is_too_large_to_look_for_the_keys(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "airflow_provider_ch_s3")
+    lab.monkeypatch.setattr(measure, "TOUCHED_SECONDS", 0.001)
+    table = lab.create("t", COLUMNS, "MergeTree PARTITION BY day ORDER BY v")
+    old = "SELECT number, toDate('2013-01-01') + number % 2, 1, 'old' FROM numbers(1000000)"
+    lab.query(f"INSERT INTO {table} {old}")
+    put(lab, row(1, v="new", day=2))
+    report = lab.load("in/*.csv", table, **FILES, on_new_columns="ignore")
+    assert (counts(report), report["merge"]["rewritten_partitions"]) == ((0, 1, 0, 0, 0), 1)
+    assert "cannot estimate what the merge writes again: " in caplog.text
+    assert "merge: by id; rewrites the partitions that hold rows of these keys, at most 2 partitions" in caplog.text
+
+
+@pytest.mark.thorough
+def test_five_rows_or_keys_are_shown_at_most(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS.replace("id UInt32", "id Nullable(UInt32)"), BY_DAY.replace("id", "v"))
+    scatter(lab, table, *(row(n) for n in range(6)), *(row(n) for n in range(6)))
+    cases = {
+        "(NULL or NaN) in id": [row(r"\N", v=str(n)) for n in range(6)],  # type: ignore[arg-type]
+        "contain a key more than once": [row(n, v=v) for n in range(6) for v in "ab"],
+        "holds 6 keys of these files more than once": [row(n) for n in range(6)],
+    }
+    files = {**FILES, "structure": FILES["structure"].replace("UInt32", "Nullable(UInt32)")}
+    for number, (says, rows) in enumerate(cases.items()):
+        put(lab, *rows)
+        with pytest.raises(LoadError, match=re.escape(says)) as failed:
+            lab.load("in/*.csv", table, task_id=f"case{number}", **files, on_new_columns="ignore")
+        assert str(failed.value).count("(id=") == 5
+    assert len(lab.rows(table)) == 12

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
@@ -247,6 +247,11 @@ def test_what_cannot_be_replaced(lab: Lab) -> None:
         with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
             lab.load("in/*.csv", table, validate_only=is_only_validated, **REPLACING)
     assert files(lab, table) == {1: ""}
+    lab.everywhere(f"ALTER TABLE {table} DROP COLUMN load_id")
+    with pytest.raises(
+        TargetError, match=r"which \S+ lacks; run ALTER TABLE \S+ ADD COLUMN .*load_id.* on every node"
+    ):
+        lab.load("in/*.csv", table, task_id="lacking", **REPLACING)
     assert is_clean(lab)
 
 

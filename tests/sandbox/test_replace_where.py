@@ -16,6 +16,8 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.table.target import parse_table
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before
@@ -279,6 +281,16 @@ class TestHiddenRows:
         assert lab.inserts() == []
         assert lab.left_overs() == []
 
+    @pytest.mark.thorough
+    def test_rows_are_counted_without_reading_them(self, lab: Lab, table: str) -> None:
+        statement = staging_queries.render_count_visible(parse_table(table, ""), lab.sandbox.cluster)
+        rows = lab.query(statement.text, settings={"log_comment": table})
+        assert sum(row["rows"] for row in rows) == 18
+        lab.everywhere("SYSTEM FLUSH LOGS")
+        log = "ProfileEvents['SelectedParts'] AS parts FROM system.query_log WHERE type = 'QueryFinish'"
+        logged = lab.everywhere(f"SELECT {log} AND log_comment = '{table}'")
+        assert [row["parts"] for row in logged] == [0, 0, 0]
+
 
 NARROW = """
 <clickhouse><users><narrow>
@@ -319,6 +331,9 @@ def test_a_row_policy_on_the_user_is_refused(policed_sandbox: Sandbox, monkeypat
     lab.connect_clickhouse(one_node, login="narrow", password="narrow")
     with pytest.raises(TargetError, match=r"sees 27 of 270 rows in partition 20130101 of .*because of a row policy"):
         lab.load("in/*.csv", table, **where("n IN (10, 20)"))
+    merge = where("", load_mode="merge", merge_key=["n"])
+    with pytest.raises(TargetError, match=r"sees 27 of 270 rows .* load_mode='merge' cannot decide whether to keep"):
+        lab.load("in/*.csv", table, task_id="merge", **merge)
     assert lab.query(f"SELECT count() AS rows FROM {table}") == [{"rows": 270}]
     assert lab.inserts() == []
     lab.connect_one_node()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
+from airflow_provider_ch_s3.load import undo
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -154,7 +155,12 @@ def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.Captu
     report = lab.load("in/*.csv", table, task_id="third", **FILES)
     assert (report["files_listed"], report["files_skipped"]) == (1, 1)
     capsys.readouterr()
-    assert lab.loads("undo", load_id_of(second)) == 1
+    for name in (load_id_of(second), second["query_id"]):
+        assert lab.loads("undo", name) == 1
+        assert f"prune` has deleted the details of {name} from the ledger" in capsys.readouterr().err
+    assert lab.loads("show", load_id_of(second)) == 1
+    assert "so the load can be neither shown nor undone" in capsys.readouterr().err
+    assert lab.loads("undo", second["query_id"].replace("-insert", "0-insert")) == 1
     assert "has no load" in capsys.readouterr().err
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
 
@@ -177,6 +183,36 @@ def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pyte
     lab.load("in/*.csv", table, try_number=2, max_tries=1, **how)
     assert lab.loads("undo", first["query_id"]) == 0
     assert numbers(lab, table) == [1]
+
+
+@pytest.mark.thorough
+def test_loads_that_one_commit_cannot_undo(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", f"{COLUMNS}, loaded_by String DEFAULT ''", BY_TENS)
+    put(lab, "in/0.csv", 0)
+    with pytest.raises(CheckFailedError):
+        lab.load("in/*.csv", table, task_id="failed", checks={"none": "count() = 0"}, **FILES)
+    capsys.readouterr()
+    lab.loads("--json")
+    failed = json.loads(capsys.readouterr().out)["loads"][0]["load_id"]
+    first = lab.load("in/*.csv", table, **FILES)["query_id"]
+    for number in (1, 2):
+        put(lab, f"in/{number}.csv", number)
+    other = {**FILES, "provenance": {"loaded_by": "load"}, "on_missing_columns": "default"}
+    last = lab.load("in/*.csv", table, max_tries=2, try_number=2, max_files_per_chunk=1, **other)  # it was cleared
+    for load, why in (
+        (failed, f"{failed} was never committed, so there is nothing to undo"),
+        (load_id_of(last), "have their ids in several columns (load_id, loaded_by); undo each"),
+    ):
+        assert lab.loads("undo", load) == 1
+        assert why in capsys.readouterr().err
+    assert lab.loads("undo", first) == 0
+    assert numbers(lab, table) == [1, 2]
+    lab.monkeypatch.setattr(undo, "MAX_KEY_LIST_BYTES", 100)
+    assert lab.loads("undo", load_id_of(last)) == 1
+    assert "has 2 chunks, more than one commit may name; undo them one by one" in capsys.readouterr().err
+    assert lab.loads("undo", last["query_id"]) == 0
+    assert numbers(lab, table) == [1]
+    assert is_clean(lab)
 
 
 @pytest.mark.thorough

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError
+from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.gates import Gate
 
@@ -93,6 +94,7 @@ def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
     ("arguments", "message"),
     [
         pytest.param({"load_mode": "replace_table"}, "their old rows cannot be identified", id="replace"),
+        thorough({"load_mode": "merge", "merge_key": ["n"]}, "their old rows cannot be identified", id="merge"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(lab: Lab, table: str, arguments: dict[str, Any], message: str) -> None:

@@ -27,17 +27,17 @@ from airflow_provider_ch_s3.request import (
     OnMissingFiles,
 )
 from airflow_provider_ch_s3.table.provenance import Origin
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
+KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 LOCAL = TableName(database="d", table="flights_local")
 TARGET = TargetSpec(
     name=TableName(database="d", table="flights"),
     local=LOCAL,
     engine="MergeTree",
-    columns=(),
+    columns=tuple(TableColumn(name=name, type="String") for name in KNOWN),
     partition_key="dt",
 )
-KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 WHOLE = dataclasses.replace(TARGET, partition_key="")
 VIEWS = dataclasses.replace(
     TARGET, views=(TableName(database="d", table="daily"), TableName(database="e", table="hourly"))
@@ -194,8 +194,18 @@ REPLAY_WITHOUT_APPEND = (
             request("append", on_changed_files=OnChangedFiles.REPLACE, provenance={"file": Origin.PATH}),
             ConfigError,
             "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
-            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}",
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and before that run"
+            " ALTER TABLE `d`.`flights_local` ADD COLUMN IF NOT EXISTS `source_file` LowCardinality(String), ADD"
+            " COLUMN IF NOT EXISTS `load_id` LowCardinality(String) on every node",
             id="changed-files-without-provenance",
+        ),
+        pytest.param(
+            dataclasses.replace(TARGET, columns=TARGET.columns[1:]),
+            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            TargetError,
+            "provenance fills the columns file, which d.flights lacks; run ALTER TABLE `d`.`flights_local` ADD"
+            " COLUMN IF NOT EXISTS `file` LowCardinality(String) on every node: earlier rows get an empty value",
+            id="changed-files-of-a-table-without-provenance",
         ),
         pytest.param(
             dataclasses.replace(TARGET, engine="ReplacingMergeTree"),
@@ -246,6 +256,9 @@ REPLAY_WITHOUT_APPEND = (
             id="views-changed-files",
         ),
         pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
+        pytest.param(
+            VIEWS, request("merge", merge_key=("id",)), TargetError, REPLAY_WITHOUT_APPEND, id="views-merge"
+        ),
         pytest.param(
             VIEWS,
             request("replace_table", materialized_views=MaterializedViews.REPLAY),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
@@ -23,24 +25,27 @@ def check(
     engine: str = "MergeTree",
     sorted_by: str = "id",
     arguments: str = "",
+    columns: tuple[TableColumn, ...] = COLUMNS,
+    unapplied: Sequence[dict[str, Any]] = (),
     **rule: Any,
 ) -> None:
     """Check a merge by ``id`` and ``at``.
 
     :param error: the server's answer when the key is tried.
     :param arguments: of the engine.
+    :param unapplied: changes that the server has not written into the parts.
     """
 
     def query(statement: Statement) -> list[dict[str, Any]]:
         if error and statement.name == "try_merge_key":
             raise error
-        return []
+        return list(unapplied) if statement.name == "unapplied_changes" else []
 
     spec = TargetSpec(
         name=TABLE,
         local=TABLE,
         engine=engine,
-        columns=COLUMNS,
+        columns=columns,
         partition_key="",
         sorting_key=sorted_by,
         engine_arguments=tuple(filter(None, [arguments])),
@@ -102,3 +107,16 @@ def test_a_table_that_would_keep_other_rows_than_the_merge_is_refused(arguments:
         return
     with pytest.raises(TargetError, match=says):
         check(**arguments, engine="ReplicatedReplacingMergeTree")
+
+
+def test_a_table_with_rows_that_would_lose_a_change_is_refused() -> None:
+    change = {"node": "a:1", "name": "mutation_3.txt", "change": "UPDATE v = 1 WHERE 1"}
+    with pytest.raises(LoadError, match=r"a:1 has not written a change of d\.t into its parts yet \(mutation_3\.txt"):
+        check(unapplied=[change])
+
+
+def test_a_column_with_a_name_that_the_merge_needs_is_refused() -> None:
+    reserved = TableColumn(name="ch_s3_version", type="UInt8")
+    with pytest.raises(TargetError, match=r"column 'ch_s3_version' of d\.t begins with ch_s3_, .*; rename it"):
+        check(columns=(*COLUMNS, reserved))
+    check(columns=(*COLUMNS, dataclasses.replace(reserved, default_kind="ALIAS")))

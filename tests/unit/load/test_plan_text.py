@@ -114,7 +114,7 @@ def test_a_plan_of_a_merge_says_what_it_rewrites(rewritten: TableSize | None, sa
     assert "advice" not in text
 
 
-def test_a_plan_of_a_merge_advises_what_is_cheaper() -> None:
+def test_a_plan_of_a_merge_advises_what_is_cheaper(caplog: pytest.LogCaptureFixture) -> None:
     """Into a table that replaces rows by itself; not by other columns than its own."""
     size = TableSize(partitions=1, rows=1, bytes=1)
     target = dataclasses.replace(PREPARED.target, engine="ReplacingMergeTree", sorting_key="a")
@@ -123,6 +123,11 @@ def test_a_plan_of_a_merge_advises_what_is_cheaper() -> None:
     assert said in " ".join(format_plan(merged).split())
     sorted_otherwise = dataclasses.replace(merged, target=dataclasses.replace(target, sorting_key="a, b"))
     assert "advice" not in format_plan(sorted_otherwise)
+    with caplog.at_level(logging.INFO):
+        log_plan(merged)
+    _, _, merge, advice, *_ = caplog.messages
+    assert merge == f"merge: by a; rewrites the partitions that hold rows of these keys, at most {size}"
+    assert advice.startswith("advice: d.t is a ReplacingMergeTree, whose own merges leave the newest row of a key")
 
 
 def test_all_of_a_plan() -> None:
@@ -206,10 +211,11 @@ def test_advice(keys: list[str], data_format: str, advice: list[str]) -> None:
     cluster = dataclasses.replace(PREPARED.cluster, name="c", declared_node_count=3)
     files = tuple(SourceFile(key=key, etag="e", size_bytes=3 * GIB if "huge" in key else 9) for key in keys)
     source = dataclasses.replace(PREPARED.source, files=files, data_format=data_format)
-    assert advise(source, cluster) == advice
-    assert [text for text in advise(source, PREPARED.cluster) if "node" in text] == []
-    shown = format_plan(dataclasses.replace(PREPARED, source=source, cluster=cluster))
-    assert shown.count("\nadvice    ") == len(advice)
+    prepared = dataclasses.replace(PREPARED, source=source)
+    on_cluster = dataclasses.replace(prepared, cluster=cluster)
+    assert advise(on_cluster) == advice
+    assert [text for text in advise(prepared) if "node" in text] == []
+    assert format_plan(on_cluster).count("\nadvice    ") == len(advice)
 
 
 CHUNK = Chunk(number=2, after="a", last="c", size_bytes=2048, bytes_before=4096, bytes_total=10_240)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -644,4 +645,14 @@ def test_a_merge_says_what_became_of_its_rows() -> None:
         "  committed (merge) in 0.2 s: 2 partitions",
         "  merged: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late",
         "  rewritten: 2 partitions with 50 rows, 4.0 KiB",
+    ]
+    validated = dataclasses.replace(report, is_validated_only=True)
+    assert re.fullmatch(
+        r"d\.t was not changed: 1,000 rows from 5 files in 2 partitions only validated \(3 inserted, 2 updated, .*\),"
+        r" after .*",
+        validated.outcome,
+    )
+    assert str(validated).splitlines()[-2:] == [
+        "  would be merged: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late",
+        "  would be rewritten: 2 partitions with 50 rows, 4.0 KiB",
     ]

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.table.provenance import (
     Origin,
     check_columns,
+    check_filled_once,
     check_not_hidden,
     check_numbered,
     map_provenance,
@@ -68,17 +69,17 @@ def test_the_files_fill_the_other_columns() -> None:
 def test_a_new_table_fits() -> None:
     columns = new_columns(ALL)
     assert all(column.is_provenance for column in columns)
-    check_columns(table(**{column.name: column.type for column in columns}), ALL, add_columns="", others={})
+    check_columns(table(**{column.name: column.type for column in columns}), ALL, add_columns="")
 
 
 @pytest.mark.parametrize("kind", ["String", "LowCardinality(Nullable(String))", "Nullable(String)"])
 def test_types_that_fit_a_path(kind: str) -> None:
-    check_columns(table(file=kind), {"file": Origin.PATH}, add_columns="", others={})
+    check_columns(table(file=kind), {"file": Origin.PATH}, add_columns="")
 
 
 @pytest.mark.parametrize("kind", ["DateTime('UTC')", "DateTime64(6, 'Asia/Tokyo')", "Nullable(DateTime)"])
 def test_types_that_fit_a_time(kind: str) -> None:
-    check_columns(table(at=kind), {"at": Origin.TIME}, add_columns="", others={})
+    check_columns(table(at=kind), {"at": Origin.TIME}, add_columns="")
 
 
 @pytest.mark.parametrize(
@@ -93,16 +94,14 @@ def test_types_that_fit_a_time(kind: str) -> None:
 )
 def test_types_that_do_not(origin: Origin, kind: str) -> None:
     with pytest.raises(TargetError, match=re.escape(f"column 'c' of d.t is {kind}, and provenance fills it with")):
-        check_columns(table(c=kind), {"c": origin}, add_columns="", others={})
+        check_columns(table(c=kind), {"c": origin}, add_columns="")
 
 
 def test_a_computed_column() -> None:
     target = table(file="String")
     computed = dataclasses.replace(target.columns[0], default_kind="MATERIALIZED")
     with pytest.raises(TargetError, match=r"which d\.t computes itself \(MATERIALIZED\)"):
-        check_columns(
-            dataclasses.replace(target, columns=(computed,)), {"file": Origin.PATH}, add_columns="", others={}
-        )
+        check_columns(dataclasses.replace(target, columns=(computed,)), {"file": Origin.PATH}, add_columns="")
 
 
 def test_a_table_that_lacks_columns() -> None:
@@ -115,13 +114,13 @@ def test_a_table_that_lacks_columns() -> None:
     with pytest.raises(
         TargetError, match=r"the columns row, at, load, which d\.all lacks; run ALTER … on every node"
     ):
-        check_columns(target, ALL, add_columns="ALTER …", others={})
+        check_columns(target, ALL, add_columns="ALTER … on every node")
 
 
 @pytest.mark.parametrize("argument", ["select", "the files"])
 def test_a_column_that_something_else_fills(argument: str) -> None:
     with pytest.raises(ConfigError, match=f"{argument} and provenance both fill the column 'file'"):
-        check_columns(table(file="String"), {"file": Origin.PATH}, add_columns="", others={argument: ["id", "file"]})
+        check_filled_once({"file": Origin.PATH}, {argument: ["id", "file"]})
 
 
 @pytest.mark.parametrize(("virtual", "name"), [("_path", "file"), ("_row_number", "row")])
