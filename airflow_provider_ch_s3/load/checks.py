@@ -11,7 +11,14 @@ from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import (
+    ConfigError,
+    LoadError,
+    SnapshotError,
+    SourceError,
+    TargetError,
+    UnknownStateError,
+)
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
@@ -21,6 +28,7 @@ from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
 from airflow_provider_ch_s3.inspect.table import Volume
+from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.request import (
     AfterLoad,
     LoadMode,
@@ -242,6 +250,17 @@ def check_counted(store: ObjectStore, source: SourceSpec) -> None:
             f" {format_count(source.rows)}; files are missing, because the snapshot has expired, or were replaced:"
             " load a newer snapshot, or repair the table"
         )
+
+
+def check_not_emptied(target: Target, request: LoadRequest) -> None:
+    """Check that rows which a lake's table no longer has do not stay where there are no others to replace them.
+
+    :raises SnapshotError: if the ClickHouse table has rows, and was to have those of an empty snapshot instead.
+    """
+    if not request.snapshot or request.load_mode is not LoadMode.REPLACE_TABLE:
+        return
+    if target.client.query(staging_queries.render_read_partitions(target.ledger.target, target.cluster.name)):
+        raise SnapshotError(f"{describe_empty(request)}; {request.table} still has rows")
 
 
 def _may_match(glob: str, folder: str) -> bool:

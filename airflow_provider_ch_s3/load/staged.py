@@ -57,6 +57,7 @@ from airflow_provider_ch_s3.load.checks import (
     check_known,
     check_mode,
     check_named,
+    check_not_emptied,
     check_partial_partitions,
     check_rights,
     check_unbroken,
@@ -342,6 +343,7 @@ class LoadRun(TaskLoad):
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
+            check_not_emptied(self.target, self.request)
             return None
         self.target.ledger.claim()
         prepared = self._prepare_chunk(selection.chunk, selection.files, past, ledger=self.target.ledger.name)

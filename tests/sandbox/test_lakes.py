@@ -152,6 +152,33 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
 
 
 @pytest.mark.thorough
+def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
+    table, replace = make_table(lab), {"load_mode": "replace_table"}
+    lake.append(orders(1, 2))
+    lab.load(LOCATION, table, task_id="first")
+    lake.delete("id > 0")
+    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="append")
+    has_no_rows = (
+        r"^snapshot 'latest' of s3://\S+ has no rows, .* TRUNCATE the ClickHouse table as well.*replace_table"
+    )
+    with pytest.raises(SourceError, match=has_no_rows):
+        lab.load(LOCATION, table, task_id="replace", **replace)
+    with pytest.raises(SnapshotError, match=rf"{has_no_rows}.*; {table} still has rows$"):
+        lab.load(LOCATION, table, task_id="allowed", on_no_files="succeed", **replace)
+    assert len(loaded(lab)) == 2
+    lab.everywhere(f"TRUNCATE TABLE {lab.database}.t")
+    assert lab.load(LOCATION, table, task_id="empty", on_no_files="succeed", **replace)["query_id"] == ""
+    lake.append(orders(3))
+    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="append")
+    lab.load(LOCATION, table, task_id="replace", **replace)
+    lake.append(orders(4))
+    assert lab.load(LOCATION, table, task_id="after")["rows_written"] == 1
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.thorough
 def test_an_older_snapshot_and_then_the_latest(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(1))
