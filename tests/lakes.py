@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
-from pyiceberg.types import StringType
+from pyiceberg.types import LongType, StringType
 
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION, S3Server
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -47,8 +47,8 @@ class Lake(Protocol):
 
     def add_column(self, name: str) -> None: ...
 
-    def expire(self, loaded: str) -> bool:
-        """Forget all that the last snapshot does not need; returns whether what came after a snapshot is known."""
+    def expire(self) -> int:
+        """Forget all that the last snapshot does not need; returns of how many it is known what came after them."""
 
     def rows(self) -> Rows: ...
 
@@ -115,11 +115,18 @@ class IcebergLake:
         with self.table.update_schema() as change:
             change.add_column(name, StringType())
 
-    def expire(self, loaded: str) -> bool:
+    def expire(self) -> int:
         old = [one.snapshot_id for one in self.table.snapshots() if str(one.snapshot_id) != self.snapshot]
         if old:
             self.table.maintenance.expire_snapshots().by_ids(old).commit()
-        return loaded == self.snapshot
+        return 1
+
+    def widen(self, name: str) -> None:
+        with self.table.update_schema() as change:
+            change.update_column(name, LongType())
+
+    def roll_back(self, snapshot: str) -> None:
+        self.table.manage_snapshots().rollback_to_snapshot(int(snapshot)).commit()
 
     def compact(self) -> None:
         """Write all rows into one file, as Spark's rewrite_data_files does."""
@@ -197,12 +204,12 @@ class DeltaLake:
         self.schema = self.schema.append(pa.field(name, pa.string()))
         self.table.alter.add_columns([Field(name, "string")])
 
-    def expire(self, loaded: str) -> bool:
+    def expire(self) -> int:
         self.table.create_checkpoint()
         bucket, _, folder = self.uri.removeprefix("s3://").partition("/")
         for version in range(self.table.version()):
             self.client.delete_object(Bucket=bucket, Key=f"{folder}/_delta_log/{version:020}.json")
-        return int(loaded) >= self.table.version() - 1
+        return 2
 
     def compact(self) -> None:
         self.table.optimize.compact()

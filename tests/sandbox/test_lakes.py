@@ -5,9 +5,13 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import random
 import signal
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,7 @@ from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, Snapsho
 from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History, filled
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
@@ -89,6 +94,52 @@ def make_table(lab: Lab) -> str:
 
 def loaded(lab: Lab) -> list[dict[str, Any]]:
     return lab.rows(f"{lab.database}.t")
+
+
+@dataclass
+class InClickHouse:
+    """A table that the operators fill, by a task of its own for each load."""
+
+    lab: Lab
+    table: str
+    loaded: str = ""
+    tasks: Iterator[int] = field(default_factory=count)
+
+    def append(self) -> None:
+        self._load()
+
+    def replace(self) -> None:
+        self._load(load_mode="replace_table")
+
+    def truncate(self) -> None:
+        with pytest.raises(SourceError, match=r"has no rows.* TRUNCATE the ClickHouse table as well"):
+            self._load(load_mode="replace_table")
+        self.lab.everywhere(f"TRUNCATE TABLE {self.lab.database}.t")
+
+    def read(self) -> list[dict[str, Any]]:
+        return loaded(self.lab)
+
+    def _load(self, **arguments: str) -> None:
+        task = f"load{next(self.tasks)}"
+        report = self.lab.load(LOCATION, self.table, task_id=task, on_missing_columns="default", **arguments)
+        if report["query_id"]:  # a load without files records nothing
+            self.loaded = report["snapshot"]["id"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(max(1, SEEDS // 10)))
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_random_history(lab: Lab, server: S3Server, tmp_path: Path, kind: str, seed: int) -> None:
+    lake = LAKES[kind](server, lab.uri(LOCATION), tmp_path, schema=SCHEMA)
+    load_by(lab, lake)
+    columns = "".join(f", {name} Nullable(String)" for name in LATER_COLUMNS)
+    table = lab.distribute(lab.create("t", f"id Int64, city String, amount Float64, number Int64{columns}"))
+    history = History(lake, random.Random(seed))
+    follower = Follower(history, InClickHouse(lab, table))
+    history.begin()
+    for _ in range(STEPS):
+        history.change()
+        assert bag(follower.load()) == bag(filled(lake.rows()))
 
 
 def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:

@@ -58,6 +58,7 @@ class Copy:
         pinned = store.pin(())
         files = list(store.at(pinned).list_files(store.pattern))
         assert files == sorted(files)
+        assert files
         self.rows, self.records, self.keys, self.loaded = [], [], set(), ""
         self._add(store, pinned)
         return pinned
@@ -83,3 +84,27 @@ class Copy:
             for name, value in folder_values(key.removeprefix(store.location)).items()
         }
         return [{**row, **folders} for row in rows]
+
+
+@dataclass
+class Kept:
+    """A copy of one lake."""
+
+    copy: Copy
+    lake: Lake
+
+    @property
+    def loaded(self) -> str:
+        return self.copy.loaded
+
+    def append(self) -> None:
+        self.copy.append(self.lake)
+
+    def replace(self) -> None:
+        self.copy.replace(self.lake)
+
+    def truncate(self) -> None:
+        self.copy.rows.clear()  # the ledger goes on to hold what was loaded
+
+    def read(self) -> list[dict[str, Any]]:
+        return self.copy.rows
