@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.errors import (
+    ChS3Error,
     ConfigError,
     LoadError,
     SnapshotError,
@@ -25,6 +27,7 @@ from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
 from airflow_provider_ch_s3.inspect.table import Volume
@@ -44,6 +47,9 @@ from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
+
+# As the servers say it of a file in S3.
+_DOES_NOT_EXIST = re.compile(r"\b404\b|NoSuchKey|key does not exist")
 
 
 def check_expressions(request: LoadRequest) -> None:
@@ -237,19 +243,38 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
         )
 
 
-def check_counted(store: ObjectStore, source: SourceSpec) -> None:
+def check_counted(store: ObjectStore, source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     """Check that the footers of a lake's data files count as many rows as the table's metadata.
 
     :raises SourceError: if they do not.
     """
     counted = store.count_rows(source.files) if isinstance(store, SnapshotStore) else None
-    if counted is not None and source.rows is not None and source.rows != counted:
+    if snapshots and counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
             f"the metadata of the lake's table count {count_of(counted, 'row')} in"
             f" {count_of(len(source.files), 'data file')}, and the footers of the files that are there"
-            f" {format_count(source.rows)}; files are missing, because the snapshot has expired, or were replaced:"
-            " load a newer snapshot, or repair the table"
+            f" {format_count(source.rows)}; {_describe_gone(snapshots)}"
         )
+
+
+def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
+    """Add to a server's error that a data file of a lake's table does not exist why that is, and what to do."""
+    if snapshots and _DOES_NOT_EXIST.search(str(error)):
+        error.args = (f"{error}; {_describe_gone(snapshots)}",)
+        error.is_final = bool(snapshots.after)
+
+
+def _describe_gone(snapshots: SnapshotRange) -> str:
+    if snapshots.after:
+        return (
+            f"data files that were added after snapshot {snapshots.after} were removed or replaced: the lake's table"
+            " was probably compacted and then cleaned up (VACUUM, expired snapshots), and each later load that adds"
+            f" to snapshot {snapshots.after} needs them, too; {LOAD_ALL}"
+        )
+    return (
+        f"data files of snapshot {snapshots.id} were removed or replaced: if it has expired, load a newer one with"
+        " load_mode='replace_table', otherwise repair the lake's table"
+    )
 
 
 def check_not_emptied(target: Target, request: LoadRequest) -> None:
