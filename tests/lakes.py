@@ -162,6 +162,16 @@ class IcebergLake:
         ):
             update.append_data_file(file)
 
+    def add_again(self) -> None:
+        """Add the data files that the table has, as they are, which doubles its rows."""
+        files = [task.file for task in self.table.scan().plan_files()]
+        with (
+            self.table.transaction() as change,
+            _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=self.table.io) as update,
+        ):
+            for file in files:
+                update.append_data_file(file)
+
     def rows(self) -> Rows:
         return self.table.scan().to_arrow().to_pylist()
 

@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, data_file, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -38,6 +38,8 @@ HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint"
 
 class DeltaTable:
     """A table as its log has it."""
+
+    repeats_rows = False  # who adds a file again changes what the log says of it
 
     def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
         self._files = files
@@ -267,7 +269,7 @@ class DeltaTable:
                     " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
                     " file"
                 )
-        return data_file(f"{self._location}/{key}", size_bytes, rows)
+        return DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows)
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:

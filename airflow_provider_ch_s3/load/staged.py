@@ -92,6 +92,7 @@ from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
     are_still_new,
+    check_added_once,
     find_earlier_file,
     last_loaded_key,
     list_chunk,
@@ -457,6 +458,7 @@ class LoadRun(TaskLoad):
                 )
             ):
                 return Begin(owner.history, chunks)
+            check_added_once(selection)
             if prepared is None:
                 step = Finish(self._report_without(chunks, selection))
             else:

@@ -550,6 +550,24 @@ def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> N
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
+def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    table = make_table(lab)
+    lake.append(orders(1, 2))
+    lab.load(LOCATION, table, task_id="first")
+    lake.add_again()
+    with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="second")
+    with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
+        lab.load(LOCATION, table, task_id="third", load_mode="replace_table")
+    lake.compact()
+    lab.load(LOCATION, table, task_id="fourth", load_mode="replace_table")
+    assert len(loaded(lab)) == 4
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
 def data_files(lab: Lab) -> set[str]:
     listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/")["Contents"]
     return {one["Key"] for one in listed if one["Key"].endswith(".parquet")}

@@ -129,6 +129,20 @@ def test_a_file_that_is_added_again_is_read_once(server: S3Server, bucket: str, 
     assert bag(copy.rows) == bag(lake.rows())
 
 
+def test_a_loaded_file_that_is_added_again_without_statistics(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 2, {"add": {**add, "stats": None}})
+    pinned = copy.append(lake)
+    assert (pinned.after, pinned.skips_held) == ("1", True)
+    assert bag(copy.rows) == bag(lake.rows())
+    store = open_lake(lake, lake.uri).at(pinned)
+    assert store.count_rows(list(store.list_files(store.pattern))) is None
+
+
 @pytest.mark.parametrize("path", ["s3://other/t/f.parquet", "/t/f.parquet"])
 def test_a_file_elsewhere_is_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, path: str) -> None:
     lake.append(orders(1))

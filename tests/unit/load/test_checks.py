@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import data_file
+from airflow_provider_ch_s3.lakes.table import DataFile
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
 from airflow_provider_ch_s3.request import (
     AfterLoad,
@@ -86,7 +86,10 @@ LAKE = LakeStore(files=Mock(account=""), pattern=PATTERN, open_table=Mock(), sna
 
 
 def data_files(count: int, rows: int | None = 2) -> tuple[SourceFile, ...]:
-    return tuple(data_file(f"t/{uuid.uuid5(uuid.NAMESPACE_OID, str(n))}.parquet", 1, rows) for n in range(count))
+    return tuple(
+        DataFile(key=f"t/{uuid.uuid5(uuid.NAMESPACE_OID, str(n))}.parquet", size_bytes=1, rows=rows)
+        for n in range(count)
+    )
 
 
 def test_data_files_that_no_statement_can_name_are_refused() -> None:
