@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -156,9 +157,10 @@ class DeltaTable:
         if isinstance(wanted, int):
             version = wanted if wanted <= self._latest else None
         elif isinstance(wanted, datetime.datetime):
-            until = wanted.timestamp() * 1000
-            newest_first = sorted(self._commits, reverse=True)
-            version = next((one for one in newest_first if self._committed_at(one) <= until), None)
+            # Each look at a commit is a request, and may be of megabytes.
+            oldest_first = sorted(self._commits)
+            number = bisect_right(oldest_first, wanted.timestamp() * 1000, key=self._committed_at)
+            version = oldest_first[number - 1] if number else None
         if version is None:
             raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
         info = self._info(version) if version in self._commits else {}
