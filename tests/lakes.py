@@ -55,6 +55,10 @@ class Lake(Protocol):
     @property
     def snapshot(self) -> str: ...
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the library says of the table and its last snapshot."""
+
 
 class _RewriteFiles(_OverwriteFiles):
     """The same rows in other files: what Spark's rewrite_data_files commits, and pyiceberg cannot by itself."""
@@ -179,6 +183,12 @@ class IcebergLake:
     def snapshot(self) -> str:
         return str(self.table.current_snapshot().snapshot_id)
 
+    @property
+    def facts(self) -> dict[str, str]:
+        found, uuid = self.table.current_snapshot(), str(self.table.metadata.table_uuid)
+        about = {"operation": found.summary.operation.value, "schema_id": str(found.schema_id)}
+        return {"table_uuid": uuid, "id": self.snapshot, **about}
+
 
 class DeltaLake:
     operator = DeltaToClickHouseOperator
@@ -230,6 +240,12 @@ class DeltaLake:
     @property
     def snapshot(self) -> str:
         return str(self.table.version())
+
+    @property
+    def facts(self) -> dict[str, str]:
+        (last,) = self.table.history(1)
+        uuid = str(self.table.metadata().id)
+        return {"table_uuid": uuid, "id": self.snapshot, "operation": last["operation"], "schema_id": ""}
 
 
 LAKES: Mapping[str, type[IcebergLake] | type[DeltaLake]] = {"iceberg": IcebergLake, "delta": DeltaLake}

@@ -159,6 +159,10 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     second = lab.load(LOCATION, table, task_id="second")
     assert second["rows_written"] == 6
     assert second["snapshot"]["after"] == first["snapshot"]["id"]
+    planned = f"SELECT detail FROM {lab.database}.ch_s3_ledger WHERE event = 'planned' ORDER BY epoch"
+    recorded = [json.loads(row["detail"])["snapshot"] for row in lab.query(planned)]
+    assert recorded == [first["snapshot"], second["snapshot"]]
+    assert recorded[1] == {**lake.facts, "after": first["snapshot"]["id"], "time": second["snapshot"]["time"]}
     assert bag(loaded(lab)) == bag(lake.rows())
 
     for again in ("second", "third"):  # the same task, cleared, and another one
