@@ -49,7 +49,7 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 log = logging.getLogger(__name__)
 
 # As the servers say it of a file in S3.
-_DOES_NOT_EXIST = re.compile(r"\b404\b|NoSuchKey|key does not exist")
+_DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")
 
 
 def check_expressions(request: LoadRequest) -> None:

@@ -237,7 +237,7 @@ def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[
         any(store.at(pinned).list_files(request.pattern))
         return pinned
     except SnapshotError as error:
-        log.warning("merging all rows of the snapshot, and those that it no longer has stay: %s", error)
+        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", error)
         return store.pin(())
 
 

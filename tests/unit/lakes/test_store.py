@@ -149,5 +149,5 @@ def test_what_a_merge_takes(snapshot: str, records: list[str], after: str, caplo
     assert (found.id, found.after, found.is_mixed) == (snapshot, after, False)
     warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert [message.partition(":")[0] for message in warned] == (
-        ["merging all rows of the snapshot, and those that it no longer has stay"] if records and not after else []
+        ["merging all rows of the snapshot, and rows that it no longer has stay"] if records and not after else []
     )
