@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
-from pyiceberg.types import StringType
+from pyiceberg.types import LongType, StringType
 
 from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION, S3Server
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -47,13 +47,17 @@ class Lake(Protocol):
 
     def add_column(self, name: str) -> None: ...
 
-    def expire(self, loaded: str) -> bool:
-        """Forget all that the last snapshot does not need; returns whether what came after a snapshot is known."""
+    def expire(self) -> int:
+        """Forget all that the last snapshot does not need; returns of how many it is known what came after them."""
 
     def rows(self) -> Rows: ...
 
     @property
     def snapshot(self) -> str: ...
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the library says of the table and its last snapshot."""
 
 
 class _RewriteFiles(_OverwriteFiles):
@@ -115,11 +119,18 @@ class IcebergLake:
         with self.table.update_schema() as change:
             change.add_column(name, StringType())
 
-    def expire(self, loaded: str) -> bool:
+    def expire(self) -> int:
         old = [one.snapshot_id for one in self.table.snapshots() if str(one.snapshot_id) != self.snapshot]
         if old:
             self.table.maintenance.expire_snapshots().by_ids(old).commit()
-        return loaded == self.snapshot
+        return 1
+
+    def widen(self, name: str) -> None:
+        with self.table.update_schema() as change:
+            change.update_column(name, LongType())
+
+    def roll_back(self, snapshot: str) -> None:
+        self.table.manage_snapshots().rollback_to_snapshot(int(snapshot)).commit()
 
     def compact(self) -> None:
         """Write all rows into one file, as Spark's rewrite_data_files does."""
@@ -155,12 +166,28 @@ class IcebergLake:
         ):
             update.append_data_file(file)
 
+    def add_again(self) -> None:
+        """Add the data files that the table has, as they are, which doubles its rows."""
+        files = [task.file for task in self.table.scan().plan_files()]
+        with (
+            self.table.transaction() as change,
+            _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=self.table.io) as update,
+        ):
+            for file in files:
+                update.append_data_file(file)
+
     def rows(self) -> Rows:
         return self.table.scan().to_arrow().to_pylist()
 
     @property
     def snapshot(self) -> str:
         return str(self.table.current_snapshot().snapshot_id)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        found, uuid = self.table.current_snapshot(), str(self.table.metadata.table_uuid)
+        about = {"operation": found.summary.operation.value, "schema_id": str(found.schema_id)}
+        return {"table_uuid": uuid, "id": self.snapshot, **about}
 
 
 class DeltaLake:
@@ -197,12 +224,12 @@ class DeltaLake:
         self.schema = self.schema.append(pa.field(name, pa.string()))
         self.table.alter.add_columns([Field(name, "string")])
 
-    def expire(self, loaded: str) -> bool:
+    def expire(self) -> int:
         self.table.create_checkpoint()
         bucket, _, folder = self.uri.removeprefix("s3://").partition("/")
         for version in range(self.table.version()):
             self.client.delete_object(Bucket=bucket, Key=f"{folder}/_delta_log/{version:020}.json")
-        return int(loaded) >= self.table.version() - 1
+        return 2
 
     def compact(self) -> None:
         self.table.optimize.compact()
@@ -213,6 +240,12 @@ class DeltaLake:
     @property
     def snapshot(self) -> str:
         return str(self.table.version())
+
+    @property
+    def facts(self) -> dict[str, str]:
+        (last,) = self.table.history(1)
+        uuid = str(self.table.metadata().id)
+        return {"table_uuid": uuid, "id": self.snapshot, "operation": last["operation"], "schema_id": ""}
 
 
 LAKES: Mapping[str, type[IcebergLake] | type[DeltaLake]] = {"iceberg": IcebergLake, "delta": DeltaLake}

@@ -26,6 +26,8 @@ class SnapshotRange:
     :param time: when the last one was committed, in ISO format.
     :param operation: what committed it, in the lake's own words.
     :param schema_id: of its schema; of Delta, which has no such id, ''.
+    :param skips_held: data files that the ClickHouse table holds are nothing new: a load ended between two chunks, or
+        who adds a file again does not add its rows again.
     :param is_mixed: the ClickHouse table then has some rows of the last one, and keeps others.
     """
 
@@ -36,6 +38,7 @@ class SnapshotRange:
     time: str = ""
     operation: str = ""
     schema_id: str = ""
+    skips_held: bool = field(default=True, compare=False)
     is_mixed: bool = False
 
     def record(self, *, is_whole: bool) -> SourceFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, data_file, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -38,6 +39,8 @@ HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint"
 
 class DeltaTable:
     """A table as its log has it."""
+
+    repeats_rows = False  # who adds a file again changes what the log says of it
 
     def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
         self._files = files
@@ -154,9 +157,10 @@ class DeltaTable:
         if isinstance(wanted, int):
             version = wanted if wanted <= self._latest else None
         elif isinstance(wanted, datetime.datetime):
-            until = wanted.timestamp() * 1000
-            newest_first = sorted(self._commits, reverse=True)
-            version = next((one for one in newest_first if self._committed_at(one) <= until), None)
+            # Each look at a commit is a request, and may be of megabytes.
+            oldest_first = sorted(self._commits)
+            number = bisect_right(oldest_first, wanted.timestamp() * 1000, key=self._committed_at)
+            version = oldest_first[number - 1] if number else None
         if version is None:
             raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
         info = self._info(version) if version in self._commits else {}
@@ -267,7 +271,7 @@ class DeltaTable:
                     " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
                     " file"
                 )
-        return data_file(f"{self._location}/{key}", size_bytes, rows)
+        return DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows)
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:

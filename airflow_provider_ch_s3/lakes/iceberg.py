@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import LakeFiles, Snapshot, count_rows, data_file, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, count_rows, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _UNITS = ("identity", "year", "month", "day", "hour")
@@ -124,6 +124,8 @@ class IcebergTable:
     :param address: of that file, if a catalog has said it; '' to find it.
     :raises SnapshotError: if pyiceberg cannot read it.
     """
+
+    repeats_rows = True
 
     def __init__(self, files: LakeFiles, bucket: str, location: str, *, address: str = "") -> None:
         self._files = files
@@ -304,7 +306,7 @@ class IcebergTable:
             what = f"was imported, and has the values of the partition column {name!r} in the metadata only"
         if what:
             raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
-        return data_file(key, file.file_size_in_bytes, file.record_count)
+        return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count)
 
     def _only_in_metadata(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
         """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or that is unknown.

@@ -34,6 +34,10 @@ class LakeTable(Protocol):
         """Distinguishes it from other tables, whatever their location."""
 
     @property
+    def repeats_rows(self) -> bool:
+        """Whether the rows of a data file that is added again are there twice."""
+
+    @property
     def layout(self) -> Layout:
         """How it lays out its rows now, besides folders."""
 
@@ -75,18 +79,25 @@ class LakeFiles(Protocol):
         """
 
 
-def data_file(key: str, size_bytes: int, rows: int | None) -> SourceFile:
-    """Describe a data file: it never changes, so that its version is what the metadata say of it.
+class DataFile(SourceFile):
+    """A data file, which never changes: its version is its size, whether or not the metadata count its rows.
 
-    :param rows: None if the metadata do not count them.
+    :ivar rows: None if they do not.
     """
-    return SourceFile(key=key, etag=f"{size_bytes}/{'' if rows is None else rows}", size_bytes=size_bytes)
+
+    __slots__ = ("rows",)
+    rows: int | None
+
+    def __init__(self, *, key: str, size_bytes: int, rows: int | None) -> None:
+        super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
+        object.__setattr__(self, "rows", rows)
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:
     """Sum up the rows that the metadata count in some data files; None if they do not count those of each."""
-    counts = [file.etag.partition("/")[2] for file in files]
-    return sum(map(int, counts)) if all(counts) else None
+    counts = [file.rows if isinstance(file, DataFile) else None for file in files]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def parse_wanted(text: str) -> str | int | datetime.datetime:
@@ -122,5 +133,6 @@ def removes_rows(what: str) -> SnapshotError:
     """
     return SnapshotError(
         f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"
-        f" has; {LOAD_ALL}"
+        f" has; {LOAD_ALL}; or, where the rows have a key, use load_mode='merge', which updates rows and leaves"
+        " deleted ones there"
     )

@@ -244,6 +244,8 @@ def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:
             f"no file of {pattern} is old enough: {found.young} changed less than min_file_age"
             f" ({format_seconds(request.min_file_age_seconds)}) ago; load again later, e.g. by a retry of the task"
         )
+    if request.snapshot:
+        return f"{describe_empty(request)}; on_no_files='skip' or 'succeed' allows it"
     if not found.missed_count:
         return f"no file matches {pattern}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)
@@ -254,6 +256,15 @@ def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:
         remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
     return f"no file matches {pattern}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
+
+
+def describe_empty(request: LoadRequest) -> str:
+    """Say what to do about a snapshot of a lake's table that has no data files."""
+    return (
+        f"snapshot {request.snapshot!r} of {request.pattern} has no rows, so there is nothing to load; load again"
+        " once it has some; if all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
+        " load_mode='replace_table' then, after which 'append' goes on from there"
+    )
 
 
 def _check_key(key: str, pattern: SourcePattern) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -11,16 +12,26 @@ from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError, UnknownStateError
+from airflow_provider_ch_s3.errors import (
+    ChS3Error,
+    ConfigError,
+    LoadError,
+    SnapshotError,
+    SourceError,
+    TargetError,
+    UnknownStateError,
+)
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
 from airflow_provider_ch_s3.inspect.table import Volume
+from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.request import (
     AfterLoad,
     LoadMode,
@@ -40,6 +51,8 @@ log = logging.getLogger(__name__)
 
 # The columns by which on_changed_files="replace" finds rows, as messages propose them.
 REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}
+# As the servers say it of a file in S3.
+_DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")
 
 
 def check_expressions(request: LoadRequest) -> None:
@@ -252,19 +265,49 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
         )
 
 
-def check_counted(store: ObjectStore, source: SourceSpec) -> None:
+def check_counted(store: ObjectStore, source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     """Check that the footers of a lake's data files count as many rows as the table's metadata.
 
     :raises SourceError: if they do not.
     """
     counted = store.count_rows(source.files) if isinstance(store, SnapshotStore) else None
-    if counted is not None and source.rows is not None and source.rows != counted:
+    if snapshots and counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
             f"the metadata of the lake's table count {count_of(counted, 'row')} in"
             f" {count_of(len(source.files), 'data file')}, and the footers of the files that are there"
-            f" {format_count(source.rows)}; files are missing, because the snapshot has expired, or were replaced:"
-            " load a newer snapshot, or repair the table"
+            f" {format_count(source.rows)}; {_describe_gone(snapshots)}"
         )
+
+
+def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
+    """Add to a server's error that a data file of a lake's table does not exist why that is, and what to do."""
+    if snapshots and _DOES_NOT_EXIST.search(str(error)):
+        error.args = (f"{error}; {_describe_gone(snapshots)}",)
+        error.is_final = bool(snapshots.after)
+
+
+def _describe_gone(snapshots: SnapshotRange) -> str:
+    if snapshots.after:
+        return (
+            f"data files that were added after snapshot {snapshots.after} were removed or replaced: the lake's table"
+            " was probably compacted and then cleaned up (VACUUM, expired snapshots), and each later load that adds"
+            f" to snapshot {snapshots.after} needs them, too; {LOAD_ALL}"
+        )
+    return (
+        f"data files of snapshot {snapshots.id} were removed or replaced: if it has expired, load a newer one with"
+        " load_mode='replace_table', otherwise repair the lake's table"
+    )
+
+
+def check_not_emptied(target: Target, request: LoadRequest) -> None:
+    """Check that rows which a lake's table no longer has do not stay where there are no others to replace them.
+
+    :raises SnapshotError: if the ClickHouse table has rows, and was to have those of an empty snapshot instead.
+    """
+    if not request.snapshot or request.load_mode is not LoadMode.REPLACE_TABLE:
+        return
+    if target.client.query(staging_queries.render_read_partitions(target.ledger.target, target.cluster.name)):
+        raise SnapshotError(f"{describe_empty(request)}; {request.table} still has rows")
 
 
 def _may_match(glob: str, folder: str) -> bool:

@@ -191,6 +191,19 @@ def select_chunk(
     )
 
 
+def check_added_once(selection: ChunkSelection) -> None:
+    """Check that the files which the ClickHouse table already holds are not such that the lake's table has twice.
+
+    :raises SnapshotError: if one was added to the lake's table again after it was loaded.
+    """
+    snapshots, left_out = selection.chunk.snapshots, selection.left_out
+    if snapshots and left_out.loaded_count and not snapshots.skips_held:
+        raise SnapshotError(
+            f"{left_out.loaded_key!r} was added to the lake's table again after it was loaded, so that its rows are"
+            f" there once more than in the ClickHouse table, and the load would skip the file; {LOAD_ALL}"
+        )
+
+
 def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
     if not isinstance(store, SnapshotStore) or not request.goes_on:
@@ -224,7 +237,7 @@ def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[
         any(store.at(pinned).list_files(request.pattern))
         return pinned
     except SnapshotError as error:
-        log.info("merging all rows of the snapshot: %s", error)
+        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", error)
         return store.pin(())
 
 

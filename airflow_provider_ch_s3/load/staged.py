@@ -57,9 +57,11 @@ from airflow_provider_ch_s3.load.checks import (
     check_known,
     check_mode,
     check_named,
+    check_not_emptied,
     check_partial_partitions,
     check_rights,
     check_unbroken,
+    name_gone,
 )
 from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks, changed_arguments, chunk_of
 from airflow_provider_ch_s3.load.decide import (
@@ -90,6 +92,7 @@ from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
     are_still_new,
+    check_added_once,
     find_earlier_file,
     last_loaded_key,
     list_chunk,
@@ -342,6 +345,7 @@ class LoadRun(TaskLoad):
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
+            check_not_emptied(self.target, self.request)
             return None
         self.target.ledger.claim()
         prepared = self._prepare_chunk(selection.chunk, selection.files, past, ledger=self.target.ledger.name)
@@ -389,21 +393,26 @@ class LoadRun(TaskLoad):
         check_chunk(self.request, chunk)
         check_named(self.store, self.request, files)
         check_ends(self.store, files, self.request)
-        prepared = prepare_load(
-            self.client,
-            self.request,
-            self.target.cluster,
-            self.target.spec,
-            access=self.store.access(),
-            files=files,
-            read_sharing=partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity, ledger),
-            past=past,
-            reduction=self.reduction,
-            waits_for_replicas=self.target.staging.replicas.exist,
-        )
+        sharing = partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity, ledger)
+        try:
+            prepared = prepare_load(
+                self.client,
+                self.request,
+                self.target.cluster,
+                self.target.spec,
+                access=self.store.access(),
+                files=files,
+                read_sharing=sharing,
+                past=past,
+                reduction=self.reduction,
+                waits_for_replicas=self.target.staging.replicas.exist,
+            )
+        except ChS3Error as error:
+            name_gone(error, chunk.snapshots)
+            raise
         if self.reduction is not None and self.reduction.has_failed:
             check_row_groups(self.client, prepared)
-        check_counted(self.store, prepared.source)
+        check_counted(self.store, prepared.source, chunk.snapshots)
         return dataclasses.replace(prepared, chunk=chunk)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
@@ -449,6 +458,7 @@ class LoadRun(TaskLoad):
                 )
             ):
                 return Begin(owner.history, chunks)
+            check_added_once(selection)
             if prepared is None:
                 step = Finish(self._report_without(chunks, selection))
             else:
@@ -556,7 +566,9 @@ class LoadRun(TaskLoad):
                 log.warning("%s; loading again with blocks and threads %s: %s", failure, reduction, status.error)
                 self.reduction = reduction
                 return self._give_up(attempt_id) or Recover()
-            raise self._explain_failure(failure, status.error, partial(self._prepare_again, attempt))
+            error = self._explain_failure(failure, status.error, partial(self._prepare_again, attempt))
+            name_gone(error, chunk_of(attempt).snapshots)
+            raise error
         status = self.monitor.wait_for_logs(status)
         if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
             log.warning("%s, and its log of %s is lost: loading again", node, attempt_id.query_id)

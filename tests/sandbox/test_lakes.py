@@ -5,9 +5,13 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import random
 import signal
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,7 @@ from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, Snapsho
 from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History, filled
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
@@ -91,6 +96,52 @@ def loaded(lab: Lab) -> list[dict[str, Any]]:
     return lab.rows(f"{lab.database}.t")
 
 
+@dataclass
+class InClickHouse:
+    """A table that the operators fill, by a task of its own for each load."""
+
+    lab: Lab
+    table: str
+    loaded: str = ""
+    tasks: Iterator[int] = field(default_factory=count)
+
+    def append(self) -> None:
+        self._load()
+
+    def replace(self) -> None:
+        self._load(load_mode="replace_table")
+
+    def truncate(self) -> None:
+        with pytest.raises(SourceError, match=r"has no rows.* TRUNCATE the ClickHouse table as well"):
+            self._load(load_mode="replace_table")
+        self.lab.everywhere(f"TRUNCATE TABLE {self.lab.database}.t")
+
+    def read(self) -> list[dict[str, Any]]:
+        return loaded(self.lab)
+
+    def _load(self, **arguments: str) -> None:
+        task = f"load{next(self.tasks)}"
+        report = self.lab.load(LOCATION, self.table, task_id=task, on_missing_columns="default", **arguments)
+        if report["query_id"]:  # a load without files records nothing
+            self.loaded = report["snapshot"]["id"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(max(1, SEEDS // 10)))
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_random_history(lab: Lab, server: S3Server, tmp_path: Path, kind: str, seed: int) -> None:
+    lake = LAKES[kind](server, lab.uri(LOCATION), tmp_path, schema=SCHEMA)
+    load_by(lab, lake)
+    columns = "".join(f", {name} Nullable(String)" for name in LATER_COLUMNS)
+    table = lab.distribute(lab.create("t", f"id Int64, city String, amount Float64, number Int64{columns}"))
+    history = History(lake, random.Random(seed))
+    follower = Follower(history, InClickHouse(lab, table))
+    history.begin()
+    for _ in range(STEPS):
+        history.change()
+        assert bag(follower.load()) == bag(filled(lake.rows()))
+
+
 def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(10)))
@@ -108,6 +159,10 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     second = lab.load(LOCATION, table, task_id="second")
     assert second["rows_written"] == 6
     assert second["snapshot"]["after"] == first["snapshot"]["id"]
+    planned = f"SELECT detail FROM {lab.database}.ch_s3_ledger WHERE event = 'planned' ORDER BY epoch"
+    recorded = [json.loads(row["detail"])["snapshot"] for row in lab.query(planned)]
+    assert recorded == [first["snapshot"], second["snapshot"]]
+    assert recorded[1] == {**lake.facts, "after": first["snapshot"]["id"], "time": second["snapshot"]["time"]}
     assert bag(loaded(lab)) == bag(lake.rows())
 
     for again in ("second", "third"):  # the same task, cleared, and another one
@@ -148,6 +203,33 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
     assert bag(loaded(lab)) == bag(lake.rows())
     lake.append(orders(8, 9))
     assert lab.load(LOCATION, table, task_id="fourth")["rows_written"] == 2
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.thorough
+def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
+    table, replace = make_table(lab), {"load_mode": "replace_table"}
+    lake.append(orders(1, 2))
+    lab.load(LOCATION, table, task_id="first")
+    lake.delete("id > 0")
+    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="append")
+    has_no_rows = (
+        r"^snapshot 'latest' of s3://\S+ has no rows, .* TRUNCATE the ClickHouse table as well.*replace_table"
+    )
+    with pytest.raises(SourceError, match=has_no_rows):
+        lab.load(LOCATION, table, task_id="replace", **replace)
+    with pytest.raises(SnapshotError, match=rf"{has_no_rows}.*; {table} still has rows$"):
+        lab.load(LOCATION, table, task_id="allowed", on_no_files="succeed", **replace)
+    assert len(loaded(lab)) == 2
+    lab.everywhere(f"TRUNCATE TABLE {lab.database}.t")
+    assert lab.load(LOCATION, table, task_id="empty", on_no_files="succeed", **replace)["query_id"] == ""
+    lake.append(orders(3))
+    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="append")
+    lab.load(LOCATION, table, task_id="replace", **replace)
+    lake.append(orders(4))
+    assert lab.load(LOCATION, table, task_id="after")["rows_written"] == 1
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
@@ -442,15 +524,57 @@ def test_data_files_that_are_gone_or_replaced_are_missed(lab: Lab, lake: Lake) -
     table = make_table(lab)
     lake.append(orders(*range(4)))
     lake.append(orders(*range(4, 6)))
-    listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/")["Contents"]
-    key, other = (one["Key"] for one in listed if one["Key"].endswith(".parquet"))
+    key, other = sorted(data_files(lab))
     lab.s3.copy_object(Bucket=lab.bucket, Key=key, CopySource={"Bucket": lab.bucket, "Key": other})
     with pytest.raises(SourceError, match=r"count 6 rows in 2 data files, and the footers .* there [48];"):
         lab.load(LOCATION, table)
     lab.s3.delete_object(Bucket=lab.bucket, Key=key)
-    with pytest.raises(SourceError, match=rf"404: while reading '{key}'"):
+    with pytest.raises(SourceError, match=rf"404: while reading '{key}'.*snapshot {lake.snapshot} were removed"):
         lab.load(LOCATION, table)
     assert loaded(lab) == []
+
+
+@pytest.mark.thorough
+def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> None:
+    table = make_table(lab)
+    lake.append(orders(1))
+    lab.load(LOCATION, table, task_id="first")
+    before = data_files(lab)
+    lake.append(orders(2))
+    (added,) = data_files(lab) - before
+    lake.compact()
+    lab.s3.delete_object(Bucket=lab.bucket, Key=added)
+    for n in (3, 4):  # a newer snapshot does not help
+        lake.append(orders(n))
+        with pytest.raises(SourceError, match=r"404.*was probably compacted .*VACUUM.*load_mode='replace_table'"):
+            lab.load(LOCATION, table, task_id=f"added{n}")
+    lab.load(LOCATION, table, task_id="all", load_mode="replace_table")
+    lake.append(orders(5))
+    assert lab.load(LOCATION, table, task_id="after")["rows_written"] == 1
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.thorough
+def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    table = make_table(lab)
+    lake.append(orders(1, 2))
+    lab.load(LOCATION, table, task_id="first")
+    lake.add_again()
+    with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*load_mode='replace_table'"):
+        lab.load(LOCATION, table, task_id="second")
+    with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
+        lab.load(LOCATION, table, task_id="third", load_mode="replace_table")
+    lake.compact()
+    lab.load(LOCATION, table, task_id="fourth", load_mode="replace_table")
+    assert len(loaded(lab)) == 4
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def data_files(lab: Lab) -> set[str]:
+    listed = lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/")["Contents"]
+    return {one["Key"] for one in listed if one["Key"].endswith(".parquet")}
 
 
 @pytest.mark.thorough

@@ -71,6 +71,7 @@ class ModelTable:
     steps: int
     uuid: str = "u"
     layout: Layout = LAYOUT
+    repeats_rows: bool = True
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         latest = min(5, 1 + self.cluster.steps // self.steps) if self.steps else 5

@@ -44,7 +44,7 @@ class Copy:
     uri: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
+    etags: dict[str, str] = field(default_factory=dict)
     loaded: str = ""
 
     def append(self, lake: Lake, *, snapshot: str = "latest") -> SnapshotRange:
@@ -58,16 +58,19 @@ class Copy:
         pinned = store.pin(())
         files = list(store.at(pinned).list_files(store.pattern))
         assert files == sorted(files)
-        self.rows, self.records, self.keys, self.loaded = [], [], set(), ""
+        assert files
+        self.rows, self.records, self.etags, self.loaded = [], [], {}, ""
         self._add(store, pinned)
         return pinned
 
     def _add(self, store: LakeStore, pinned: SnapshotRange) -> None:
-        new = [file for file in store.at(pinned).list_files(store.pattern) if file.key not in self.keys]
+        listed = list(store.at(pinned).list_files(store.pattern))
+        new = [file for file in listed if file.key not in self.etags]
+        assert all(self.etags.get(file.key, file.etag) == file.etag for file in listed)
         before = len(self.rows)
         for file in new:
             self.rows += self._read(store, file.key)
-            self.keys.add(file.key)
+            self.etags[file.key] = file.etag
         assert store.count_rows(new) == len(self.rows) - before
         if new:  # a load without files commits nothing
             self.records.append(pinned.record(is_whole=True).etag)
@@ -83,3 +86,27 @@ class Copy:
             for name, value in folder_values(key.removeprefix(store.location)).items()
         }
         return [{**row, **folders} for row in rows]
+
+
+@dataclass
+class Kept:
+    """A copy of one lake."""
+
+    copy: Copy
+    lake: Lake
+
+    @property
+    def loaded(self) -> str:
+        return self.copy.loaded
+
+    def append(self) -> None:
+        self.copy.append(self.lake)
+
+    def replace(self) -> None:
+        self.copy.replace(self.lake)
+
+    def truncate(self) -> None:
+        self.copy.rows.clear()  # the ledger goes on to hold what was loaded
+
+    def read(self) -> list[dict[str, Any]]:
+        return self.copy.rows

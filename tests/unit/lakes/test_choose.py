@@ -24,6 +24,7 @@ class Table:
 
     uuid: str = "u"
     layout: Layout = LAYOUT
+    repeats_rows: bool = True
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         return Snapshot(id=str(wanted))
@@ -91,6 +92,23 @@ def test_a_refusal(held: Sequence[str], message: str) -> None:
 def test_the_latest_snapshot_is_older_than_what_is_loaded(held: Sequence[str]) -> None:
     with pytest.raises(SnapshotError, match=r"holds the rows of snapshot 4, .* the table was rolled back"):
         choose(held, "2", is_latest=True)
+
+
+@pytest.mark.parametrize(
+    ("held", "repeats_rows", "expected"),
+    [
+        pytest.param([], True, False, id="first"),
+        pytest.param(["u/2"], True, False, id="added"),
+        pytest.param(["u/2", "u/4/part"], True, True, id="ended-between-chunks"),
+        pytest.param(["u/2/part"], True, True, id="a-first-load-that-ended-between-chunks"),
+        pytest.param(["u/2/part", "u/2"], True, False, id="completed"),
+        pytest.param(["u/2"], False, True, id="delta"),
+    ],
+)
+def test_files_that_are_held_are_nothing_new(held: Sequence[str], repeats_rows: bool, expected: bool) -> None:
+    table = Table(repeats_rows=repeats_rows)
+    found = choose_range(table, Snapshot(id="4"), held, record_key="k", is_latest=True)
+    assert found.skips_held is expected
 
 
 def test_records_are_read_as_they_are_written() -> None:

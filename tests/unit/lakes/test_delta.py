@@ -15,6 +15,7 @@ import pytest
 from pyroaring import BitMap64
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from tests.lakes import COLUMNS, DeltaLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
@@ -129,6 +130,20 @@ def test_a_file_that_is_added_again_is_read_once(server: S3Server, bucket: str, 
     assert bag(copy.rows) == bag(lake.rows())
 
 
+def test_a_loaded_file_that_is_added_again_without_statistics(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 2, {"add": {**add, "stats": None}})
+    pinned = copy.append(lake)
+    assert (pinned.after, pinned.skips_held) == ("1", True)
+    assert bag(copy.rows) == bag(lake.rows())
+    store = open_lake(lake, lake.uri).at(pinned)
+    assert store.count_rows(list(store.list_files(store.pattern))) is None
+
+
 @pytest.mark.parametrize("path", ["s3://other/t/f.parquet", "/t/f.parquet"])
 def test_a_file_elsewhere_is_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, path: str) -> None:
     lake.append(orders(1))
@@ -233,8 +248,34 @@ def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, c
     with pytest.raises(SnapshotError, match="has no version 7; the latest is 2"):
         copy.append(lake, snapshot="7")
     commit(server, bucket, 3, *[action for action in read(server, bucket, 2) if "commitInfo" not in action])
+    after = str(time + datetime.timedelta(days=1))
     with pytest.raises(SnapshotError, match=r"version 3 of .* does not say when it was committed"):
-        copy.append(lake, snapshot=str(time))
+        copy.append(lake, snapshot=after)
+    with pytest.raises(SnapshotError, match=r"has no version 2000-01-01 00:00:00\+00:00; the latest is 3"):
+        copy.append(lake, snapshot="2000-01-01T00:00:00Z")
+
+
+def test_a_version_by_its_time_among_many(
+    server: S3Server, bucket: str, lake: DeltaLake, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in range(1, 100):
+        commit(server, bucket, version, {"commitInfo": {"timestamp": version * 1000, "operation": "WRITE"}})
+    (created,) = [action for action in read(server, bucket, 0) if "commitInfo" in action]
+    created["commitInfo"]["timestamp"] = 0
+    commit(server, bucket, 0, created, *[action for action in read(server, bucket, 0) if "commitInfo" not in action])
+    table, looked_at = open_lake(lake, uri).table, []
+    actions = DeltaTable._actions
+
+    def count(table: DeltaTable, version: int) -> Any:
+        looked_at.append(version)
+        return actions(table, version)
+
+    monkeypatch.setattr(DeltaTable, "_actions", count)
+    for seconds, expected in ((0.5, "0"), (41, "41"), (41.9, "41"), (98.999, "98"), (1000, "99")):
+        time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+        assert table.find(time).id == expected
+        assert len(looked_at) <= 8
+        looked_at.clear()
 
 
 def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
@@ -250,6 +291,19 @@ def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
         copy.append(lake)
     copy.replace(lake)
     assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_the_change_data_feed_adds_nothing(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2))
+    feed = {"path": "_change_data/cdc-1.parquet", "partitionValues": {}, "size": 7, "dataChange": False}
+    commit(server, bucket, 2, *read(server, bucket, 2), {"cdc": feed})
+    commit(server, bucket, 3, {"commitInfo": {"timestamp": 1, "operation": "WRITE"}}, {"cdc": feed})
+    assert copy.append(lake).id == "3"
+    assert bag(copy.rows) == bag(lake.rows()) == bag(orders(1, 2))
+    copy.replace(lake)
+    assert bag(copy.rows) == bag(orders(1, 2))
 
 
 def test_no_table(lake: DeltaLake, bucket: str) -> None:

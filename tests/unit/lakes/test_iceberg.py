@@ -338,23 +338,18 @@ def test_a_default_for_earlier_rows_is_refused_until_all_files_have_the_column(
     assert len(copy.rows) == 2
 
 
-def data_files(lake: IcebergLake) -> list[DataFile]:
-    return [task.file for task in lake.table.scan().plan_files()]
-
-
-def add_files(lake: IcebergLake, *files: DataFile) -> None:
-    """Add files as they are."""
+def add_file(lake: IcebergLake, file: DataFile) -> None:
+    """Add a file as it is."""
     with (
         lake.table.transaction() as change,
         _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=lake.table.io) as update,
     ):
-        for file in files:
-            update.append_data_file(file)
+        update.append_data_file(file)
 
 
 def test_a_file_that_was_added_twice_is_refused(lake: IcebergLake, copy: Copy) -> None:
     lake.append(orders(1))
-    add_files(lake, *data_files(lake))
+    lake.add_again()
     assert len(lake.rows()) == 2
     with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
         copy.append(lake)
@@ -383,7 +378,7 @@ def test_imported_files_lack_the_columns_of_their_partition(
     file.spec_id = lake.table.spec().spec_id
     with lake.table.transaction() as change:  # as Spark's add_files does
         change.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
-    add_files(lake, file)
+    add_file(lake, file)
     with pytest.raises(
         SnapshotError, match=r"imported.parquet was imported, and has .* column 'city' in the metadata"
     ):

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot, count_rows, data_file
+from airflow_provider_ch_s3.lakes.table import LATEST, DataFile, Snapshot, count_rows
 from airflow_provider_ch_s3.load.selection import pin_snapshots
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -27,13 +27,13 @@ from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClic
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.tuning import LoadLimit
 
-FILES = [data_file("t/b", 7, 2), data_file("t/a", 9, 1)]
+FILES = [DataFile(key="t/b", size_bytes=7, rows=2), DataFile(key="t/a", size_bytes=9, rows=1)]
 
 
 class Table:
     """Counts how often its manifests are read."""
 
-    uuid, layout = "u", Layout()
+    uuid, layout, repeats_rows = "u", Layout(), True
 
     def __init__(self) -> None:
         self.read = 0
@@ -84,8 +84,8 @@ def test_what_is_left_of_a_load_that_has_begun() -> None:
 
 def test_rows_are_counted_if_all_files_tell() -> None:
     assert count_rows(FILES) == 3
-    assert count_rows([*FILES, data_file("t/c", 1, None)]) is None
-    assert count_rows([data_file("t/c", 1, 0)]) == 0
+    assert count_rows([*FILES, DataFile(key="t/c", size_bytes=1, rows=None)]) is None
+    assert count_rows([DataFile(key="t/c", size_bytes=1, rows=0)]) == 0
 
 
 def operator_of(*given: str) -> Any:
@@ -127,7 +127,7 @@ class Changing(Table):
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         if "3" in (after, snapshot):
             raise SnapshotError("removed rows")
-        return [data_file("t/c", 1, 1)]
+        return [DataFile(key="t/c", size_bytes=1, rows=1)]
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,14 @@ class Changing(Table):
         pytest.param("2", ["u/1/mixed"], "", id="replaced-in-part"),
     ],
 )
-def test_what_a_merge_takes(snapshot: str, records: list[str], after: str) -> None:
+def test_what_a_merge_takes(snapshot: str, records: list[str], after: str, caplog: pytest.LogCaptureFixture) -> None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(), snapshot=snapshot)
     asked = LoadRequest(pattern=pattern, table="t", load_mode=LoadMode.MERGE, merge_key=("id",))
     found = pin_snapshots(store, asked, Chunk(), records)
     assert found is not None
     assert (found.id, found.after, found.is_mixed) == (snapshot, after, False)
+    warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert [message.partition(":")[0] for message in warned] == (
+        ["merging all rows of the snapshot, and rows that it no longer has stay"] if records and not after else []
+    )

@@ -144,6 +144,15 @@ class TestNoFiles:
     def test_min_files_alone_allows_nothing(self) -> None:
         assert refusal(Store(), request("d/*", min_files=0)).startswith("no file matches")
 
+    def test_an_empty_snapshot(self) -> None:
+        asked = request("t/**", snapshot="7")
+        assert refusal(Store(), asked) == (
+            "snapshot '7' of s3://b/t/** has no rows, so there is nothing to load; load again once it has some; if"
+            " all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
+            " load_mode='replace_table' then, after which 'append' goes on from there; on_no_files='skip' or"
+            " 'succeed' allows it"
+        )
+
 
 class TestYoungFiles:
     def test_they_are_left_to_the_next_load(self, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import uuid
 from typing import Any
 from unittest.mock import Mock
@@ -13,11 +14,12 @@ from airflow_provider_ch_s3.common.arguments import parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import data_file
-from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space
+from airflow_provider_ch_s3.lakes.table import DataFile
+from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
 from airflow_provider_ch_s3.request import (
     AfterLoad,
     LoadMode,
@@ -84,7 +86,10 @@ LAKE = LakeStore(files=Mock(account=""), pattern=PATTERN, open_table=Mock(), sna
 
 
 def data_files(count: int, rows: int | None = 2) -> tuple[SourceFile, ...]:
-    return tuple(data_file(f"t/{uuid.uuid5(uuid.NAMESPACE_OID, str(n))}.parquet", 1, rows) for n in range(count))
+    return tuple(
+        DataFile(key=f"t/{uuid.uuid5(uuid.NAMESPACE_OID, str(n))}.parquet", size_bytes=1, rows=rows)
+        for n in range(count)
+    )
 
 
 def test_data_files_that_no_statement_can_name_are_refused() -> None:
@@ -106,14 +111,38 @@ def source_of(files: tuple[SourceFile, ...], rows: int | None) -> SourceSpec:
     )
 
 
+SNAPSHOT = SnapshotRange(record_key="k", table_uuid="u", id="7")
+ADDED = dataclasses.replace(SNAPSHOT, after="5")
+
+
 @pytest.mark.parametrize(("counted", "found"), [(2, 4), (None, 3), (2, None)])
 def test_rows_that_the_metadata_count(counted: int | None, found: int | None) -> None:
-    check_counted(LAKE, source_of(data_files(2, counted), found))
+    check_counted(LAKE, source_of(data_files(2, counted), found), SNAPSHOT)
 
 
-def test_rows_of_data_files_that_are_gone() -> None:
-    with pytest.raises(SourceError, match=r"count 4 rows in 2 data files, and the footers of the files .* there 2;"):
-        check_counted(LAKE, source_of(data_files(2), 2))
+@pytest.mark.parametrize(
+    ("snapshots", "remedy"),
+    [
+        pytest.param(SNAPSHOT, r"snapshot 7 were removed or replaced: if it has expired, load a newer one", id="all"),
+        pytest.param(ADDED, r"added after snapshot 5 were .* \(VACUUM, .*load_mode='replace_table'", id="added"),
+    ],
+)
+def test_data_files_that_are_gone(snapshots: SnapshotRange, remedy: str) -> None:
+    with pytest.raises(
+        SourceError, match=rf"count 4 rows in 2 data files, and the footers of the files .* there 2; .*{remedy}"
+    ):
+        check_counted(LAKE, source_of(data_files(2), 2), snapshots)
+    error = LoadError("INSERT failed: HTTP response code: 404: while reading 'k'")
+    name_gone(error, snapshots)
+    assert re.search(rf"reading 'k'; .*{remedy}", str(error))
+    assert error.is_final is (snapshots is ADDED)
+
+
+def test_other_errors_name_no_snapshot() -> None:
+    for message, snapshots in (("Timeout", ADDED), ("404", None)):
+        error = SourceError(message)
+        name_gone(error, snapshots)
+        assert str(error) == message
 
 
 def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:

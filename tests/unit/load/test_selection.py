@@ -8,8 +8,16 @@ import pytest
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.selection import FileSelection, LeftOut, select_files
+from airflow_provider_ch_s3.load.selection import (
+    ChunkSelection,
+    FileSelection,
+    LeftOut,
+    check_added_once,
+    select_files,
+)
 from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
 
 
@@ -90,6 +98,16 @@ def test_files_of_a_lake_that_an_operator_for_files_has_loaded() -> None:
     with pytest.raises(SnapshotError, match=r"'changed' was loaded otherwise .* load_mode='replace_table'") as caught:
         select_files(LISTED, LOADED, of_lake)
     assert "on_changed_files" not in str(caught.value)
+
+
+def test_a_file_that_the_lake_has_twice() -> None:
+    snapshots = SnapshotRange(record_key="k", table_uuid="u", id="7", after="5", skips_held=False)
+    left_out = LeftOut(loaded_count=1, loaded_key="t/a")
+    with pytest.raises(SnapshotError, match=r"'t/a' was added to the lake's table again after.*'replace_table'"):
+        check_added_once(ChunkSelection(chunk=Chunk(snapshots=snapshots), left_out=left_out))
+    for chunk in (Chunk(), Chunk(snapshots=replace(snapshots, skips_held=True))):
+        check_added_once(ChunkSelection(chunk=chunk, left_out=left_out))
+    check_added_once(ChunkSelection(chunk=Chunk(snapshots=snapshots)))
 
 
 @pytest.mark.parametrize(
