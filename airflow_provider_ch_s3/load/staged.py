@@ -400,6 +400,7 @@ class LoadRun(TaskLoad):
             past=past,
             reduction=self.reduction,
             waits_for_replicas=self.target.staging.replicas.exist,
+            folder_types=self._read_layout().folder_types,
         )
         if self.reduction is not None and self.reduction.has_failed:
             check_row_groups(self.client, prepared)

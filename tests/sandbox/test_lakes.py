@@ -361,6 +361,59 @@ def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp
     )
 
 
+@pytest.mark.thorough
+def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_looks_like(
+    lab: Lab, server: S3Server, tmp_path: Path
+) -> None:
+    texts = {"code": pa.string(), "flag": pa.string(), "digit": pa.string()}
+    partitions = {**texts, "price": pa.decimal128(10, 2), "paid": pa.bool_()}
+    schema = pa.schema([*COLUMNS, *partitions.items(), ("day", pa.date32())])
+    lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_by=[*partitions, "day"])
+    load_by(lab, lake)
+    day = datetime.date(1969, 12, 31)
+    rest = {"flag": "True", "digit": "1", "price": Decimal("1.10"), "paid": True, "day": day}
+    first = [
+        {**orders(1)[0], "code": "1.10", **rest},
+        {**orders(2)[0], "code": "1.1", **rest, "paid": None, "price": None},
+    ]
+    lake.append(first)
+    new = {"create_table": "auto", "select": {"again": "repeat(code, 2)"}}
+    lab.load(LOCATION, f"{lab.database}.new", task_id="first", **new)
+    second = {**orders(3)[0], "code": "A1", **rest}
+    lake.append([second])
+    lab.load(LOCATION, f"{lab.database}.new", task_id="second", **new)
+    local = f"{lab.database}.new_local"
+    shown = "id, code, flag, toString(price) AS price, paid, toString(day) AS day, again"
+    assert bag(lab.rows(local, columns=shown)) == bag(
+        {
+            "id": row["id"],
+            "code": row["code"],
+            "flag": "True",
+            "price": "1.1" if row["price"] else None,
+            "paid": row["paid"],
+            "day": "1969-12-31",
+            "again": row["code"] * 2,
+        }
+        for row in [*first, second]
+    )
+    found = lab.query(f"SELECT name, type FROM system.columns WHERE database || '.' || table = '{local}'")
+    types = {row["name"]: row["type"] for row in found}
+    assert {name: types[name] for name in [*partitions, "day"]} == {
+        "code": "LowCardinality(String)",
+        "flag": "LowCardinality(String)",
+        "digit": "LowCardinality(String)",
+        "price": "Nullable(Decimal(10, 2))",
+        "paid": "Nullable(Bool)",
+        "day": "Date32",
+    }
+    other = lab.distribute(lab.create("other", "id Int64, digits String"))
+    lab.load(LOCATION, other, columns=["id"], select={"digits": "repeat(digit, 2)"})
+    assert {row["digits"] for row in lab.rows(f"{lab.database}.other")} == {"11"}
+    lake.append([{**orders(4)[0], "code": None, **rest}])
+    with pytest.raises(SourceError, match="code"):  # the column has no NULL, as no value was missing
+        lab.load(LOCATION, f"{lab.database}.new", task_id="third", **new)
+
+
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "amount", DoubleType())

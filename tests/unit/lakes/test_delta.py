@@ -15,6 +15,7 @@ import pytest
 from pyroaring import BitMap64
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from tests.lakes import COLUMNS, DeltaLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
@@ -146,6 +147,33 @@ def test_partitions_by_a_timestamp_are_refused(server: S3Server, uri: str, tmp_p
     lake.append([{**orders(1)[0], "at": datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)}])
     with pytest.raises(SnapshotError, match=r"is partitioned by 'at', a timestamp, .* has no time zone"):
         copy.append(lake)
+
+
+def test_partitions_by_bytes_are_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    schema = pa.schema([*COLUMNS, ("key", pa.binary())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["key"])
+    lake.append([{**orders(1)[0], "key": b"a"}])
+    with pytest.raises(SnapshotError, match=r"is partitioned by 'key', a binary, .* has its bytes escaped"):
+        copy.append(lake)
+
+
+def test_the_types_of_partitions(server: S3Server, uri: str, tmp_path: Path) -> None:
+    partitions = {
+        "code": (pa.string(), "String"),
+        "tiny": (pa.int8(), "Int8"),
+        "small": (pa.int16(), "Int16"),
+        "number": (pa.int32(), "Int32"),
+        "large": (pa.int64(), "Int64"),
+        "share": (pa.float32(), "Float32"),
+        "ratio": (pa.float64(), "Float64"),
+        "price": (pa.decimal128(10, 2), "Decimal(10, 2)"),
+        "paid": (pa.bool_(), "Bool"),
+        "day": (pa.date32(), "Date32"),
+    }
+    schema = pa.schema([*COLUMNS, *((name, kind) for name, (kind, _) in partitions.items())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=list(partitions))
+    layout = Layout(folder_types={name: expected for name, (_, expected) in partitions.items()})
+    assert open_lake(lake, uri).read_layout() == layout
 
 
 def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
