@@ -414,6 +414,31 @@ def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_loo
         lab.load(LOCATION, f"{lab.database}.new", task_id="third", **new)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("change", ["add", "widen"])
+def test_a_struct_that_changed_is_loaded_once_the_files_are_rewritten(
+    lab: Lab, server: S3Server, tmp_path: Path, change: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path, schema=schema)
+    load_by(lab, lake)
+    lake.append([{"id": 1, "box": {"w": 1}}])
+    with lake.table.update_schema() as update:
+        if change == "add":
+            update.add_column(("box", "h"), IntegerType())
+        else:
+            update.update_column(("box", "w"), LongType())
+    lake.append([{"id": 2, "box": {"w": 2**20}}])
+    table = f"{lab.database}.new"
+    with pytest.raises(SourceError, match=r"(?s)column 'box' is Tuple.*rewrite the lake's data files.*replace_table"):
+        lab.load(LOCATION, table, create_table="auto")
+    lake.compact()
+    lab.load(LOCATION, table, create_table="auto", load_mode="replace_table")
+    assert bag(lab.rows(f"{table}_local", columns="id, box.w AS w")) == bag(
+        [{"id": 1, "w": 1}, {"id": 2, "w": 2**20}]
+    )
+
+
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "amount", DoubleType())
