@@ -209,6 +209,21 @@ def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLa
         copy.append(lake)
 
 
+@pytest.mark.parametrize("feature", ["typeWidening", "variantType"])
+def test_features_that_are_not_known_to_be_harmless_are_refused(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, feature: str
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    commit(server, bucket, 2, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 3, {"add": {**add, "path": "other.parquet"}})
+    for load in (copy.append, copy.replace):
+        with pytest.raises(SnapshotError, match=rf"readers of .* need the feature '{feature}', which plain Parquet"):
+            load(lake)
+
+
 def test_files_that_were_written_while_columns_were_mapped(
     server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
 ) -> None:

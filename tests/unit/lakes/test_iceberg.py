@@ -352,6 +352,40 @@ def add_files(lake: IcebergLake, *files: DataFile) -> None:
             update.append_data_file(file)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({"file_format": FileFormat.ORC}, r"f\.parquet is an ORC file, and only Parquet", id="orc"),
+        pytest.param({"file_format": FileFormat.AVRO}, r"f\.parquet is an AVRO file, and only Parquet", id="avro"),
+        pytest.param({"file_path": "s3://other/lake/t/f.parquet"}, "is outside of s3://.*/lake/t, and", id="bucket"),
+        pytest.param({"file_path": "{bucket}/lake/t2/f.parquet"}, "t2/f.parquet is outside of s3://", id="folder"),
+        pytest.param({"key_metadata": b"key"}, r"f\.parquet is encrypted", id="encrypted"),
+    ],
+)
+def test_files_that_are_not_plain_parquet_of_the_location_are_refused(
+    bucket: str, lake: IcebergLake, copy: Copy, given: dict[str, Any], words: str
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    (own,) = data_files(lake)
+    plain = {
+        "content": DataFileContent.DATA,
+        "file_path": "{bucket}/lake/t/f.parquet",
+        "file_format": FileFormat.PARQUET,
+        "partition": Record(),
+        "record_count": 1,
+        "file_size_in_bytes": own.file_size_in_bytes,
+    }
+    changed = {**plain, **given}
+    changed["file_path"] = changed["file_path"].format(bucket=f"s3://{bucket}")
+    file = DataFile.from_args(**changed)
+    file.spec_id = lake.table.spec().spec_id
+    add_files(lake, file)
+    for load in (copy.append, copy.replace):
+        with pytest.raises(SnapshotError, match=rf"{words}.*rewrite the lake's data files"):
+            load(lake)
+
+
 def test_a_file_that_was_added_twice_is_refused(lake: IcebergLake, copy: Copy) -> None:
     lake.append(orders(1))
     add_files(lake, *data_files(lake))
