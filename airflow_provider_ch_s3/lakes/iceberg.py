@@ -291,7 +291,6 @@ class IcebergTable:
         self._check_names(entry.snapshot_id, snapshot)
         file = entry.data_file
         bucket, key = split_location(file.file_path)
-        what = ""
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
         elif bucket != self._bucket or not key.startswith(f"{self._location}/"):
@@ -300,23 +299,28 @@ class IcebergTable:
             what = "is encrypted"
         elif any(n <= self._metadata.last_column_id and n not in self._names for n in file.column_sizes or ()):
             what = "has a column of a schema that was removed from the metadata, so that its name there is unknown"
-        elif name := self._only_in_metadata(entry, manifest):
-            what = f"was imported, and has the values of the partition column {name!r} in the metadata only"
+        else:
+            what = self._may_lack_partition(entry, manifest)
         if what:
             raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
         return data_file(key, file.file_size_in_bytes, file.record_count)
 
-    def _only_in_metadata(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
-        """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or that is unknown.
+    def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
+        """Say which partition column a file lacks, as those of Hive do, or may lack; '' for none.
 
         Only tables with imported files have a mapping of names, for columns of files that have no ids.
         """
-        known = entry.data_file.column_sizes
-        if not known or TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
+        if TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
             return ""
+        known = entry.data_file.column_sizes or {}
         spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
         sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
-        return next((self._names[one] for one in sources if one not in known), "")
+        name = next((self._names[one] for one in sources if one not in known), "")
+        if not name:
+            return ""
+        if not known:
+            return f"may have been imported, and its metadata do not say whether it has the partition column {name!r}"
+        return f"was imported, and has the values of the partition column {name!r} in the metadata only"
 
     @cached_property
     def _names(self) -> Mapping[int, str]:
