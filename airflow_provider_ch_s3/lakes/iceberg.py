@@ -182,16 +182,20 @@ class IcebergTable:
         line = list(self._ancestors(self._metadata.current_snapshot_id))
         if isinstance(wanted, int):
             found = self._metadata.snapshot_by_id(wanted)
-            if found and found not in line and _is_complete(line, since_ms=found.timestamp_ms):
-                raise SnapshotError(
-                    f"snapshot {wanted} is none of the main branch of s3://{self._bucket}/{self._location}: the table"
-                    " was rolled back, or it is of another branch, and branches are not supported; give a snapshot of"
-                    " the main branch"
-                )
         elif isinstance(wanted, datetime.datetime):
-            found = next((one for one in line if one.timestamp_ms <= wanted.timestamp() * 1000), None)
+            found = self._current_at(wanted.timestamp() * 1000, line)
         else:
             found = next(iter(line), None)
+        if found and found not in line:
+            if _is_complete(line, since_ms=found.timestamp_ms):
+                then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
+                raise SnapshotError(
+                    f"snapshot {found.snapshot_id}{then} is none of the main branch of"
+                    f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
+                    " and branches are not supported; give a snapshot of the main branch"
+                )
+            if not isinstance(wanted, int):  # others that have expired may have come after it
+                found = None
         if found is None:
             known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
             raise SnapshotError(
@@ -205,6 +209,17 @@ class IcebergTable:
             operation=_operation(found),
             schema_id="" if found.schema_id is None else str(found.schema_id),
         )
+
+    def _current_at(self, time_ms: float, line: Sequence[snapshots.Snapshot]) -> snapshots.Snapshot | None:
+        """Find the snapshot that was the current one, by the table's log: after a rollback it may be none of the line.
+
+        :param line: the main branch, for tables whose writers keep no log.
+        """
+        log = self._metadata.snapshot_log
+        if not log:
+            return next((one for one in line if one.timestamp_ms <= time_ms), None)
+        last = next((one for one in reversed(log) if one.timestamp_ms <= time_ms), None)
+        return self._metadata.snapshot_by_id(last.snapshot_id) if last else None
 
     def line(self, snapshot: str) -> Iterator[str]:
         """Ids of a snapshot and of those before it; the first one that has expired ends the line."""

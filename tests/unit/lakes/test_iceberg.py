@@ -272,6 +272,50 @@ def test_a_snapshot_by_its_time(lake: IcebergLake, copy: Copy) -> None:
         copy.append(lake, snapshot="77")
 
 
+def time_of(lake: IcebergLake) -> datetime.datetime:
+    """When the table got its current snapshot."""
+    return datetime.datetime.fromtimestamp(lake.table.history()[-1].timestamp_ms / 1000, datetime.UTC)
+
+
+def test_a_time_before_a_rollback_is_refused(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    first, began = int(lake.snapshot), time_of(lake)
+    lake.append(orders(2))
+    second, before = lake.snapshot, time_of(lake)
+    lake.table.manage_snapshots().rollback_to_snapshot(first).commit()
+    after = time_of(lake)
+    lake.append(orders(3))
+    for time in (before, after - datetime.timedelta(milliseconds=1)):
+        with pytest.raises(SnapshotError, match=rf"snapshot {second}, the table's at 20.* the table was rolled back"):
+            copy.append(lake, snapshot=str(time))
+    for time in (began, after):
+        assert copy.append(lake, snapshot=str(time)).id == str(first)
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_time_before_snapshots_that_have_expired(lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    lake.append(orders(2))
+    expired, time = int(lake.snapshot), time_of(lake)
+    lake.append(orders(3))
+    lake.table.maintenance.expire_snapshots().by_ids([expired]).commit()
+    with pytest.raises(SnapshotError, match=rf"has no snapshot 20.*; the last ones are {lake.snapshot}"):
+        copy.append(lake, snapshot=str(time))
+
+
+def test_a_time_of_a_table_without_a_log(server: S3Server, lake: IcebergLake, copy: Copy) -> None:
+    lake.append(orders(1))
+    first, time = lake.snapshot, time_of(lake)
+    lake.append(orders(2))
+
+    def forget(metadata: dict[str, Any]) -> None:  # it is optional
+        metadata["snapshot-log"] = []
+
+    edit_metadata(server, lake, forget)
+    assert copy.append(lake, snapshot=str(time)).id == first
+
+
 def test_hidden_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
     schema = Schema(
         NestedField(1, "id", LongType()),
