@@ -211,7 +211,7 @@ class IcebergTable:
         )
 
     def _current_at(self, time_ms: float, line: Sequence[snapshots.Snapshot]) -> snapshots.Snapshot | None:
-        """Find the snapshot that was the current one, by the table's log: after a rollback it may be none of the line.
+        """Find the snapshot that was current, by the table's log: after a rollback it may be none of the line.
 
         :param line: the main branch, for tables whose writers keep no log.
         """
