@@ -17,7 +17,8 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -441,17 +442,27 @@ def test_a_struct_that_changed_is_loaded_once_the_files_are_rewritten(
 
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "amount", DoubleType())
+        NestedField(1, "id", LongType()),
+        NestedField(2, "city", StringType()),
+        NestedField(3, "amount", DoubleType()),
+        NestedField(4, "at", TimestamptzType()),
     )
     spec = PartitionSpec(
-        PartitionField(1, 1000, BucketTransform(4), "id_bucket"), PartitionField(2, 1001, IdentityTransform(), "city")
+        PartitionField(1, 1000, BucketTransform(4), "id_bucket"),
+        PartitionField(2, 1001, IdentityTransform(), "city"),
+        PartitionField(4, 1002, DayTransform(), "at_day"),
     )
-    lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_spec=spec)
+    given = {"schema": schema, "partition_spec": spec, "sort_order": SortOrder(SortField(1), SortField(3))}
+    lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, **given)
     load_by(lab, lake)
     rows = [*orders(*range(8)), {"id": 8, "city": None, "amount": 0.0}, {"id": 9, "city": "a b/Ø+%", "amount": 0.0}]
-    lake.append(rows)
+    at = datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)
+    lake.append([{**row, "at": at} for row in rows])
     lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
-    assert bag(lab.rows(f"{lab.database}.new_local")) == bag(rows)
+    assert bag(lab.rows(f"{lab.database}.new_local", columns="id, city, amount")) == bag(rows)
+    found = f"database = '{lab.database}' AND name = 'new_local'"
+    keys = lab.query(f"SELECT sorting_key, partition_key FROM system.tables WHERE {found}")
+    assert keys == [{"sorting_key": "id, amount", "partition_key": "toYYYYMM(at)"}]
 
 
 @pytest.mark.thorough
