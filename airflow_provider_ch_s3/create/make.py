@@ -94,13 +94,16 @@ class TableMaker:
         local = replace(self.name, table=f"{self.name.table}{LOCAL_SUFFIX}") if is_distributed else self.name
         self._check_types()
         self.access.check_version(self.cluster.server_version)
-        columns = read_new_columns(self.client, self.access, files, self.read_inspection(), self.cluster.name)
+        layout, inspection = self.read_layout(), self.read_inspection()
+        columns = read_new_columns(
+            self.client, self.access, files, inspection, self.cluster.name, layout.folder_types
+        )
         return plan_table(
             self.create,
             self.name,
             local,
             (*columns, *new_columns(self.request.provenance)),
-            layout=self.read_layout(),
+            layout=layout,
             mode=self.request.load_mode,
             cluster=self.cluster.name,
             is_replicated=self._is_replicated,

@@ -99,12 +99,13 @@ def choose_typed_type(type_name: str, seen: Observation, *, has_null: bool) -> s
     return type_name if has_null or not is_nullable(type_name) else base
 
 
-def choose_folder_type(seen: Observation, *, may_be_null: bool) -> str:
+def choose_folder_type(seen: Observation, *, may_be_null: bool, known: str = "") -> str:
     """Choose the type of a column of the path.
 
     :param may_be_null: a folder stands for a missing value.
+    :param known: the type of its values, if more is known of them than their text.
     """
-    kind = _fitting_type(seen) if seen.filled_count else "String"
+    kind = known or (_fitting_type(seen) if seen.filled_count else "String")
     kind = f"Nullable({kind})" if may_be_null else kind
     return f"LowCardinality({kind})" if kind.endswith(("String", "String)")) else kind
 

@@ -39,6 +39,7 @@ class Scheme:
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only its matches.
     :param is_reliable: an object arrives whole, or its reader fails.
+    :param is_lake: the files are those of a table, which no load takes apart.
     :param has_path_columns: folders named ``name=value/`` hold the values of a column.
     :param unsafe: characters of a key that the servers do not take literally.
     :param read_bucket: brings a bucket into its usual form; ``read_glob``: a glob into that of the keys of a listing.
@@ -52,6 +53,7 @@ class Scheme:
     example: str
     lists_folders: bool = True
     is_reliable: bool = True
+    is_lake: bool = False
     has_path_columns: bool = True
     unsafe: re.Pattern[str] = UNSAFE_IN_PATH
     read_bucket: Callable[[str], str] = _as_it_is
@@ -97,7 +99,13 @@ HTTP = Scheme(
     read_bucket=read_host,
     read_glob=read_url_glob,
 )
-DELTA = replace(S3, store="Delta", operator="DeltaToClickHouseOperator", example="s3://bucket/folder/of/the/table")
+DELTA = replace(
+    S3,
+    store="Delta",
+    operator="DeltaToClickHouseOperator",
+    example="s3://bucket/folder/of/the/table",
+    is_lake=True,
+)
 # What its files do not say, their folders do not say either: they are named by transforms, and by texts of their own.
 ICEBERG = replace(DELTA, store="Iceberg", operator="IcebergToClickHouseOperator", has_path_columns=False)
 SCHEMES = (S3, GCS, AZURE, HTTP)

@@ -58,13 +58,15 @@ class SnapshotRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a lake's table lays out its rows, besides folders: a proposal for the keys and types of a new table.
+    """How a lake's table lays out its rows: a proposal for the keys and types of a new table.
 
-    :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of its values.
+    :param folder_types: column → ClickHouse's type of the values that folders have of it, not yet ``Nullable``.
+    :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of its values in the files.
     :param sorted_by: columns.
     :param uuids: columns of UUIDs, which older servers see as bytes.
     """
 
+    folder_types: Mapping[str, str] = field(default_factory=dict)
     partition_by: Mapping[str, str] = field(default_factory=dict)
     sorted_by: tuple[str, ...] = ()
     uuids: frozenset[str] = frozenset()

@@ -12,11 +12,12 @@ from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
-from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas
+from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas, remedy_for
 from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, path_column_names
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -63,10 +64,11 @@ def compare_files(
     if request.structure:
         check_structure(source.columns, schemas)
         return source
-    only_in_path = _only_in_path(in_path, schemas)
+    only_in_path = _only_in_path(in_path, schemas, scheme)
     in_folders = folder_names(source.files) if scheme.has_path_columns else frozenset()
     in_files = join_schemas(
         schemas,
+        scheme=scheme,
         is_used=partial(_is_used, request, target),
         may_lack=_may_lack_columns(source.format, request),
         defaults=_find_defaults(target) if request.may_lack_columns else {},
@@ -80,7 +82,7 @@ def compare_files(
     )
 
 
-def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema]) -> frozenset[str]:
+def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema], scheme: Scheme) -> frozenset[str]:
     """Return the columns of the folders that the files do not have themselves: what a file says is exact.
 
     :raises SourceError: if some files have one, and others do not.
@@ -91,7 +93,7 @@ def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema]) -> fro
         if having and lacking:
             raise SourceError(
                 f"{having[0].key!r} has the column {name!r} in itself and in its folder, and {lacking.key!r} only in"
-                " its folder; load them in separate tasks"
+                f" its folder; {remedy_for(scheme)}"
             )
     return in_path - schemas[0].types.keys()
 
@@ -108,7 +110,7 @@ def read_footers(
         first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
             f"the files of {source.pattern} have {len(schemas)} different schemas, the first two in {first!r} and"
-            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; load them in several tasks"
+            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; {remedy_for(source.pattern.scheme)}"
         )
     return Footers(
         row_count=sum(int(schema["row_count"]) for schema in schemas),

@@ -31,6 +31,17 @@ _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
 # Columns of deltalake's list of files that tables may lack.
 _IF_GIVEN = ("num_records", "partition")
+_FOLDER_TYPES = {
+    "string": "String",
+    "byte": "Int8",
+    "short": "Int16",
+    "integer": "Int32",
+    "long": "Int64",
+    "float": "Float32",
+    "double": "Float64",
+    "boolean": "Bool",
+    "date": "Date32",
+}
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
 
 # What does not change how data files are read.
@@ -85,8 +96,9 @@ class DeltaTable:
 
     @property
     def layout(self) -> Layout:
-        """Its partitions are folders."""
-        return Layout()
+        """Its partitions are folders, whose text does not tell the type: ``1.10`` may be text or a number."""
+        types = _partition_types(self._table)
+        return Layout(folder_types={name: _folder_type(kind) for name, kind in types.items()})
 
     @cached_property
     def _table(self) -> DeltaLakeTable:
@@ -134,11 +146,11 @@ class DeltaTable:
                 f"readers of {self._address} need the feature {sorted(unknown)[0]!r}, which plain Parquet files do"
                 " not have; it cannot be loaded as files"
             )
-        for one in table.schema().fields:
-            if one.name in table.metadata().partition_columns and "timestamp" in str(one.type):
+        for name, kind in _partition_types(table).items():
+            if not _folder_type(kind):
                 raise SnapshotError(
-                    f"{self._address} is partitioned by {one.name!r}, a timestamp, and the text of its folders has no"
-                    " time zone; it cannot be loaded as files"
+                    f"{self._address} is partitioned by {name!r}, a {kind}, and the text of its folders has no time"
+                    " zone, or has its bytes escaped; it cannot be loaded as files"
                 )
 
     def _check_names(self, configuration: Mapping[str, Any]) -> None:
@@ -284,6 +296,19 @@ def _is_all(checkpoint: Sequence[str]) -> bool:
     """Whether the files of a checkpoint are all there: its writer may have died between two parts."""
     parts = [match for key in checkpoint if (match := _PART.search(key))]
     return len(parts) < len(checkpoint) or len(parts) == int(parts[0]["count"])
+
+
+def _partition_types(table: DeltaLakeTable) -> Mapping[str, str]:
+    """Partition column → its type in Delta's words."""
+    names = table.metadata().partition_columns
+    return {one.name: str(one.type.type) for one in table.schema().fields if one.name in names}
+
+
+def _folder_type(kind: str) -> str:
+    """ClickHouse's type for a type of Delta; '' if the text of a folder does not tell the value."""
+    if kind.startswith("decimal("):
+        return kind.replace("d", "D", 1).replace(",", ", ")
+    return _FOLDER_TYPES.get(kind, "")
 
 
 def _text_of(value: object) -> str | None:

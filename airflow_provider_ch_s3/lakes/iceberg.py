@@ -184,16 +184,20 @@ class IcebergTable:
         line = list(self._ancestors(self._metadata.current_snapshot_id))
         if isinstance(wanted, int):
             found = self._metadata.snapshot_by_id(wanted)
-            if found and found not in line and _is_complete(line, since_ms=found.timestamp_ms):
-                raise SnapshotError(
-                    f"snapshot {wanted} is none of the main branch of s3://{self._bucket}/{self._location}: the table"
-                    " was rolled back, or it is of another branch, and branches are not supported; give a snapshot of"
-                    " the main branch"
-                )
         elif isinstance(wanted, datetime.datetime):
-            found = next((one for one in line if one.timestamp_ms <= wanted.timestamp() * 1000), None)
+            found = self._current_at(wanted.timestamp() * 1000, line)
         else:
             found = next(iter(line), None)
+        if found and found not in line:
+            if _is_complete(line, since_ms=found.timestamp_ms):
+                then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
+                raise SnapshotError(
+                    f"snapshot {found.snapshot_id}{then} is none of the main branch of"
+                    f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
+                    " and branches are not supported; give a snapshot of the main branch"
+                )
+            if not isinstance(wanted, int):  # others that have expired may have come after it
+                found = None
         if found is None:
             known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
             raise SnapshotError(
@@ -207,6 +211,17 @@ class IcebergTable:
             operation=_operation(found),
             schema_id="" if found.schema_id is None else str(found.schema_id),
         )
+
+    def _current_at(self, time_ms: float, line: Sequence[snapshots.Snapshot]) -> snapshots.Snapshot | None:
+        """Find the snapshot that was current, by the table's log: after a rollback it may be none of the line.
+
+        :param line: the main branch, for tables whose writers keep no log.
+        """
+        log = self._metadata.snapshot_log
+        if not log:
+            return next((one for one in line if one.timestamp_ms <= time_ms), None)
+        last = next((one for one in reversed(log) if one.timestamp_ms <= time_ms), None)
+        return self._metadata.snapshot_by_id(last.snapshot_id) if last else None
 
     def line(self, snapshot: str) -> Iterator[str]:
         """Ids of a snapshot and of those before it; the first one that has expired ends the line."""
@@ -293,7 +308,6 @@ class IcebergTable:
         self._check_names(entry.snapshot_id, snapshot)
         file = entry.data_file
         bucket, key = split_location(file.file_path)
-        what = ""
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
         elif bucket != self._bucket or not key.startswith(f"{self._location}/"):
@@ -302,23 +316,28 @@ class IcebergTable:
             what = "is encrypted"
         elif any(n <= self._metadata.last_column_id and n not in self._names for n in file.column_sizes or ()):
             what = "has a column of a schema that was removed from the metadata, so that its name there is unknown"
-        elif name := self._only_in_metadata(entry, manifest):
-            what = f"was imported, and has the values of the partition column {name!r} in the metadata only"
+        else:
+            what = self._may_lack_partition(entry, manifest)
         if what:
             raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
         return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count)
 
-    def _only_in_metadata(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
-        """Find a partition column that a file lacks, as those of Hive do; '' if there is none, or that is unknown.
+    def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
+        """Say which partition column a file lacks, as those of Hive do, or may lack; '' for none.
 
         Only tables with imported files have a mapping of names, for columns of files that have no ids.
         """
-        known = entry.data_file.column_sizes
-        if not known or TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
+        if TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
             return ""
+        known = entry.data_file.column_sizes or {}
         spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
         sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
-        return next((self._names[one] for one in sources if one not in known), "")
+        name = next((self._names[one] for one in sources if one not in known), "")
+        if not name:
+            return ""
+        if not known:
+            return f"may have been imported, and its metadata do not say whether it has the partition column {name!r}"
+        return f"was imported, and has the values of the partition column {name!r} in the metadata only"
 
     @cached_property
     def _names(self) -> Mapping[int, str]:

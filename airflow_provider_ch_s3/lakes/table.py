@@ -39,7 +39,7 @@ class LakeTable(Protocol):
 
     @property
     def layout(self) -> Layout:
-        """How it lays out its rows now, besides folders."""
+        """How it lays out its rows now."""
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot by its id, or the last one at a time, or ``LATEST``.

@@ -157,8 +157,12 @@ class TaskLoad(ABC):
             read_inspection=lambda: self.inspection,
             create=create,
             access=self.store.access(),
-            read_layout=self.store.read_layout if isinstance(self.store, SnapshotStore) else Layout,
+            read_layout=self._read_layout,
         )
+
+    def _read_layout(self) -> Layout:
+        """Read how the rows are laid out, if that is known."""
+        return self.store.read_layout() if isinstance(self.store, SnapshotStore) else Layout()
 
     @property
     def has_table(self) -> bool:
@@ -185,6 +189,7 @@ class TaskLoad(ABC):
             files=files,
             read_sharing=partial(read_sharing, self.client, maker.cluster, self.request.limit, self.identity),
             is_staged=self.is_staged,
+            folder_types=self._read_layout().folder_types,
         )
         return dataclasses.replace(prepared, new_table=new)
 

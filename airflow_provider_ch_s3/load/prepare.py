@@ -156,6 +156,7 @@ def prepare_load(
     reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
     is_staged: bool = True,
+    folder_types: Mapping[str, str] = MappingProxyType({}),
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
@@ -164,6 +165,7 @@ def prepare_load(
     :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param is_staged: the rows go to a staging table, which every node has.
+    :param folder_types: column of the folders → type of its values, where that is known.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -185,7 +187,7 @@ def prepare_load(
         request, inspection = (with_delimiter(one, source) for one in (request, inspection))
         for_inspection = dict(inspection.settings)
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
-        source = replace(source, columns=type_path_columns(source.columns, files, target.columns))
+        source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
             check_condition(client, source, argument, getattr(request, argument), for_inspection)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))

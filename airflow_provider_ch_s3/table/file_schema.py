@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullabl
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of, holds
 from airflow_provider_ch_s3.clickhouse.expressions import is_type, split_expressions
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.source import FileColumn
 
 
@@ -29,54 +30,72 @@ class FileSchema:
 def join_schemas(
     schemas: Sequence[FileSchema],
     *,
+    scheme: Scheme,
     is_used: Callable[[str], bool],
     may_lack: bool,
     defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[FileColumn, ...]:
     """Return all columns of all files, each with a type that holds its values in every file.
 
+    :param scheme: of their store, which decides what can be done if they differ.
     :param is_used: whether the load needs a column; the others may differ.
     :param may_lack: files may lack a column, which is NULL for their rows.
     :param defaults: columns that get their type's default then instead of NULL, each with its DEFAULT in the table.
     :raises SourceError: if a file lacks a used column, or no type holds the values that two files have in one.
     """
     names = dict.fromkeys(name for schema in schemas for name in schema.types)
-    joined = {name: _join_column(name, schemas, is_used=is_used(name), may_lack=may_lack) for name in names}
+    joined = {
+        name: _join_column(name, schemas, scheme=scheme, is_used=is_used(name), may_lack=may_lack) for name in names
+    }
     for name in joined.keys() & defaults.keys():
         if lacking := next((schema for schema in schemas if name not in schema.types), None):
             if defaults[name]:
                 raise SourceError(
                     f"{lacking.key!r} lacks the column {name!r}, other files have it, and ClickHouse cannot compute"
-                    f" its DEFAULT {defaults[name]} for the rows of some files only; load them in separate tasks"
+                    f" its DEFAULT {defaults[name]} for the rows of some files only; {remedy_for(scheme)}"
                 )
             joined[name] = base_type(joined[name])
     return tuple(FileColumn(name=name, type=kind) for name, kind in joined.items())
 
 
-def _join_column(name: str, schemas: Sequence[FileSchema], *, is_used: bool, may_lack: bool) -> str:
+def remedy_for(scheme: Scheme) -> str:
+    """What to do about files that no load reads together."""
+    if scheme.is_lake:
+        return (
+            "rewrite the lake's data files, as its rows are now (Iceberg: rewrite_data_files with rewrite-all=true;"
+            " Delta: overwrite the table with its own rows), and load with load_mode='replace_table'"
+        )
+    return "load them in separate tasks"
+
+
+def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is_used: bool, may_lack: bool) -> str:
     having = [schema for schema in schemas if name in schema.types]
     lacking = next((schema for schema in schemas if name not in schema.types), None)
     if lacking and is_used and not may_lack:
         raise SourceError(
-            f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; load them in separate tasks, or"
-            " list the columns that every file has in columns=[…], or use on_missing_columns='default'"
+            f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; use"
+            " on_missing_columns='default', list the columns that every file has in columns=[…], or"
+            f" {remedy_for(scheme)}"
         )
     joined = common_type_of({schema.types[name] for schema in having})
     if not joined and is_used:
-        raise _differ(name, having)
+        raise _differ(name, having, scheme)
     if joined and lacking and not is_nullable(joined):
         joined = common_type(NOTHING, joined)
     return "Nullable(String)" if joined == NOTHING else joined or having[0].types[name]
 
 
-def _differ(name: str, schemas: Sequence[FileSchema]) -> SourceError:
+def _differ(name: str, schemas: Sequence[FileSchema], scheme: Scheme) -> SourceError:
     one, other = next(
         (one, other) for one, other in combinations(schemas, 2) if not common_type(one.types[name], other.types[name])
     )
+    also = (
+        ", one for each kind of file, rewrite the files, or give structure='…' with a type to read both as, such as"
+        " String"
+    )
     return SourceError(
         f"column {name!r} is {one.types[name]} in {one.key!r} and {other.types[name]} in {other.key!r}, and no type"
-        f" holds the values of both exactly; load them in separate tasks, one for each kind of file, rewrite the"
-        " files, or give structure='…' with a type to read both as, such as String"
+        f" holds the values of both exactly; {remedy_for(scheme)}" + ("" if scheme.is_lake else also)
     )
 
 

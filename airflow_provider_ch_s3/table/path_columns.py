@@ -11,6 +11,7 @@ import datetime
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, integer_range
@@ -74,13 +75,17 @@ def folder_values(key: str) -> dict[str, str]:
 
 
 def type_path_columns(
-    columns: Sequence[FileColumn], files: Sequence[SourceFile], table_columns: Sequence[TableColumn]
+    columns: Sequence[FileColumn],
+    files: Sequence[SourceFile],
+    table_columns: Sequence[TableColumn],
+    folder_types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[FileColumn, ...]:
     """Give the columns of the path the types of the table's columns with the same names.
 
     A column that the table does not have is available to the user's expressions: as an integer or a date if all its
     folders are in the usual form of one, so that nothing is lost, and as a String otherwise.
 
+    :param folder_types: column → type of its values, where that is known; then it is that instead.
     :raises SourceError: if a file lacks a folder that others have.
     """
     names = {column.name for column in columns if column.in_path}
@@ -88,8 +93,9 @@ def type_path_columns(
         return tuple(columns)
     values = _all_values(names, files)
     in_table = {column.name: base_type(column.type) for column in table_columns if column.is_insertable}
+    known = {**folder_types, **in_table}
     return tuple(
-        FileColumn(name=c.name, in_path=True, type=_type(values[c.name], in_table.get(c.name))) if c.in_path else c
+        FileColumn(name=c.name, in_path=True, type=_type(values[c.name], known.get(c.name))) if c.in_path else c
         for c in columns
     )
 
@@ -113,9 +119,9 @@ def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[st
     return values
 
 
-def _type(values: set[str], table_type: str | None) -> str:
+def _type(values: set[str], known: str | None) -> str:
     texts = {unquote(value) for value in values - {DEFAULT_PARTITION}}
-    kind = table_type or (_lossless_type(texts) if texts else "String")
+    kind = known or (_lossless_type(texts) if texts else "String")
     return f"Nullable({kind})" if DEFAULT_PARTITION in values else kind
 
 

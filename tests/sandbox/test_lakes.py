@@ -21,7 +21,8 @@ import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -443,19 +444,107 @@ def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp
     )
 
 
+@pytest.mark.thorough
+def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_looks_like(
+    lab: Lab, server: S3Server, tmp_path: Path
+) -> None:
+    texts = {"code": pa.string(), "flag": pa.string(), "digit": pa.string()}
+    partitions = {**texts, "price": pa.decimal128(10, 2), "paid": pa.bool_()}
+    schema = pa.schema([*COLUMNS, *partitions.items(), ("day", pa.date32())])
+    lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_by=[*partitions, "day"])
+    load_by(lab, lake)
+    day = datetime.date(1969, 12, 31)
+    rest = {"flag": "True", "digit": "1", "price": Decimal("1.10"), "paid": True, "day": day}
+    first = [
+        {**orders(1)[0], "code": "1.10", **rest},
+        {**orders(2)[0], "code": "1.1", **rest, "paid": None, "price": None},
+    ]
+    lake.append(first)
+    new = {"create_table": "auto", "select": {"again": "repeat(code, 2)"}}
+    lab.load(LOCATION, f"{lab.database}.new", task_id="first", **new)
+    second = {**orders(3)[0], "code": "A1", **rest}
+    lake.append([second])
+    lab.load(LOCATION, f"{lab.database}.new", task_id="second", **new)
+    local = f"{lab.database}.new_local"
+    shown = "id, code, flag, toString(price) AS price, paid, toString(day) AS day, again"
+    assert bag(lab.rows(local, columns=shown)) == bag(
+        {
+            "id": row["id"],
+            "code": row["code"],
+            "flag": "True",
+            "price": "1.1" if row["price"] else None,
+            "paid": row["paid"],
+            "day": "1969-12-31",
+            "again": row["code"] * 2,
+        }
+        for row in [*first, second]
+    )
+    found = lab.query(f"SELECT name, type FROM system.columns WHERE database || '.' || table = '{local}'")
+    types = {row["name"]: row["type"] for row in found}
+    assert {name: types[name] for name in [*partitions, "day"]} == {
+        "code": "LowCardinality(String)",
+        "flag": "LowCardinality(String)",
+        "digit": "LowCardinality(String)",
+        "price": "Nullable(Decimal(10, 2))",
+        "paid": "Nullable(Bool)",
+        "day": "Date32",
+    }
+    other = lab.distribute(lab.create("other", "id Int64, digits String"))
+    lab.load(LOCATION, other, columns=["id"], select={"digits": "repeat(digit, 2)"})
+    assert {row["digits"] for row in lab.rows(f"{lab.database}.other")} == {"11"}
+    lake.append([{**orders(4)[0], "code": None, **rest}])
+    with pytest.raises(SourceError, match="code"):  # the column has no NULL, as no value was missing
+        lab.load(LOCATION, f"{lab.database}.new", task_id="third", **new)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("change", ["add", "widen"])
+def test_a_struct_that_changed_is_loaded_once_the_files_are_rewritten(
+    lab: Lab, server: S3Server, tmp_path: Path, change: str
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path, schema=schema)
+    load_by(lab, lake)
+    lake.append([{"id": 1, "box": {"w": 1}}])
+    with lake.table.update_schema() as update:
+        if change == "add":
+            update.add_column(("box", "h"), IntegerType())
+        else:
+            update.update_column(("box", "w"), LongType())
+    lake.append([{"id": 2, "box": {"w": 2**20}}])
+    table = f"{lab.database}.new"
+    with pytest.raises(SourceError, match=r"(?s)column 'box' is Tuple.*rewrite the lake's data files.*replace_table"):
+        lab.load(LOCATION, table, create_table="auto")
+    lake.compact()
+    lab.load(LOCATION, table, create_table="auto", load_mode="replace_table")
+    assert bag(lab.rows(f"{table}_local", columns="id, box.w AS w")) == bag(
+        [{"id": 1, "w": 1}, {"id": 2, "w": 2**20}]
+    )
+
+
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "amount", DoubleType())
+        NestedField(1, "id", LongType()),
+        NestedField(2, "city", StringType()),
+        NestedField(3, "amount", DoubleType()),
+        NestedField(4, "at", TimestamptzType()),
     )
     spec = PartitionSpec(
-        PartitionField(1, 1000, BucketTransform(4), "id_bucket"), PartitionField(2, 1001, IdentityTransform(), "city")
+        PartitionField(1, 1000, BucketTransform(4), "id_bucket"),
+        PartitionField(2, 1001, IdentityTransform(), "city"),
+        PartitionField(4, 1002, DayTransform(), "at_day"),
     )
-    lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_spec=spec)
+    given = {"schema": schema, "partition_spec": spec, "sort_order": SortOrder(SortField(1), SortField(3))}
+    lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, **given)
     load_by(lab, lake)
     rows = [*orders(*range(8)), {"id": 8, "city": None, "amount": 0.0}, {"id": 9, "city": "a b/Ø+%", "amount": 0.0}]
-    lake.append(rows)
+    at = datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)
+    lake.append([{**row, "at": at} for row in rows])
     lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
-    assert bag(lab.rows(f"{lab.database}.new_local")) == bag(rows)
+    assert bag(lab.rows(f"{lab.database}.new_local", columns="id, city, amount")) == bag(rows)
+    found = f"database = '{lab.database}' AND name = 'new_local'"
+    keys = lab.query(f"SELECT sorting_key, partition_key FROM system.tables WHERE {found}")
+    assert keys == [{"sorting_key": "id, amount", "partition_key": "toYYYYMM(at)"}]
 
 
 @pytest.mark.thorough

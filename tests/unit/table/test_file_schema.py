@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, S3, Scheme
 from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas
 
@@ -20,8 +21,14 @@ def everything(_: str) -> bool:
     return True
 
 
-def join(*schemas: FileSchema, is_used: Callable[[str], bool] = everything, may_lack: bool = False) -> dict[str, str]:
-    return {column.name: column.type for column in join_schemas(schemas, is_used=is_used, may_lack=may_lack)}
+def join(
+    *schemas: FileSchema,
+    scheme: Scheme = S3,
+    is_used: Callable[[str], bool] = everything,
+    may_lack: bool = False,
+) -> dict[str, str]:
+    found = join_schemas(schemas, scheme=scheme, is_used=is_used, may_lack=may_lack)
+    return {column.name: column.type for column in found}
 
 
 def test_one_schema_is_what_it_is() -> None:
@@ -42,6 +49,20 @@ def test_two_files_and_their_types_are_named() -> None:
     )
 
 
+@pytest.mark.parametrize("scheme", [ICEBERG, DELTA])
+def test_files_of_a_lake_are_rewritten(scheme: Scheme) -> None:
+    one = FileSchema(key="t/1.parquet", types={"box": "Tuple(w Int32)"})
+    other = FileSchema(key="t/2.parquet", types={"box": "Tuple(w Int32, h Int32)"})
+    with pytest.raises(SourceError) as caught:
+        join(one, other, scheme=scheme)
+    assert str(caught.value) == (
+        "column 'box' is Tuple(w Int32) in 't/1.parquet' and Tuple(w Int32, h Int32) in 't/2.parquet', and no type"
+        " holds the values of both exactly; rewrite the lake's data files, as its rows are now (Iceberg:"
+        " rewrite_data_files with rewrite-all=true; Delta: overwrite the table with its own rows), and load with"
+        " load_mode='replace_table'"
+    )
+
+
 def test_a_float_among_integers() -> None:
     kinds = [FileSchema(key=key, types={"v": t}) for key, t in (("a", "Int32"), ("b", "UInt32"), ("c", "Float32"))]
     assert join(*kinds) == {"v": "Float64"}
@@ -53,7 +74,7 @@ def test_a_column_that_is_not_used_may_differ() -> None:
 
 @pytest.mark.parametrize("schemas", [(SMALL, LESS), (LESS, SMALL)])
 def test_a_column_that_a_file_lacks(schemas: tuple[FileSchema, ...]) -> None:
-    with pytest.raises(SourceError, match=r"'d/1.parquet' has a column 'v', and 'd/4.parquet' has none; load"):
+    with pytest.raises(SourceError, match=r"'d/1.parquet' has a column 'v', and 'd/4.parquet' has none; use"):
         join(*schemas)
     assert join(*schemas, may_lack=True) == {"id": "Int32", "v": "Nullable(Float32)"}
     assert join(*schemas, is_used=lambda name: name == "id") == {"id": "Int32", "v": "Nullable(Float32)"}

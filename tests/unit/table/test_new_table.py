@@ -124,6 +124,20 @@ def test_type_of_typed_files(type_name: str, has_null: bool, expected: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("texts", "may_be_null", "known", "expected"),
+    [
+        pytest.param(["1.10", "1.1"], False, "String", "LowCardinality(String)", id="known-text"),
+        pytest.param(["1", "True"], True, "String", "LowCardinality(Nullable(String))", id="known-text-or-null"),
+        pytest.param(["1.10"], True, "Decimal(10, 2)", "Nullable(Decimal(10, 2))", id="known-decimal"),
+    ],
+)
+def test_type_of_folders_whose_values_have_a_known_type(
+    texts: Sequence[str], may_be_null: bool, known: str, expected: str
+) -> None:
+    assert choose_folder_type(observe_texts(texts), may_be_null=may_be_null, known=known) == expected
+
+
+@pytest.mark.parametrize(
     ("texts", "may_be_null", "expected"),
     [
         pytest.param(["2013-01-01"], False, "Date", id="days"),

@@ -63,6 +63,14 @@ def test_a_column_that_the_table_lacks_loses_nothing(values: list[str], expected
     assert typed([f"x={value}/a" for value in values]) == [expected]
 
 
+def test_a_type_that_is_known_is_not_guessed() -> None:
+    columns, known = [FileColumn(name="x", in_path=True)], {"x": "String"}
+    assert type_path_columns(columns, files("x=7/a"), (), known)[0].type == "String"
+    assert (
+        type_path_columns(columns, files("x=7/a"), (TableColumn(name="x", type="UInt8"),), known)[0].type == "UInt8"
+    )
+
+
 def test_a_column_that_the_table_computes_is_none_of_the_load() -> None:
     assert typed(["x=7/a"], TableColumn(name="x", type="String", default_kind="ALIAS")) == ["Int64"]
 
