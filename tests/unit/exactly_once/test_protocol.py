@@ -281,6 +281,7 @@ def prepare_model_load(
     past: object,
     reduction: object,
     waits_for_replicas: bool,
+    folder_types: object,
 ) -> PreparedLoad:
     """Plan without inspecting the files."""
     source = SourceSpec(
