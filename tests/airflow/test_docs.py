@@ -89,5 +89,6 @@ def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None
     run(BLOCKS[5], examples, tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
     assert "Pool clickhouse_nightly created" in run(BLOCKS[6], examples, tmp_path)

@@ -137,6 +137,7 @@ def test_a_changed_file_stays(lab: Lab, table: str) -> None:
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "how",
     [

@@ -137,6 +137,7 @@ def kept_rows(lab: Lab, message: str) -> list[int]:
     return sorted(row["n"] for row in lab.everywhere(f"SELECT n FROM {kept[1]}"))
 
 
+@pytest.mark.thorough
 def test_staged_rows_are_kept_for_a_look(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, 2, -3)
     message = fail(lab, table, SANE, keep_staged_seconds=3600, max_tries=3)

@@ -130,6 +130,7 @@ def test_a_limit_fails_and_cuts_nothing(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("user", CUTTING)
 def test_a_profile_that_cuts_answers_fails_a_load_or_does_no_harm(lab: Lab, user: str) -> None:
     table = f"{lab.database}.t"

@@ -762,6 +762,7 @@ def test_types_of_iceberg(lab: Lab, tmp_path: Path) -> None:
     load_types(lab, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
 def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) -> None:
     load_types(replicated_lab, tmp_path)

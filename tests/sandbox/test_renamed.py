@@ -128,6 +128,7 @@ def test_what_was_replaced_under_one_name_is_known_under_the_other(lab: Lab, tab
     assert bag(lab.rows(renamed)) == bag(FEW + OTHER)
 
 
+@pytest.mark.thorough
 def test_two_tables_that_changed_names_keep_what_is_theirs(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     put_numbers(lab, "other/a.csv", OTHER)

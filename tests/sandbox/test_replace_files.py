@@ -66,6 +66,7 @@ def test_a_changed_file_replaces_its_rows(lab: Lab) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_chunk_by_chunk(lab: Lab) -> None:
     table = loaded(lab, max_files_per_chunk=1)
     put(lab, "in/a.csv", 5)
@@ -123,6 +124,7 @@ def test_odd_names_and_rows_that_are_gone_already(lab: Lab) -> None:
     assert report["replaced"] == {"0": 3, "1": 3}
 
 
+@pytest.mark.thorough
 def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
     table = loaded(lab)
     put(lab, "in/a.csv", 41)

@@ -65,6 +65,7 @@ def test_the_rows_of_one_load_go(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     assert numbers(lab, table) == [1, 2, 11]
 
 
+@pytest.mark.thorough
 def test_all_chunks_of_a_load_go(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     for number in range(3):
@@ -77,6 +78,7 @@ def test_all_chunks_of_a_load_go(lab: Lab) -> None:
     assert numbers(lab, table) == []
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(load: str, why: str) -> None:
         capsys.readouterr()
@@ -264,6 +266,7 @@ def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @topologies("on-cluster", "old-database")
 def test_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
