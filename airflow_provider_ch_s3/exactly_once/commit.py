@@ -142,7 +142,7 @@ def _place(row: Mapping[str, Any]) -> Place:
 class Commit(CommitTables):
     """The commit of one attempt, by the owner of one epoch.
 
-    :ivar seconds: what its steps have taken so far.
+    :ivar seconds: what its steps by this owner have taken so far.
     """
 
     seconds: float = field(default=0.0, init=False)

@@ -27,7 +27,7 @@ class SnapshotRange:
     :param operation: what committed it, in the lake's own words.
     :param schema_id: of its schema; of Delta, which has no such id, ''.
     :param skips_held: data files that the ClickHouse table holds are nothing new: a load ended between two chunks, or
-        who adds a file again does not add its rows again.
+        adding a file again does not add its rows again.
     :param is_mixed: the ClickHouse table then has some rows of the last one, and keeps others.
     """
 

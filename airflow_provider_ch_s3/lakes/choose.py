@@ -39,8 +39,7 @@ def choose_range(
             f" other rows belong; {LOAD_ALL}, or replace what is missing in the same way"
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")
-    since = known.since(after)
-    ahead = [one for one in since if one not in line]
+    ahead = [one for one in known.since(after) if one not in line]
     if elsewhere := {one for one in ahead if is_latest or wanted.id not in table.line(one)}:
         raise _is_elsewhere(wanted, elsewhere)
     if known.whole.intersection(ahead):
@@ -58,7 +57,8 @@ def choose_range(
         time=chosen.time,
         operation=chosen.operation,
         schema_id=chosen.schema_id,
-        skips_held=not table.repeats_rows or bool(known.partly.intersection(since)),
+        # A snapshot that is loaded in part counts until a later one is whole; loads may come in another order.
+        skips_held=not table.repeats_rows or bool(known.partly.difference(table.line(after) if after else ())),
     )
 
 

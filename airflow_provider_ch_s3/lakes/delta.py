@@ -51,7 +51,7 @@ HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint"
 class DeltaTable:
     """A table as its log has it."""
 
-    repeats_rows = False  # who adds a file again changes what the log says of it
+    repeats_rows = False  # adding a file again changes what the log says of it
 
     def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
         self._files = files
@@ -169,10 +169,7 @@ class DeltaTable:
         if isinstance(wanted, int):
             version = wanted if wanted <= self._latest else None
         elif isinstance(wanted, datetime.datetime):
-            # Each look at a commit is a request, and may be of megabytes.
-            oldest_first = sorted(self._commits)
-            number = bisect_right(oldest_first, wanted.timestamp() * 1000, key=self._committed_at)
-            version = oldest_first[number - 1] if number else None
+            version = self._last_at(wanted.timestamp() * 1000)
         if version is None:
             raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
         info = self._info(version) if version in self._commits else {}
@@ -182,6 +179,18 @@ class DeltaTable:
             time="" if time is None else show_time(time),
             operation=str(info.get("operation", "")),
         )
+
+    def _last_at(self, time_ms: float) -> int | None:
+        """Find the last version at a time, with few looks at commits: each is a request, and may be of megabytes.
+
+        From the newest one backwards, as old ones may be cleaned up meanwhile, or not say when they were committed.
+        """
+        versions = sorted(self._commits)
+        end, step = len(versions), 1
+        while (begin := max(0, end - step)) and self._committed_at(versions[begin]) > time_ms:
+            end, step = begin, 2 * step
+        number = bisect_right(versions, time_ms, lo=begin, hi=end, key=self._committed_at)
+        return versions[number - 1] if number else None
 
     def _committed_at(self, version: int) -> int:
         time = _time_of(self._info(version))

@@ -192,7 +192,7 @@ class IcebergTable:
             if _is_complete(line, since_ms=found.timestamp_ms):
                 then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
                 raise SnapshotError(
-                    f"snapshot {found.snapshot_id}{then} is none of the main branch of"
+                    f"snapshot {found.snapshot_id}{then} is not on the main branch of"
                     f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
                     " and branches are not supported; give a snapshot of the main branch"
                 )
@@ -215,10 +215,10 @@ class IcebergTable:
     def _current_at(self, time_ms: float, line: Sequence[snapshots.Snapshot]) -> snapshots.Snapshot | None:
         """Find the snapshot that was current, by the table's log: after a rollback it may be none of the line.
 
-        :param line: the main branch, for tables whose writers keep no log.
+        :param line: the main branch, for tables whose writers keep no log, or have stopped to.
         """
         log = self._metadata.snapshot_log
-        if not log:
+        if not log or log[-1].snapshot_id != self._metadata.current_snapshot_id:
             return next((one for one in line if one.timestamp_ms <= time_ms), None)
         last = next((one for one in reversed(log) if one.timestamp_ms <= time_ms), None)
         return self._metadata.snapshot_by_id(last.snapshot_id) if last else None

@@ -164,6 +164,10 @@ class TaskLoad(ABC):
         """Read how the rows are laid out, if that is known."""
         return self.store.read_layout() if isinstance(self.store, SnapshotStore) else Layout()
 
+    def _read_folder_types(self) -> Mapping[str, str]:
+        """Read the types of the values that folders have, if they are known."""
+        return self._read_layout().folder_types if self.request.pattern.scheme.has_path_columns else {}
+
     @property
     def has_table(self) -> bool:
         """Whether the table is there, or would be missing: only a load that may create it does without."""
@@ -189,7 +193,7 @@ class TaskLoad(ABC):
             files=files,
             read_sharing=partial(read_sharing, self.client, maker.cluster, self.request.limit, self.identity),
             is_staged=self.is_staged,
-            folder_types=self._read_layout().folder_types,
+            folder_types=self._read_folder_types(),
         )
         return dataclasses.replace(prepared, new_table=new)
 

@@ -281,7 +281,7 @@ def check_counted(store: ObjectStore, source: SourceSpec, snapshots: SnapshotRan
 
 def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
     """Add to a server's error that a data file of a lake's table does not exist why that is, and what to do."""
-    if snapshots and _DOES_NOT_EXIST.search(str(error)):
+    if snapshots and _DOES_NOT_EXIST.search(str(error)) and "NoSuchBucket" not in str(error):
         error.args = (f"{error}; {_describe_gone(snapshots)}",)
         error.is_final = bool(snapshots.after)
 
@@ -480,17 +480,14 @@ def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
         )
 
 
-def check_space(
-    volumes: Sequence[Volume], staged_bytes: float, *, partition_count: float, rewritten_bytes: float = 0.0
-) -> None:
+def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_count: float) -> None:
     """Check that each node has room for its part of the staged rows, and for the merges of one partition of them.
 
     :param volumes: those of each node together.
     :param staged_bytes: expected on each node.
-    :param rewritten_bytes: of the rows that a merge by key is expected to write again on each node.
     :raises LoadError: if one has not; names its volumes.
     """
-    merged_bytes = staged_bytes / max(1.0, partition_count) + rewritten_bytes
+    merged_bytes = staged_bytes / max(1.0, partition_count)
     for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):
         of_node = list(found)
         if any(volume.is_remote for volume in of_node):

@@ -228,6 +228,11 @@ def prepare_load(
     # A merge tells the other shards what changes.
     if final.sends_rows or (request.merge and cluster.shard_count > 1):
         check_sent_once(cluster, target)
+    check_space(
+        volumes,
+        measure.estimate_staged_bytes(source) / cluster.shard_count,
+        partition_count=source.partition_count,
+    )
     held = rewritten = None
     if request.merge:
         sizes = read_sizes(client, target.local, cluster.name)
@@ -237,12 +242,6 @@ def prepare_load(
         held = TableSize.total(sizes.values())
         if touched is not None:
             rewritten = TableSize.total([one for partition, one in sizes.items() if partition in touched])
-    check_space(
-        volumes,
-        measure.estimate_staged_bytes(source) / cluster.shard_count,
-        partition_count=source.partition_count,
-        rewritten_bytes=rewritten.bytes / cluster.shard_count if rewritten else 0,
-    )
     return PreparedLoad(
         cluster=cluster,
         source=source,

@@ -160,8 +160,8 @@ class LoadReport:
         ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
         again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: those of the partitions with
         rows that were replaced or deleted. Empty in the other modes.
-    :param commit_seconds: duration of the commit, with that of collecting the rows that it replaces partitions by; 0
-        without staging.
+    :param commit_seconds: duration of the commit, with the preparation of the rows that replace partitions; 0 without
+        staging.
     :param plan_seconds: duration of listing, inspecting and planning; 0 where no plan is known.
     :param settle_seconds: duration of the wait for the merges of the staged parts; 0 if the load did not wait.
     :param verify_seconds: duration of the comparison with the listing; 0 without staging.

@@ -237,7 +237,8 @@ def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[
         any(store.at(pinned).list_files(request.pattern))
         return pinned
     except SnapshotError as error:
-        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", error)
+        cause, *_ = str(error).partition(f"; {LOAD_ALL}")
+        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
         return store.pin(())
 
 

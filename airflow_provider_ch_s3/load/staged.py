@@ -406,7 +406,7 @@ class LoadRun(TaskLoad):
                 past=past,
                 reduction=self.reduction,
                 waits_for_replicas=self.target.staging.replicas.exist,
-                folder_types=self._read_layout().folder_types,
+                folder_types=self._read_folder_types(),
             )
         except ChS3Error as error:
             name_gone(error, chunk.snapshots)

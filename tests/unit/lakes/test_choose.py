@@ -102,6 +102,7 @@ def test_the_latest_snapshot_is_older_than_what_is_loaded(held: Sequence[str]) -
         pytest.param(["u/2", "u/4/part"], True, True, id="ended-between-chunks"),
         pytest.param(["u/2/part"], True, True, id="a-first-load-that-ended-between-chunks"),
         pytest.param(["u/2/part", "u/2"], True, False, id="completed"),
+        pytest.param(["u/1", "u/4/part", "u/2"], True, True, id="an-older-one-was-loaded-meanwhile"),
         pytest.param(["u/2"], False, True, id="delta"),
     ],
 )

@@ -290,19 +290,20 @@ def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, c
     assert copy.append(lake, snapshot=str(time)).id == "1"
     with pytest.raises(SnapshotError, match="has no version 7; the latest is 2"):
         copy.append(lake, snapshot="7")
+    with pytest.raises(SnapshotError, match=r"has no version 2000-01-01 00:00:00\+00:00; the latest is 2"):
+        copy.append(lake, snapshot="2000-01-01T00:00:00Z")
     commit(server, bucket, 3, *[action for action in read(server, bucket, 2) if "commitInfo" not in action])
     after = str(time + datetime.timedelta(days=1))
     with pytest.raises(SnapshotError, match=r"version 3 of .* does not say when it was committed"):
         copy.append(lake, snapshot=after)
-    with pytest.raises(SnapshotError, match=r"has no version 2000-01-01 00:00:00\+00:00; the latest is 3"):
-        copy.append(lake, snapshot="2000-01-01T00:00:00Z")
 
 
 def test_a_version_by_its_time_among_many(
     server: S3Server, bucket: str, lake: DeltaLake, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for version in range(1, 100):
-        commit(server, bucket, version, {"commitInfo": {"timestamp": version * 1000, "operation": "WRITE"}})
+        time_ms = {} if version == 3 else {"timestamp": version * 1000}  # nobody asks what happened then
+        commit(server, bucket, version, {"commitInfo": {**time_ms, "operation": "WRITE"}})
     (created,) = [action for action in read(server, bucket, 0) if "commitInfo" in action]
     created["commitInfo"]["timestamp"] = 0
     commit(server, bucket, 0, created, *[action for action in read(server, bucket, 0) if "commitInfo" not in action])
@@ -314,10 +315,16 @@ def test_a_version_by_its_time_among_many(
         return actions(table, version)
 
     monkeypatch.setattr(DeltaTable, "_actions", count)
-    for seconds, expected in ((0.5, "0"), (41, "41"), (41.9, "41"), (98.999, "98"), (1000, "99")):
+    for seconds, expected, most in (
+        (0.5, "0", 14),
+        (41, "41", 14),
+        (41.9, "41", 14),
+        (98.999, "98", 5),
+        (1000, "99", 3),
+    ):
         time = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
         assert table.find(time).id == expected
-        assert len(looked_at) <= 8
+        assert len(looked_at) <= most
         looked_at.clear()
 
 

@@ -236,7 +236,7 @@ def test_a_snapshot_that_is_not_of_the_main_branch_is_refused(lake: IcebergLake,
     other = int(lake.snapshot)
     lake.table.manage_snapshots().rollback_to_snapshot(first).commit()
     lake.append(orders(3))
-    with pytest.raises(SnapshotError, match=rf"snapshot {other} is none of the main branch .* rolled back"):
+    with pytest.raises(SnapshotError, match=rf"snapshot {other} is not on the main branch .* rolled back"):
         copy.append(lake, snapshot=str(other))
     copy.append(lake, snapshot=str(first))
     copy.append(lake)

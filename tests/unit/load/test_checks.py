@@ -357,10 +357,3 @@ def test_room_on_the_disks(volumes: list[Volume], staged_mib: int, partition_cou
         return
     with pytest.raises(LoadError, match=f"^{expected} has too little room.* the volumes 'hot' .* policy 'p'; free"):
         check_space(volumes, staged_mib * MIB, partition_count=partition_count)
-
-
-def test_room_for_the_rows_that_a_merge_writes_again() -> None:
-    disk = [volume("a:1", "hot", 250)]
-    check_space(disk, 100 * MIB, partition_count=1, rewritten_bytes=50 * MIB)
-    with pytest.raises(LoadError, match=r"merges up to 151\.0 MiB more"):
-        check_space(disk, 100 * MIB, partition_count=1, rewritten_bytes=51 * MIB)
