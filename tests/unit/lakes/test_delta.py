@@ -52,6 +52,13 @@ def read(server: S3Server, bucket: str, version: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in body.splitlines()]
 
 
+def the_only(server: S3Server, bucket: str, version: int, kind: str) -> dict[str, Any]:
+    """The action of a kind that a version has one of."""
+    found: dict[str, Any]
+    (found,) = [action[kind] for action in read(server, bucket, version) if kind in action]
+    return found
+
+
 def z85(body: bytes) -> str:
     numbers = (number for (number,) in struct.iter_unpack(">I", body + b"\0" * (-len(body) % 4)))
     return "".join(Z85[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
@@ -79,7 +86,7 @@ IN_A_FILE = {
 
 def delete_by_vector(server: S3Server, bucket: str, version: int, vector: dict[str, Any]) -> None:
     """Delete rows of the file that a version has added by a deletion vector."""
-    (add,) = [action["add"] for action in read(server, bucket, version) if "add" in action]
+    add = the_only(server, bucket, version, "add")
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     commit(
@@ -110,7 +117,7 @@ def test_a_file_that_is_restored_with_a_deletion_vector_is_refused(
     server: S3Server, bucket: str, lake: DeltaLake, copy: Copy
 ) -> None:
     lake.append(orders(*range(5)))
-    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 2, {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}})
     lake.append(orders(9))
     copy.append(lake)
@@ -125,7 +132,7 @@ def test_a_file_that_is_added_again_is_read_once(server: S3Server, bucket: str, 
     lake.append(orders(1))
     copy.append(lake)
     lake.append(orders(2))
-    (add,) = [action["add"] for action in read(server, bucket, 2) if "add" in action]
+    add = the_only(server, bucket, 2, "add")
     commit(server, bucket, 3, {"add": add})  # with other statistics, for example
     copy.append(lake)
     assert bag(copy.rows) == bag(lake.rows())
@@ -136,7 +143,7 @@ def test_a_loaded_file_that_is_added_again_without_statistics(
 ) -> None:
     lake.append(orders(1))
     copy.append(lake)
-    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 2, {"add": {**add, "stats": None}})
     pinned = copy.append(lake)
     assert (pinned.after, pinned.skips_held) == ("1", True)
@@ -150,7 +157,7 @@ def test_a_file_elsewhere_is_refused(server: S3Server, bucket: str, lake: DeltaL
     lake.append(orders(1))
     copy.append(lake)
     lake.append(orders(2))
-    (add,) = [action["add"] for action in read(server, bucket, 2) if "add" in action]
+    add = the_only(server, bucket, 2, "add")
     commit(server, bucket, 3, {"add": {**add, "path": path}})
     with pytest.raises(SnapshotError, match=rf"{path} is outside of s3://{bucket}/lake/t"):
         copy.append(lake)
@@ -205,7 +212,7 @@ def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: 
 def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: str, uri: str, tmp_path: Path) -> None:
     lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
     lake.append(orders(1))
-    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 2, {"add": {**add, "path": "flat.parquet"}})
     with pytest.raises(SnapshotError, match=r"'flat.parquet' belongs to the partition city=Bergen"):
         Copy(server, uri).append(lake)
@@ -213,7 +220,7 @@ def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: st
 
 def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
     lake.append(orders(1))
-    (metadata,) = [action["metaData"] for action in read(server, bucket, 0) if "metaData" in action]
+    metadata = the_only(server, bucket, 0, "metaData")
     mapped = {**metadata, "configuration": {"delta.columnMapping.mode": "name"}}
     schema = json.loads(metadata["schemaString"])
     for number, one in enumerate(schema["fields"], 1):
@@ -232,7 +239,7 @@ def test_features_that_are_not_known_to_be_harmless_are_refused(
     copy.append(lake)
     features = {"readerFeatures": [feature], "writerFeatures": [feature]}
     commit(server, bucket, 2, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
-    (add,) = [action["add"] for action in read(server, bucket, 1) if "add" in action]
+    add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 3, {"add": {**add, "path": "other.parquet"}})
     for load in (copy.append, copy.replace):
         with pytest.raises(SnapshotError, match=rf"readers of .* need the feature '{feature}', which plain Parquet"):
@@ -244,7 +251,7 @@ def test_files_that_were_written_while_columns_were_mapped(
 ) -> None:
     lake.append(orders(1))
     copy.append(lake)
-    (metadata,) = [action["metaData"] for action in read(server, bucket, 0) if "metaData" in action]
+    metadata = the_only(server, bucket, 0, "metaData")
     mapped = {**metadata, "configuration": {"delta.columnMapping.mode": "name"}}
     commit(server, bucket, 2, {"metaData": mapped})
     commit(server, bucket, 3, {"metaData": metadata})
@@ -284,7 +291,7 @@ def test_a_checkpoint_with_a_part_missing(server: S3Server, bucket: str, lake: D
 
 def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
     lake.append(orders(1))
-    (info,) = [action["commitInfo"] for action in read(server, bucket, 1) if "commitInfo" in action]
+    info = the_only(server, bucket, 1, "commitInfo")
     lake.append(orders(2))
     time = datetime.datetime.fromtimestamp(info["timestamp"] / 1000, datetime.UTC)
     assert copy.append(lake, snapshot=str(time)).id == "1"
