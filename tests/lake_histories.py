@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.errors import SnapshotError
 from tests.lakes import COLUMNS, IcebergLake, Lake, Rows, orders
 
 STEPS = 10
-SEEDS = int(os.environ.get("CH_S3_LAKE_HISTORIES", "2"))
+SEEDS = int(os.environ.get("CH_S3_LAKE_HISTORIES", "1"))
 SCHEMA = pa.schema([*COLUMNS, ("number", pa.int32())])
 LATER_COLUMNS = ("more_0", "more_1")
 CHANGES = ("append", "append", "append", "compact", "delete", "overwrite", "evolve", "expire", "widen", "roll_back")

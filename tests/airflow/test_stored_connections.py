@@ -14,6 +14,7 @@ from tests.airflow.conftest import run_in_one_process
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
+@pytest.mark.thorough
 def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     run_in_one_process(
         examples.environment,

@@ -37,13 +37,16 @@ SIMILAR = {
     Kind.ALTER_TABLE,  # test_altered_target.py
     Kind.STALL_NETWORK,
     Kind.LEDGER_AWAY,
+    Kind.OUT_OF_MEMORY,  # test_reduced.py
     Kind.OTHER_NAMES,  # test_two_connections.py
     Kind.STORE_503,
     Kind.STORE_SLOW,
     Kind.STORE_RESET,
+    Kind.STORE_TRUNCATED,  # test_stores.py
     Kind.OBJECT_DELETED,
     Kind.OBJECT_NEW,
     Kind.KILL_WORKER,
+    Kind.KILL_NODE,  # test_a_node_that_dies_during_the_insert in test_exactly_once.py
     Kind.KILL_CLUSTER,
     Kind.CUT_NETWORK,
     Kind.KILL_IN_MOVE,  # test_killed_in_move.py

@@ -131,6 +131,7 @@ def test_on_one_node_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: F
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_of_a_column_that_is_renamed_in_the_middle_of_the_commit(lab: Lab, table: str, freeze: Freeze) -> None:
     """Some rows are committed, and the rest would lose its values: the load says so, and others continue."""
     alter, _, _ = ALTERED["rename"]

@@ -225,6 +225,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.thorough
 def test_what_is_no_check_is_refused_before_anything_is_read(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     asked = watch_queries(lab)
@@ -244,6 +245,7 @@ def test_a_quotient_of_no_rows_is_no_mistake(lab: Lab, table: str) -> None:
     assert report["row_checks"][0]["passed"] is True
 
 
+@pytest.mark.thorough
 def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     lab.load("in/*.csv", table, **CSV)
@@ -316,6 +318,7 @@ def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog:
     assert "of an earlier load" not in caplog.text
 
 
+@pytest.mark.thorough
 def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", -3)
@@ -417,6 +420,7 @@ def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
     assert numbers_in(lab, table) == [1, 2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
 def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mode: str) -> None:
     lab.query(f"INSERT INTO {table} SELECT '2013-01-01', number, 'UA' FROM numbers(4)")

@@ -196,6 +196,7 @@ def test_files_that_were_deleted_between_two_chunks(lab: Lab, table: str) -> Non
     assert bag(lab.rows(table)) == bag(ROWS[:18])
 
 
+@pytest.mark.thorough
 def test_each_chunk_moves_its_files_into_a_folder_of_its_own(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table, after_load="move", move_to="done", **CHUNKS_OF_3)
     folders = Counter(key.split("/")[1] for key in keys(lab, "done/"))

@@ -106,6 +106,7 @@ class TestEditedArguments:
         with start_worker(lab, table, before=before, **arguments) as worker:
             assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
 
+    @pytest.mark.thorough
     def test_append_that_becomes_replace_table(self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
         lab.load("in/*.csv", table, task_id="yesterday")
         put_numbers(lab, "in/new.csv", OTHER)
@@ -172,6 +173,7 @@ class TestDroppedLedger:
         assert again["rows_written"] == len(OTHER)
         assert bag(lab.rows(table)) == bag(OTHER)
 
+    @pytest.mark.thorough
     def test_no_file_is_deleted_whose_rows_are_not_there(self, lab: Lab) -> None:
         """The new INSERT never reaches a server, and the old one was logged with 30 rows."""
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
@@ -454,6 +456,7 @@ class TestAtTheSameTime:
             assert bag(lab.rows(table)) == bag([{"n": n} for n in range(start + 20)])
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_who_comes_first_goes_first(self, lab: Lab, table: str, freeze: Freeze, background: Background) -> None:
         owner = freeze(Gate("write_files"), "in/*.csv", table, task_id="owner")
         tasks = []

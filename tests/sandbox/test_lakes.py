@@ -47,13 +47,12 @@ from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History, filled
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
-from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
 from tests.sandbox.few import die_before
 from tests.sandbox.gates import Gate
 from tests.sandbox.worker import running_worker
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 
 LOCATION = "lake/orders"
@@ -143,6 +142,7 @@ def test_a_random_history(lab: Lab, server: S3Server, tmp_path: Path, kind: str,
         assert bag(follower.load()) == bag(filled(lake.rows()))
 
 
+@pytest.mark.every_case
 def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(10)))
@@ -264,6 +264,7 @@ def test_only_the_last_load_is_undone(lab: Lab, lake: Lake, capsys: pytest.Captu
     assert bag(lab.rows(local, columns="id, city, amount")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_another_table_at_the_same_location_is_refused(
     lab: Lab, lake: Lake, server: S3Server, tmp_path: Path
 ) -> None:
@@ -377,10 +378,10 @@ def test_two_first_loads_with_a_compaction_in_between(
 @pytest.mark.parametrize(
     ("name", "nth"),
     [
-        thorough("write_event_planned", 1),
-        thorough("write_event_committing", 1),
         ("move_partitions", 2),
-        thorough("write_event_committed", 1),
+        ("write_event_planned", 1),
+        ("write_event_committing", 1),
+        ("write_event_committed", 1),
     ],
 )
 def test_a_worker_that_is_killed(lab: Lab, lake: Lake, name: str, nth: int) -> None:
@@ -763,12 +764,12 @@ def test_types_of_iceberg(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
+@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", "old"], indirect=True)
 def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) -> None:
     load_types(replicated_lab, tmp_path)
 
 
-@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", thorough("old")], indirect=True)
+@pytest.mark.parametrize("replicated_sandbox", ["on-cluster", "old"], indirect=True)
 @pytest.mark.parametrize("kind", LAKES)
 def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Path) -> None:
     lab = replicated_lab

@@ -101,6 +101,7 @@ def test_json_is_all_that_is_on_the_standard_output(lab: Lab, table: str) -> Non
     assert "debug" in done.stderr
 
 
+@pytest.mark.thorough
 def test_pruning_forgets_no_file_that_the_table_holds(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,7 @@ def scatter(lab: Lab, table: str, *rows: dict[str, Any]) -> None:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, v)"), "1"])
+@pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, v)"), thorough("1")])
 def test_on_three_shards(lab: Lab, sharding_key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "airflow_provider_ch_s3")
     table = lab.create("t", COLUMNS, BY_DAY)
@@ -351,9 +351,9 @@ def test_checks_and_validation(lab: Lab) -> None:
         lab.load("in/*.csv", table, task_id="doubled", **VERSIONED, validate_only=True)
 
 
-@pytest.mark.every_case
+@pytest.mark.thorough
 @topologies("on-cluster")
-@pytest.mark.parametrize("sharding_key", [thorough("rand()"), "1"])
+@pytest.mark.parametrize("sharding_key", ["rand()", "1"])
 def test_on_replicas(replicated_lab: Lab, sharding_key: str) -> None:
     """With a constant, all new rows are on the second shard, and their partition on no other one."""
     lab = replicated_lab
@@ -441,6 +441,7 @@ def test_a_partition_that_lost_rows_holds_fewer_of_earlier_loads(lab: Lab) -> No
     assert len(lab.rows(table)) == 5
 
 
+@pytest.mark.thorough
 def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, row(1), row(2))

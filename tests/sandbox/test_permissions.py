@@ -68,6 +68,7 @@ def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> 
     assert is_clean(replicated_lab)
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_they_are_enough_to_send_rows_to_their_shards(
     replicated_lab: Lab, table: str, sharded: str, grants: list[str]
@@ -77,6 +78,7 @@ def test_they_are_enough_to_send_rows_to_their_shards(
     assert bag(replicated_lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_without_the_optional_one_a_load_waits_for_the_log(
     replicated_lab: Lab, table: str, grants: list[str], caplog: pytest.LogCaptureFixture

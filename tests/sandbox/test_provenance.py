@@ -108,6 +108,7 @@ def test_numbers_of_text_are_refused(lab: Lab) -> None:
         lab.load("in/*.csv", table, **{**FILES, "provenance": {"row": "row"}})
 
 
+@pytest.mark.thorough
 @topologies("on-cluster", "old")
 def test_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab

@@ -39,6 +39,7 @@ def renamed_database(lab: Lab) -> Iterator[None]:
             yield
 
 
+@pytest.mark.thorough
 def test_a_renamed_table_keeps_its_files(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     renamed = f"{lab.database}.renamed"

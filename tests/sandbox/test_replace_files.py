@@ -218,11 +218,9 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
     assert is_clean(lab)
 
 
-@pytest.mark.every_case
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(
-    "when", [thorough("before-the-commit"), "in-the-middle", thorough("before-the-ledger-knows")]
-)
+@pytest.mark.parametrize("when", ["before-the-commit", "in-the-middle", "before-the-ledger-knows"])
 def test_a_removal_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> None:
     table = loaded(lab)
     delete(lab, "in/b.csv")
@@ -280,6 +278,7 @@ def test_a_commit_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> 
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @topologies("on-cluster", "old-database")
 def test_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab

@@ -93,6 +93,7 @@ def test_a_cluster_that_copies_rows_is_refused(lab: Lab, how: dict[str, object])
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_only_one_node_sends_if_another_would_copy_the_rows(lab: Lab) -> None:
     put_keys(lab)
     table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")

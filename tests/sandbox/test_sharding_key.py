@@ -17,7 +17,6 @@ from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from bench.sharding import SENDS, shares
-from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -34,7 +33,7 @@ from tests.sandbox.few import is_clean
 from tests.sandbox.processes import all_answer, kill_node
 from tests.sandbox.topologies import topologies
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+pytestmark = pytest.mark.sandbox
 
 KEY = "cityHash64(n)"
 WEIGHTS = """
@@ -70,7 +69,7 @@ def weighted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return config
 
 
-ENGINES = [EMBEDDED, thorough("25.8"), thorough("24.8")]
+ENGINES = [EMBEDDED, "25.8", "24.8"]
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -145,12 +144,13 @@ def test_each_row_is_on_the_shard_of_its_key(weighted_lab: Lab) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "old"),
     [
         pytest.param({"max_files_per_chunk": 12}, 0, id="chunks"),
-        thorough({"load_mode": "replace_table"}, 9, id="replace_table"),
-        thorough({"load_mode": "merge", "merge_key": ["n"]}, 9, id="merge"),
+        pytest.param({"load_mode": "replace_table"}, 9, id="replace_table"),
+        pytest.param({"load_mode": "merge", "merge_key": ["n"]}, 9, id="merge"),
     ],
 )
 def test_in_other_modes_too(weighted_lab: Lab, arguments: dict[str, Any], old: int) -> None:
@@ -250,6 +250,7 @@ class TestInterrupted:
             load.result(WAIT_SECONDS)
         assert lab.rows(local) == []
 
+    @pytest.mark.thorough
     def test_a_node_dies(self, fragile_lab: Lab, background: Background) -> None:
         lab = fragile_lab
         put_slow_files(lab)
@@ -302,6 +303,7 @@ class TestOneSender:
         assert strays(lab, local, key) == [0, 0, 0]
         assert senders(lab, report["query_id"]) == [0, 1, 2]
 
+    @pytest.mark.thorough
     def test_where_nodes_define_the_cluster_differently(self, torn_lab: Lab) -> None:
         lab = torn_lab
         put_many(lab)

@@ -182,12 +182,9 @@ def rows_in(lab: Lab, table: str) -> Any:
 FORMATS = {"parquet": parquet, "csv.gz": csv_gz, "jsonl.zst": json_zst}
 OTHERS = ("gcs", "azure", "http")
 PUSHED = {
-    ("s3", "jsonl.zst", "replace_partitions"),
     ("gcs", "parquet", "replace_partitions"),
     ("azure", "csv.gz", "append"),
-    ("azure", "parquet", "replace_partitions"),
     ("http", "jsonl.zst", "append"),
-    ("http", "csv.gz", "append"),
 }
 
 

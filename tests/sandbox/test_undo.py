@@ -128,6 +128,7 @@ def test_a_load_that_fed_a_view(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     assert numbers(lab, seen) == [41]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharding_key", ["rand()", "n"])
 def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
     local = lab.create("t", COLUMNS, BY_TENS)

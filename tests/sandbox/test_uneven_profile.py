@@ -58,6 +58,7 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_rows_are_sent_to_their_shards(lab: Lab) -> None:
     table = lab.distribute(f"{lab.database}.t", "n")
     lab.load("in/*.csv", table, **HOW)

@@ -192,6 +192,7 @@ def test_every_interleaving_ends_with_each_row_of_the_lake_once(
     LakePlay(cluster, loads, switch_ratio).run()
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300 + 2 * EXAMPLES)
 # the rows of the second chunk are there when it is to be loaded, in a file of a compaction
 @example(lives=[(Life(0, 1),), (Life(0, 1),)], faults=[], steps=30, switch_ratio=0.02, seed=235)
