@@ -11,7 +11,14 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestWriterV2
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestWriterV2,
+)
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
@@ -182,6 +189,17 @@ class IcebergLake:
     @property
     def snapshot(self) -> str:
         return str(self.table.current_snapshot().snapshot_id)
+
+    @property
+    def may_hide_columns(self) -> bool:
+        """Whether a column was added after the current snapshot, and a file is of a snapshot that has expired."""
+        table = self.table
+        then = table.schemas()[table.current_snapshot().schema_id]
+        entries, kept = table.inspect.entries().to_pylist(), {one.snapshot_id for one in table.snapshots()}
+        is_of_expired = any(
+            one["snapshot_id"] not in kept for one in entries if one["status"] != ManifestEntryStatus.DELETED
+        )
+        return is_of_expired and set(then.column_names) != set(table.schema().column_names)
 
     @property
     def facts(self) -> dict[str, str]:

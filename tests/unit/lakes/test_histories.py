@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
-from tests.lake_histories import SCHEMA, SEEDS, STEPS, Follower, History, filled
+from tests.lake_histories import SCHEMA, SEEDS, STEPS, Follower, History
 from tests.lakes import LAKES
-from tests.unit.lakes.reading import Copy, Kept, bag
+from tests.unit.lakes.reading import Copy, Kept
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -25,4 +25,4 @@ def test_a_random_history(kind: str, seed: int, server: S3Server, bucket: str, t
         history.change()
         for one in (always, seldom):
             if one is always or luck.random() < 0.4:  # the other one loads several snapshots at once
-                assert bag(one.load()) == bag(filled(lake.rows()))
+                one.follow()
