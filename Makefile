@@ -25,7 +25,7 @@ demo-ui: $(READY)
 test: lint
 	$(BIN)/pytest $(PARALLEL) -m "not thorough"
 
-# All tests, with ten times as many interleavings of the protocol, and 60 histories of lakes' tables.
+# All tests, with twenty times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 

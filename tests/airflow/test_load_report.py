@@ -269,6 +269,7 @@ def test_a_running_load_shows_its_progress_and_how_it_ended(
         wait_for(lambda node=node: not flights_sandbox.query(queries, node=node), "the end of the query")
 
 
+@pytest.mark.thorough
 def test_a_sensor_shows_what_it_waits_for_and_the_merges(page: Page, running: Run, flights_sandbox: Sandbox) -> None:
     report = running.open_tab(page, "merges")
     report.get_by_text(re.compile(r"^Waiting for .*: 30 parts, 5 allowed")).wait_for()

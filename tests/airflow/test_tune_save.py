@@ -28,6 +28,7 @@ with create_session() as session:
 """
 
 
+@pytest.mark.thorough
 def test_a_stored_connection_keeps_the_rest_of_its_extra(examples: LocalAirflow) -> None:
     connection = {"conn_type": "clickhouse_s3", "host": "ch", "extra": {"cluster": "c", "calibration": {"old": 1}}}
     add = ["connections", "add", "stored", "--conn-json", json.dumps(connection)]

@@ -57,6 +57,7 @@ def test_the_source_distribution_is_all_that_the_project_is_tested_with(tmp_path
     assert lacking <= {".ci/run", ".gitignore"}
 
 
+@pytest.mark.thorough
 def test_airflow_finds_what_the_readme_installs(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"

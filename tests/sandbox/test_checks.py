@@ -589,6 +589,7 @@ def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
     assert len(report["row_checks"]) == len(checks)
 
 
+@pytest.mark.thorough
 def test_a_load_that_only_validates_changes_nothing(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -372,6 +372,7 @@ class TestZombie:
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_does_not_drop_what_a_later_load_commits(
         self, lab: Lab, table: str, freeze: Freeze, impatient: None
     ) -> None:

@@ -375,6 +375,7 @@ def test_two_first_loads_with_a_compaction_in_between(
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "nth"),
     [
@@ -769,6 +770,7 @@ def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) 
     load_types(replicated_lab, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("replicated_sandbox", ["on-cluster", "old"], indirect=True)
 @pytest.mark.parametrize("kind", LAKES)
 def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Random sequences of batches, merged one after the other: each node holds what a dict of Python holds.
 
-``CH_S3_MERGE_SEQUENCES=500 pytest tests/sandbox/test_merge_sequences.py`` tries more. Ten sequences share a table:
+``CH_S3_MERGE_SEQUENCES=60 pytest tests/sandbox/test_merge_sequences.py`` tries 540. Ten sequences share a table:
 their keys are different, their partitions are not.
 """
 

@@ -162,6 +162,7 @@ def test_disposal_after_files_were_replaced(lab: Lab) -> None:
 REMOVING: dict[str, Any] = {**REPLACING, "on_missing_files": "delete"}
 
 
+@pytest.mark.thorough
 def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = loaded(lab)
     put(lab, "other/x.csv", 39)

@@ -100,7 +100,8 @@ def test_appended_elsewhere(lab: Lab) -> None:
     check_mode(lab, "append")
 
 
-@pytest.mark.parametrize("mode", ["append", *(thorough(mode) for mode in MODES[1:])])
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", MODES)
 @topologies("on-cluster")
 def test_a_slow_replica_is_waited_for(lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     check_mode(lab, mode, EVEN_AND_ODD + SLOW_FETCHES, settings=MANY_PARTS)

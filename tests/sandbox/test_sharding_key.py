@@ -165,6 +165,7 @@ def test_in_other_modes_too(weighted_lab: Lab, arguments: dict[str, Any], old: i
     assert senders(lab, report["query_id"]) == [0, 1, 2]
 
 
+@pytest.mark.thorough
 @topologies("on-cluster", "old")
 def test_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
@@ -177,6 +178,7 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     assert report["rows_written"] == len(MANY)
 
 
+@pytest.mark.thorough
 def test_no_node_handles_more_than_half_again_its_share(lab: Lab) -> None:
     randomly = random.Random(1)
     for number in range(36):
@@ -219,6 +221,7 @@ class TestInterrupted:
             " AND query_kind = 'Insert' AND NOT is_initial_query AND position(query, 's3Cluster') > 0"
         )
 
+    @pytest.mark.thorough
     def test_a_dead_worker_s_insert_is_taken_over(self, lab: Lab, local: str) -> None:
         table = lab.distribute(local, KEY)
         with start_worker(lab, table, **SLOW):

@@ -11,11 +11,10 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.hostile_profiles import VISITOR, write_uneven_profile
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
 
 HOW = {"structure": "p UInt8, n UInt32", "data_format": "CSV"}
 FILES = 12
@@ -24,7 +23,7 @@ ROWS = [{"p": p, "n": n} for p in range(FILES) for n in range(30)]
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(2, id="another-node"), thorough(1, id="the-connected-node")],
+    params=[pytest.param(2, id="another-node"), pytest.param(1, id="the-connected-node")],
 )
 def uneven_sandbox(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     config = SandboxConfig(
@@ -58,14 +57,12 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
-@pytest.mark.thorough
 def test_rows_are_sent_to_their_shards(lab: Lab) -> None:
     table = lab.distribute(f"{lab.database}.t", "n")
     lab.load("in/*.csv", table, **HOW)
     assert bag(lab.rows(f"{lab.database}.t")) == bag(ROWS)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("staging", [True, False])
 def test_a_bad_row_fails_the_load(lab: Lab, staging: bool) -> None:
     for p in range(FILES):
