@@ -60,6 +60,9 @@ class Lake(Protocol):
     def rows(self) -> Rows: ...
 
     @property
+    def may_hide_columns(self) -> bool: ...
+
+    @property
     def snapshot(self) -> str: ...
 
     @property
@@ -210,6 +213,7 @@ class IcebergLake:
 
 class DeltaLake:
     operator = DeltaToClickHouseOperator
+    may_hide_columns = False
 
     def __init__(
         self, server: S3Server, uri: str, folder: Path, *, schema: pa.Schema = COLUMNS, **given: Any

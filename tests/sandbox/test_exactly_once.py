@@ -173,7 +173,6 @@ class TestDroppedLedger:
         assert again["rows_written"] == len(OTHER)
         assert bag(lab.rows(table)) == bag(OTHER)
 
-    @pytest.mark.thorough
     def test_no_file_is_deleted_whose_rows_are_not_there(self, lab: Lab) -> None:
         """The new INSERT never reaches a server, and the old one was logged with 30 rows."""
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")

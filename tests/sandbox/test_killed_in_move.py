@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import put_numbers
 from tests.sandbox.move_killer import MoveKiller
@@ -23,14 +24,13 @@ ROWS = [{"n": n} for n in range(NODES * PARTS_PER_NODE * 10)]
 NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("partitions", "after_parts", "policy"),
     [
-        pytest.param(1, 1, "default", id="first-part"),
-        pytest.param(1, PARTS_PER_NODE, "default", id="half-way"),
+        thorough(1, 1, "default", id="first-part"),
+        thorough(1, PARTS_PER_NODE, "default", id="half-way"),
         pytest.param(4, PARTS_PER_NODE * 5 // 8, "default", id="third-partition"),
-        pytest.param(4, PARTS_PER_NODE * 5 // 8, "s3", id="on-an-s3-disk"),
+        thorough(4, PARTS_PER_NODE * 5 // 8, "s3", id="on-an-s3-disk"),
     ],
 )
 def test_each_row_arrives_once_or_the_load_says_that_it_does_not_know(

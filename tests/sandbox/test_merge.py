@@ -70,8 +70,7 @@ def scatter(lab: Lab, table: str, *rows: dict[str, Any]) -> None:
         lab.query(f"INSERT INTO {table} VALUES {values}", node=number % len(lab.nodes()))
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, v)"), thorough("1")])
+@pytest.mark.parametrize("sharding_key", ["rand()", "cityHash64(id, v)", "1"])
 def test_on_three_shards(lab: Lab, sharding_key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "airflow_provider_ch_s3")
     table = lab.create("t", COLUMNS, BY_DAY)
