@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import inline, reading, render
-from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
+from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
@@ -30,6 +29,7 @@ class ExportFiles:
     address: str
     data_format: str
     compression: str = "auto"
+    structure: str = "auto"
 
 
 def select_table(table: TableName, cluster: str | None) -> str:
@@ -41,7 +41,7 @@ def select_table(table: TableName, cluster: str | None) -> str:
         SELECT *
         FROM {{ cluster | all_shards(table) }}
     """
-    return inline("select_table", text, table=table, cluster=cluster).text
+    return render("select_table", text, table=table, cluster=cluster).text
 
 
 def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> Statement:
@@ -54,7 +54,7 @@ def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> S
         {% include "_settings.sql.jinja" %}
         {% endif %}
     """
-    return inline("describe_query", text, query=Sql(query.strip()), settings=settings)
+    return render("describe_query", text, query=Sql(query.strip()), settings=settings)
 
 
 def render_insert_export(
@@ -69,28 +69,18 @@ def render_insert_export(
     :param query: a SELECT, which is printed as it is: its author may run any other one, too.
     :param partition_by: name of a folder → expression over the columns of the query.
     """
-    folders = [(f"{'/' * (n > 0)}{name}=", value) for n, (name, value) in enumerate(partition_by.items())]
-    return render(
-        "insert_export",
-        keeps_final=True,
-        parameters=files.access.parameters,
-        source=files,
-        address=files.address,
-        data_format=files.data_format,
-        query=Sql(query.strip()),
-        folders=folders,
-        null_folder=DEFAULT_PARTITION,
-        null_text_folder=ENCODED_DEFAULT_PARTITION,
-        settings=settings,
-    )
+    query = Sql(query.strip())
+    insert = render("insert_export", source=files, query=query, partition_by=partition_by, settings=settings)
+    return replace(insert, keeps_final=True)
 
 
-def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mapping[str, SettingValue]) -> Statement:
+@statement
+def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mapping[str, SettingValue]) -> str:
     """Number of rows in each file that has any, by its ``_path``.
 
     :param structure: names and types of the columns.
     """
-    return reading("count_by_file", source, settings, structure=structure)
+    return IN_FILE
 
 
 FILES = "{files}"
@@ -106,12 +96,5 @@ def render_select_files(
     :param structure: names and types of the columns in the files, or ``auto``.
     """
     texts = [Sql(text) for text in sql.strip().split(FILES)]
-    return reading(
-        "select_files",
-        source,
-        settings,
-        keeps_final=True,
-        structure=structure,
-        texts=texts,
-        limit_rows=limit_rows,
-    )
+    how = {"structure": structure, "limit_rows": limit_rows, "settings": settings}
+    return replace(render("select_files", source=source, texts=texts, **how), keeps_final=True)

@@ -6,33 +6,31 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.load_queries import CLAIMS
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.target import TableName
 
 
-def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read the comments of the ledger's tables, which have the schema version, for each node that has them."""
-    names = [table.table for table in tables]
-    text = """
+    return """
         SELECT {{ node_name }} AS node, name, engine, comment
         FROM {{ cluster | all_nodes("system.tables") }}
-        WHERE database = {{ ledger.database | literal }} AND name IN ({{ names | literals }})
+        WHERE database = {{ tables[0].database | literal }} AND name IN ({{ tables | map(attribute="table") | literals }})
         SETTINGS skip_unavailable_shards = 0
-    """
-    return inline("read_ledger_comments", text, ledger=tables[0], names=names, cluster=cluster)
+    """  # noqa: E501
 
 
-def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> Statement:
+@statement
+def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> str:
     """Create the table of events if it does not exist."""
-    return render("create_ledger", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
+    return IN_FILE
 
 
-def render_create_ledger_files(
-    ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool
-) -> Statement:
+@statement
+def render_create_ledger_files(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> str:
     """Create the table of files if it does not exist."""
-    return render("create_ledger_files", ledger=ledger, cluster=cluster, comment=comment, is_replicated=is_replicated)
+    return IN_FILE
 
 
 def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: int) -> Statement:
@@ -55,9 +53,10 @@ def _render_write(name: str, ledger: TableName, rows: Sequence[Mapping[str, Any]
         FORMAT JSONEachRow
         {{ rows | json_rows }}
     """
-    return inline(name, text, ledger=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
+    return render(name, text, ledger=ledger, columns=list(rows[0]), rows=rows, quorum=quorum)
 
 
+@statement
 def render_read_events(
     ledger: TableName,
     cluster: str | None,
@@ -67,54 +66,37 @@ def render_read_events(
     table_uuids: Sequence[str] = (),
     attempts: Collection[int] = (),
     since: int = 0,
-) -> Statement:
+) -> str:
     """Read the events of one load and of all attempts that may be open, in order.
 
     :param table_uuids: of the table whose names to read, too; it has few in its life.
     :param attempts: numbers of further attempts.
     :param since: number of the first attempt whose events to read, of all loads; 0 if nothing was read before.
     """
-    return render(
-        "read_events",
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        load_id=load_id,
-        table_uuids=table_uuids,
-        attempts=sorted(attempts),
-        since=since,
-    )
+    return IN_FILE
 
 
+@statement
 def render_read_attempt_files(
     ledger: TableName, cluster: str | None, *, target: str, attempt: tuple[str, int], after: str, limit: int
-) -> Statement:
+) -> str:
     """Read the first rows of an attempt's manifest with paths greater than ``after``.
 
     :param attempt: the id of its load, and its number.
     """
-    text = """
+    return """
         SELECT DISTINCT path, etag, size_bytes
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target = {{ target | literal }}
-            AND (load_id, attempt) IN ({{ attempts | tuples }})
+            AND (load_id, attempt) IN ({{ [attempt] | tuples }})
             AND path > {{ after | literal }}
         ORDER BY path
         LIMIT {{ limit | literal }}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline(
-        "read_attempt_files",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        attempts=[attempt],
-        after=after,
-        limit=limit,
-    )
 
 
+@statement
 def render_read_loaded_files(
     ledger: TableName,
     cluster: str | None,
@@ -123,10 +105,10 @@ def render_read_loaded_files(
     first: str,
     last: str,
     only: Sequence[str] = (),
-) -> Statement:
+) -> str:
     """Read which attempts were to load which files, with paths from ``first`` to ``last``; of them, ``only`` some."""
     # The range keeps a load of one night's files from reading years of files.
-    text = """
+    return """
         SELECT DISTINCT path, etag, load_id, attempt
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target {{ targets | is_among }} AND path BETWEEN {{ first | literal }} AND {{ last | literal }}
@@ -135,18 +117,17 @@ def render_read_loaded_files(
         {% endif %}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    which = {"targets": targets, "first": first, "last": last, "only": only}
-    return inline("read_loaded_files", text, ledger=ledger, cluster=cluster, **which)
 
 
+@statement
 def render_read_last_files(
     ledger: TableName, cluster: str | None, *, target: str, prefix: str, before: str, limit: int
-) -> Statement:
+) -> str:
     """Read the last paths that begin with ``prefix``, in descending order; a path may be there more than once.
 
     :param before: only paths before this one; '' for all.
     """
-    text = """
+    return """
         {# In the order of the primary key, from its end: no more is read than asked for. #}
         SELECT path
         FROM {{ cluster | all_replicas(ledger) }}
@@ -159,18 +140,9 @@ def render_read_last_files(
         LIMIT {{ limit | literal }}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline(
-        "read_last_files",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        prefix=prefix,
-        before=before,
-        limit=limit,
-    )
 
 
+@statement
 def render_read_commits(
     ledger: TableName,
     cluster: str | None,
@@ -178,13 +150,13 @@ def render_read_commits(
     targets: Sequence[str],
     table_uuids: Sequence[str],
     attempts: Sequence[int],
-) -> Statement:
+) -> str:
     """Read which of the given attempts were committed into the table, when, and how.
 
     :param attempts: their numbers.
     """
     # A commit that was recorded twice happened when it was recorded first.
-    text = """
+    return """
         {% include "_commits.sql.jinja" %}
 
             AND attempt IN ({{ attempts | literals }})
@@ -192,17 +164,9 @@ def render_read_commits(
         HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline(
-        "read_commits",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        table_uuids=table_uuids,
-        attempts=attempts,
-    )
 
 
+@statement
 def render_read_commits_into(
     ledger: TableName,
     cluster: str | None,
@@ -211,9 +175,9 @@ def render_read_commits_into(
     table_uuids: Sequence[str],
     partitions: Sequence[str],
     since: int,
-) -> Statement:
+) -> str:
     """Read the commits of attempts with rows for any of the given partitions, from the epoch ``since`` on."""
-    text = """
+    return """
         {% include "_commits.sql.jinja" %}
 
             AND hasAny(mapKeys(partitions), [{{ partitions | literals }}])
@@ -222,18 +186,9 @@ def render_read_commits_into(
         HAVING countIf(event = 'undone') = 0
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline(
-        "read_commits_into",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        table_uuids=table_uuids,
-        partitions=partitions,
-        since=since,
-    )
 
 
+@statement
 def render_read_replacements(
     ledger: TableName,
     cluster: str | None,
@@ -242,22 +197,15 @@ def render_read_replacements(
     table_uuids: Sequence[str],
     partitions: Sequence[str],
     counts_conditions: bool = False,
-) -> Statement:
+) -> str:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
 
     :param counts_conditions: ``replace_where``, ``merge`` and ``replace_files`` count as replacing the whole table.
     """
-    return render(
-        "read_replacements",
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        table_uuids=table_uuids,
-        partitions=partitions,
-        counts_conditions=counts_conditions,
-    )
+    return IN_FILE
 
 
+@statement
 def render_read_planned_by(
     ledger: TableName,
     cluster: str | None,
@@ -266,12 +214,12 @@ def render_read_planned_by(
     attempts: Sequence[tuple[str, int]],
     dag: str,
     task: str,
-) -> Statement:
+) -> str:
     """Read which of some attempts one task has planned, in any of its runs.
 
     :param attempts: for each the id of its load, and its number.
     """
-    text = """
+    return """
         {# The details of old attempts may have been forgotten; then it is unknown whose they were. #}
         SELECT DISTINCT load_id, generation, attempt
         FROM {{ cluster | all_replicas(ledger) }}
@@ -282,16 +230,6 @@ def render_read_planned_by(
             AND JSONExtractString(detail, 'task') = {{ task | literal }}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline(
-        "read_planned_by",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        attempts=attempts,
-        dag=dag,
-        task=task,
-    )
 
 
 def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *, quorum: int) -> Statement:
@@ -301,14 +239,15 @@ def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *,
 
 def render_write_claim(ledger: TableName, load_id: str) -> Statement:
     """Record that a load is about to be planned, for other loads that are planned now."""
-    claim = {"target": CLAIMS, "load_id": load_id, "event": "claimed"}
+    claim = {"target": "claims", "load_id": load_id, "event": "claimed"}
     return _render_write("write_claim", ledger, [claim], quorum=0)
 
 
-def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> Statement:
+@statement
+def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> str:
     """Read the UUIDs of the table that the last commit under a name went into; no row if there was none."""
     # Read from the newest commit backwards: no more than one of them.
-    text = """
+    return """
         SELECT table_uuids
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target = {{ target | literal }} AND event = 'committed' AND notEmpty(table_uuids)
@@ -316,9 +255,9 @@ def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target:
         LIMIT 1
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_earlier_uuids", text, ledger=ledger, cluster=cluster, target=target)
 
 
+@statement
 def render_adopt_commits(
     ledger: TableName,
     cluster: str | None,
@@ -327,25 +266,18 @@ def render_adopt_commits(
     earlier_uuids: Sequence[str],
     table_uuids: Sequence[str],
     quorum: int,
-) -> Statement:
+) -> str:
     """Record all commits into one table for another one, too, which holds the same rows."""
-    return render(
-        "adopt_commits",
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        earlier_uuids=earlier_uuids,
-        table_uuids=table_uuids,
-        quorum=quorum,
-    )
+    return IN_FILE
 
 
+@statement
 def render_read_past_reports(
     ledger: TableName, cluster: str | None, *, target: str, since: int, min_volume_bytes: int
-) -> Statement:
+) -> str:
     """Read, for each format, the newest commit of an attempt with the number ``since`` or a greater one."""
     # Only recent attempts are read: the table is ordered by them.
-    text = """
+    return """
         SELECT detail
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target = {{ target | literal }}
@@ -357,17 +289,9 @@ def render_read_past_reports(
         LIMIT 1 BY data_format
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline(
-        "read_past_reports",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        since=since,
-        min_volume_bytes=min_volume_bytes,
-    )
 
 
+@statement
 def render_read_earlier_loads(
     ledger: TableName,
     cluster: str | None,
@@ -379,45 +303,36 @@ def render_read_earlier_loads(
     load_id: str,
     since: int,
     limit: int,
-) -> Statement:
+) -> str:
     """Read what the newest commits of a task say of their rows, files and checks.
 
     :param map_index: -1 for a task that is not mapped; siblings do not count.
     :param load_id: of the load that asks, which does not count.
     :param since: number of the first attempt that counts.
     """
-    return render(
-        "read_earlier_loads",
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        dag=dag,
-        task=task,
-        map_index=map_index,
-        load_id=load_id,
-        since=since,
-        limit=limit,
-    )
+    return IN_FILE
 
 
-def render_create_lock(lock: TableName, *, owner: str) -> Statement:
+@statement
+def render_create_lock(lock: TableName, *, owner: str) -> str:
     """Take a lock; of two processes that try to on the same node, one fails with TABLE_ALREADY_EXISTS."""
-    text = """
+    return """
         CREATE TABLE {{ lock | table_name }} (nothing UInt8)
         ENGINE = Memory
         COMMENT {{ owner | literal }}
     """
-    return inline("create_lock", text, lock=lock, owner=owner)
 
 
-def render_drop_lock(lock: TableName) -> Statement:
+@statement
+def render_drop_lock(lock: TableName) -> str:
     """Release a lock; fails with UNKNOWN_TABLE if another process has taken it over."""
-    return inline("drop_lock", "DROP TABLE {{ lock | table_name }} SYNC", lock=lock)
+    return "DROP TABLE {{ lock | table_name }} SYNC"
 
 
-def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | None) -> Statement:
+@statement
+def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | None) -> str:
     """Read names, comments and UUIDs of the tables whose names start with one of ``prefixes``, on each node."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, name, comment, toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = {{ database | literal }}
@@ -425,14 +340,14 @@ def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | No
         ORDER BY name, node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_tables", text, database=database, prefixes=prefixes, cluster=cluster)
 
 
-def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> Statement:
+@statement
+def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> str:
     """Find tables, and what else calls itself one, by the beginning of their comment, on all nodes."""
     # Tables, not views, which would read other tables with the rights of this user; on all nodes, since all
     # are read.
-    text = """
+    return """
         SELECT database, name, groupUniqArray(engine) AS engines, groupUniqArray(comment) AS comments
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE startsWith(comment, {{ comment | literal }})
@@ -441,17 +356,18 @@ def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> Sta
         LIMIT {{ limit | literal }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("find_ledgers", text, comment=comment, cluster=cluster, limit=limit)
 
 
-def render_read_ledger_columns(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_read_ledger_columns(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read which columns some tables have: name, type, kind of default, default, in their order.
 
     :param tables: at least one; each has one row, with all lists of columns that it has on any node.
     """
-    return render("read_ledger_columns", tables=tables, cluster=cluster)
+    return IN_FILE
 
 
+@statement
 def render_read_latest_attempts(
     ledger: TableName,
     cluster: str | None,
@@ -463,7 +379,7 @@ def render_read_latest_attempts(
     days: float = 0.0,
     after: tuple[float, str, int] | None = None,
     limit: int,
-) -> Statement:
+) -> str:
     """Read which attempts were planned last, the newest first, and their states.
 
     :param target: only those of one target; '' for all.
@@ -473,29 +389,17 @@ def render_read_latest_attempts(
     :param days: only those planned within these days; 0 for all.
     :param after: only those planned before this one: when it was planned (Unix time), the id of its load, its number.
     """
-    return render(
-        "read_latest_attempts",
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        load_id=load_id,
-        dag=dag,
-        states=states,
-        days=days,
-        after=after,
-        limit=limit,
-    )
+    return IN_FILE
 
 
-def render_read_history(
-    ledger: TableName, cluster: str | None, *, attempts: Sequence[tuple[str, str, int]]
-) -> Statement:
+@statement
+def render_read_history(ledger: TableName, cluster: str | None, *, attempts: Sequence[tuple[str, str, int]]) -> str:
     """Read all events of some attempts, without the details of a commit that begins.
 
     :param attempts: for each its target, the id of its load, and its number.
     """
     # Without what a commit found before it began: that is for processes that resume it, and may be long.
-    text = """
+    return """
         SELECT DISTINCT
             * REPLACE (if(event = 'committing', '{}', detail) AS detail),
             toFloat64(now64(6)) - time_seconds AS age_seconds
@@ -508,13 +412,13 @@ def render_read_history(
         ORDER BY target, epoch, time_seconds
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_history", text, ledger=ledger, cluster=cluster, attempts=attempts)
 
 
-def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -> Statement:
+@statement
+def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -> str:
     """Read the targets of all loads: how many attempts were committed, and how long ago the last one was."""
     # Replicas of a ledger hold the same rows, so that attempts are counted, not rows.
-    text = """
+    return """
         SELECT
             target,
             uniqExactIf((load_id, attempt), event = 'committed') AS commits,
@@ -526,12 +430,12 @@ def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -
         LIMIT {{ limit | literal }}
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_targets", text, ledger=ledger, cluster=cluster, limit=limit)
 
 
-def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None, *, limit: int) -> Statement:
+@statement
+def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None, *, limit: int) -> str:
     """Read names and comments of the locks in some databases, on all nodes."""
-    text = """
+    return """
         SELECT DISTINCT name, comment
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database IN ({{ databases | literals }}) AND startsWith(name, {{ prefix | literal }})
@@ -539,16 +443,16 @@ def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None
         LIMIT {{ limit | literal }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_locks", text, databases=databases, prefix=prefix, cluster=cluster, limit=limit)
 
 
-def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Sequence[tuple[str, int]]) -> Statement:
+@statement
+def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Sequence[tuple[str, int]]) -> str:
     """Read how long ago some locks were taken, and how long ago their owners gave a sign of life.
 
     :param locks: for each its target and its epoch.
     """
     # The events of a lock have its epoch as their attempt.
-    text = """
+    return """
         SELECT
             target,
             attempt,
@@ -560,9 +464,9 @@ def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Se
         GROUP BY target, attempt
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_lock_events", text, ledger=ledger, cluster=cluster, locks=locks)
 
 
+@statement
 def render_read_recorded_files(
     ledger: TableName,
     cluster: str | None,
@@ -572,28 +476,20 @@ def render_read_recorded_files(
     prefix: str = "",
     after: tuple[str, str, str, int] | None = None,
     limit: int,
-) -> Statement:
+) -> str:
     """Read the files that attempts were to load, in the order of their paths.
 
     :param attempts: only those of these attempts; none for all.
     :param prefix: with which the paths begin.
     :param after: only what comes after this file: its path, its ETag, the id of its load, the number of the attempt.
     """
-    return render(
-        "read_recorded_files",
-        ledger=ledger,
-        cluster=cluster,
-        targets=targets,
-        attempts=attempts,
-        prefix=prefix,
-        after=after,
-        limit=limit,
-    )
+    return IN_FILE
 
 
-def render_read_last_locks(ledger: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_last_locks(ledger: TableName, cluster: str | None) -> str:
     """Read the last epoch of each target, and the first attempt that was open then."""
-    text = """
+    return """
         SELECT target, max(epoch) AS last_epoch, argMax(first_open, epoch) AS first_open
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE event = 'locked'
@@ -601,14 +497,15 @@ def render_read_last_locks(ledger: TableName, cluster: str | None) -> Statement:
         ORDER BY target
         SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
     """
-    return inline("read_last_locks", text, ledger=ledger, cluster=cluster)
 
 
-def render_read_ended_attempts(ledger: TableName, cluster: str | None, *, before_seconds: float) -> Statement:
+@statement
+def render_read_ended_attempts(ledger: TableName, cluster: str | None, *, before_seconds: float) -> str:
     """Read the attempts that ended before a Unix time, and into which tables they were committed."""
-    return render("read_ended_attempts", ledger=ledger, cluster=cluster, before_seconds=before_seconds)
+    return IN_FILE
 
 
+@statement
 def render_prune_ledger(
     ledger: TableName,
     cluster: str | None,
@@ -617,9 +514,9 @@ def render_prune_ledger(
     attempts: Sequence[tuple[str, int]],
     last_epoch: int,
     is_last: bool,
-) -> Statement:
+) -> str:
     """Remove how some attempts of a target began; if last, how they ended."""
-    text = """
+    return """
         {# The last epoch is always kept: no epoch may be used twice. So is what was undone: it may go before the #}
         {# commit does, which would then count again. #}
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
@@ -631,52 +528,34 @@ def render_prune_ledger(
         {% endif %}
         SETTINGS mutations_sync = 2
     """
-    return inline(
-        "prune_ledger",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        attempts=attempts,
-        last_epoch=last_epoch,
-        is_last=is_last,
-    )
 
 
+@statement
 def render_prune_locks(
     ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
-) -> Statement:
+) -> str:
     """Remove the locks of a target from before a Unix time, and the claims of all loads from before it."""
     # The last epoch is always kept: no epoch may be used twice.
-    text = """
+    return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         DELETE WHERE (
                 target = {{ target | literal }}
                     AND epoch < {{ last_epoch | literal }}
                     AND event IN ('locked', 'alive')
-                OR target = {{ claims | literal }}
+                OR target = 'claims'
             )
             AND toFloat64(time) < {{ before_seconds | literal }}
         SETTINGS mutations_sync = 2
     """
-    return inline(
-        "prune_locks",
-        text,
-        claims=CLAIMS,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        last_epoch=last_epoch,
-        before_seconds=before_seconds,
-    )
 
 
+@statement
 def render_forget_details(
     ledger: TableName, cluster: str | None, *, target: str, first_open: int, before_seconds: float
-) -> Statement:
+) -> str:
     """Remove the details of what happened before a Unix time to attempts before the first open one."""
     # What the columns say stays: it is what other loads look up.
-    text = """
+    return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         UPDATE detail = '{}' WHERE target = {{ target | literal }}
             AND attempt < {{ first_open | literal }}
@@ -684,35 +563,26 @@ def render_forget_details(
             AND toFloat64(time) < {{ before_seconds | literal }}
         SETTINGS mutations_sync = 2
     """
-    return inline(
-        "forget_details",
-        text,
-        ledger=ledger,
-        cluster=cluster,
-        target=target,
-        first_open=first_open,
-        before_seconds=before_seconds,
-    )
 
 
-def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> Statement:
+@statement
+def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> str:
     """Read which of the given UUIDs belong to a table that exists on any node."""
-    text = """
+    return """
         SELECT DISTINCT toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE toString(uuid) IN ({{ uuids | literals }})
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_uuids", text, uuids=uuids, cluster=cluster)
 
 
+@statement
 def render_prune_ledger_files(
     ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[tuple[str, int]]
-) -> Statement:
+) -> str:
     """Remove the manifests of some attempts of a target."""
-    text = """
+    return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         DELETE WHERE target = {{ target | literal }} AND (load_id, attempt) IN ({{ attempts | tuples }})
         SETTINGS mutations_sync = 2
     """
-    return inline("prune_ledger_files", text, ledger=ledger, cluster=cluster, target=target, attempts=attempts)

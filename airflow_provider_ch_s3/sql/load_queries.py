@@ -10,54 +10,52 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
-from airflow_provider_ch_s3.sql.render import inline, reading, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
-CLAIMS = "claims"
-"""In the ledger, the target of what loads claim before they are planned."""
-# From there to the start of an INSERT it takes seconds, unless another load has the lock.
-CLAIM_SECONDS = 60
 
-
-def render_read_table(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_table(table: TableName, cluster: str | None) -> str:
     """Definition, engine and keys of a table, one row for each node that has it."""
-    return render("read_table", table=table, cluster=cluster)
+    return IN_FILE
 
 
-def render_read_volumes(policies: Sequence[str], cluster: str | None) -> Statement:
+@statement
+def render_read_volumes(policies: Sequence[str], cluster: str | None) -> str:
     """The volumes of storage policies on each node: new parts go to the first one that has room."""
-    return render("read_volumes", policies=policies, cluster=cluster)
+    return IN_FILE
 
 
-def render_read_columns(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_columns(table: TableName, cluster: str | None) -> str:
     """Columns of a table in their order, for each node that has it."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
         FROM {{ cluster | all_nodes("system.columns") }}
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         ORDER BY node, position
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_columns", text, table=table, cluster=cluster)
 
 
-def render_find_on_nodes(table: TableName, cluster: str) -> Statement:
+@statement
+def render_find_on_nodes(table: TableName, cluster: str) -> str:
     """Nodes of a cluster that have a table; unavailable nodes are skipped."""
-    text = """
+    return """
         SELECT DISTINCT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
         ORDER BY node
         SETTINGS skip_unavailable_shards = 1
     """
-    return inline("find_on_nodes", text, table=table, cluster=cluster)
 
 
-def render_read_user() -> Statement:
+@statement
+def render_read_user() -> str:
     """The name of the session's user."""
-    return inline("read_user", "SELECT currentUser() AS user")
+    return "SELECT currentUser() AS user"
 
 
 def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
@@ -73,14 +71,14 @@ def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> State
     return replace(render("read_settings", cluster=cluster, nodes=nodes), reads_profiles=True)
 
 
-def render_read_formats() -> Statement:
+@statement
+def render_read_formats() -> str:
     """Every format that the connected server reads."""
-    text = """
+    return """
         SELECT name
         FROM system.formats
         WHERE is_input
     """
-    return inline("read_formats", text)
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
@@ -88,20 +86,21 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
 
     :param settings: the user's, which may affect how the format is read.
     """
-    structure = source.structure or "auto"
-    return reading("describe_files", source, settings, address=source.described_address, structure=structure)
+    described = {"address": source.described_address, "structure": source.structure or "auto"}
+    return render("describe_files", source=source, settings=settings, **described)
 
 
 def render_read_on_each_node(
     source: SourceSpec, settings: Mapping[str, SettingValue], cluster: str | None
 ) -> Statement:
     """The nodes that can read the files: each of them does, or the statement fails."""
-    return reading("read_on_each_node", source, {**settings, "skip_unavailable_shards": 0}, cluster=cluster)
+    settings = {**settings, "skip_unavailable_shards": 0}
+    return render("read_on_each_node", source=source, settings=settings, cluster=cluster)
 
 
 def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
     """The first lines of text files."""
-    return reading("read_lines", source, {**settings, "max_threads": 1}, limit_rows=limit_rows)
+    return render("read_lines", source=source, settings={**settings, "max_threads": 1}, limit_rows=limit_rows)
 
 
 def render_describe_select(
@@ -254,16 +253,16 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
     return _render_read("count_rows", source, (), settings={**settings, **own})
 
 
-def render_parquet_footers(
-    source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
-) -> Statement:
+@statement
+def render_parquet_footers(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
     """Number of rows in all files, and one file for each distinct schema, from the footers only."""
-    return reading("parquet_footers", source, settings, cluster=cluster)
+    return IN_FILE
 
 
-def render_largest_row_group(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
+@statement
+def render_largest_row_group(source: SourceSpec, settings: Mapping[str, SettingValue]) -> str:
     """The file with the largest row group of Parquet files, and the size of that without compression."""
-    return reading("largest_row_group", source, settings, cluster=None)
+    return IN_FILE
 
 
 def render_insert_load(
@@ -297,13 +296,13 @@ def _render_read(
     **values: Any,
 ) -> Statement:
     """Render a statement that reads the files' rows as the load does."""
-    return reading(
+    return render(
         template,
-        source,
-        settings,
+        source=source,
         mapping=mapping,
         checks=checks(mapping, source.read_columns),
         time_parser=settings.get("date_time_input_format", ""),
+        settings=settings,
         **values,
     )
 
@@ -313,24 +312,25 @@ def render_running_queries(prefix: str, cluster: str | None) -> Statement:
     return _render_running("running_queries", Sql(f"startsWith(initial_query_id, {literal(prefix)})"), cluster)
 
 
-def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | None = None) -> Statement:
+@statement
+def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | None = None) -> str:
     """Number of loads that any node is running an INSERT of, or that are about to.
 
     :param but: id of a load that is not counted.
     :param ledger: where loads claim their part of the memory before they are planned.
     """
-    return render("count_loads", cluster=cluster, but=but, ledger=ledger, claims=CLAIMS, claim_seconds=CLAIM_SECONDS)
+    return IN_FILE
 
 
-def render_has_query_log(cluster: str | None) -> Statement:
+@statement
+def render_has_query_log(cluster: str | None) -> str:
     """The nodes that have a ``system.query_log``: a server creates it when it first writes to it."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = 'system' AND name = 'query_log'
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("has_query_log", text, cluster=cluster)
 
 
 def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"] | None) -> Statement:
@@ -339,43 +339,40 @@ def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"]
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     :param log: None for all, since servers older than 25.8 cannot write one alone.
     """
-    return inline(
-        "flush_logs",
-        "SYSTEM FLUSH LOGS{{ cluster | on_cluster }}{% if log %} {{ log }}{% endif %}",
-        cluster=cluster,
-        log=log and Sql(log),
-    )
+    text = "SYSTEM FLUSH LOGS{{ cluster | on_cluster }}{% if log %} {{ log }}{% endif %}"
+    return render("flush_logs", text, cluster=cluster, log=log and Sql(log))
 
 
-def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> Statement:
+@statement
+def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> str:
     """Queries that any node has logged under a query id that starts with ``prefix``.
 
     :param age_seconds: how far to go back, by the servers' clock and in their time zone.
     """
-    return render("logged_queries", prefix=prefix, cluster=cluster, age_seconds=age_seconds)
+    return IN_FILE
 
 
-def render_read_uptimes(cluster: str | None) -> Statement:
+@statement
+def render_read_uptimes(cluster: str | None) -> str:
     """How long each node has been up."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, uptime() AS uptime_seconds
         FROM {{ cluster | all_nodes("system.one") }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_uptimes", text, cluster=cluster)
 
 
-def render_kill_queries(prefix: str, cluster: str | None) -> Statement:
+@statement
+def render_kill_queries(prefix: str, cluster: str | None) -> str:
     """Kill the queries running under query ids that start with ``prefix``.
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
-    text = """
+    return """
         KILL QUERY{{ cluster | on_cluster }}
         WHERE startsWith(initial_query_id, {{ prefix | literal }})
         ASYNC
     """
-    return inline("kill_queries", text, prefix=prefix, cluster=cluster)
 
 
 def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
@@ -400,15 +397,16 @@ def _render_running(name: str, condition: Sql, cluster: str | None) -> Statement
         WHERE {{ condition }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline(name, text, condition=condition, cluster=cluster)
+    return render(name, text, condition=condition, cluster=cluster)
 
 
-def render_show_queries(prefix: str, cluster: str | None) -> Statement:
+@statement
+def render_show_queries(prefix: str, cluster: str | None) -> str:
     """Show what the nodes logged of a load.
 
     :param prefix: of its query ids.
     """
-    text = """
+    return """
         SELECT hostName() AS node, event_time, type, query_duration_ms, read_rows, written_rows,
             formatReadableSize(memory_usage) AS peak_memory, exception, query_id, query
         FROM {{ cluster | all_nodes("system.query_log") }}
@@ -416,4 +414,3 @@ def render_show_queries(prefix: str, cluster: str | None) -> Statement:
         ORDER BY event_time DESC
         LIMIT 100
     """
-    return inline("show_queries", text, prefix=prefix, cluster=cluster)

@@ -9,36 +9,29 @@ from collections.abc import Mapping, Sequence
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 
 
+@statement
 def render_create_merge_staging(
     staging: TableName, cluster: str | None, *, columns: Sequence[NewColumn], engine: Sql, comment: str
-) -> Statement:
+) -> str:
     """Create a staging table whose rows may also stand for deletions."""
-    return render(
-        "create_merge_staging", staging=staging, cluster=cluster, columns=columns, engine=engine, comment=comment
-    )
+    return IN_FILE
 
 
+@statement
 def render_create_changes(
     changes: TableName, cluster: str | None, *, key_types: Sequence[str], version_type: str, engine: Sql, comment: str
-) -> Statement:
+) -> str:
     """Create the table that says, for each key of the staged rows, what becomes of it."""
-    return render(
-        "create_changes",
-        changes=changes,
-        cluster=cluster,
-        key_types=key_types,
-        version_type=version_type,
-        engine=engine,
-        comment=comment,
-    )
+    return IN_FILE
 
 
+@statement
 def render_find_changes(
     changes: TableName,
     staged: TableName,
@@ -48,33 +41,23 @@ def render_find_changes(
     rule: MergeRule,
     columns: Sequence[str],
     shards: Mapping[str, int],
-) -> Statement:
+) -> str:
     """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
     :param columns: of the target, those in which rows have to be equal to be the same.
     :param shards: node → its shard.
     """
-    return render(
-        "find_changes",
-        changes=changes,
-        staged=staged,
-        target=target,
-        cluster=cluster,
-        rule=rule,
-        columns=columns,
-        shards=shards,
-    )
+    return IN_FILE
 
 
-def render_copy_changes(
-    changes: TableName, cluster: str | None, *, shards: Mapping[str, int], shard: int
-) -> Statement:
+@statement
+def render_copy_changes(changes: TableName, cluster: str | None, *, shards: Mapping[str, int], shard: int) -> str:
     """Copy the result from the first shard to another one.
 
     :param shards: node → its shard.
     """
     # Otherwise each shard would copy its own rows to itself.
-    text = """
+    return """
         INSERT INTO {{ cluster | into_shards(changes) }}
         SELECT *
         FROM {{ cluster | all_shards(changes) }}
@@ -82,12 +65,12 @@ def render_copy_changes(
         SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = {{ shard | literal }},
             distributed_foreground_insert = 1, max_execution_time = 0
     """
-    return inline("copy_changes", text, changes=changes, cluster=cluster, shards=shards, shard=shard)
 
 
-def render_sum_changes(changes: TableName) -> Statement:
+@statement
+def render_sum_changes(changes: TableName) -> str:
     """Count what becomes of the staged rows, and name the partitions."""
-    text = """
+    return """
         SELECT
             sum(ch_s3_staged_rows) AS rows,
             countIf(ch_s3_outcome = 'inserted') AS inserted,
@@ -101,12 +84,12 @@ def render_sum_changes(changes: TableName) -> Statement:
         FROM {{ changes | table_name }}
         SETTINGS max_execution_time = 0
     """
-    return inline("sum_changes", text, changes=changes)
 
 
-def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int) -> Statement:
+@statement
+def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int) -> str:
     """Read some keys that the target holds more than once."""
-    text = """
+    return """
         SELECT
         {% for name, changed in rule.names.items() %}
             {{ changed | identifier }} AS {{ name | identifier }},
@@ -116,7 +99,6 @@ def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int)
         WHERE ch_s3_held_rows > 1
         LIMIT {{ limit_rows | literal }}
     """
-    return inline("read_doubled", text, changes=changes, rule=rule, limit_rows=limit_rows)
 
 
 def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
@@ -124,7 +106,7 @@ def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
     text = """
         ({{ rule.key | identifiers }}) IN (SELECT {{ rule.changed_key | identifiers }} FROM {{ changes | table_name }} WHERE ch_s3_drops)
     """  # noqa: E501
-    return Sql(inline("is_dropped", text, changes=changes, rule=rule).text)
+    return Sql(render("is_dropped", text, changes=changes, rule=rule).text)
 
 
 def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *, is_staged: bool) -> Sql:
@@ -141,51 +123,45 @@ def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *,
             WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }}
         )
     """
-    return Sql(inline("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
+    return Sql(render("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
 
 
+@statement
 def render_insert_winners(
     merged: TableName,
-    source: TableName,
+    held: TableName,
     cluster: str | None,
     *,
     rule: MergeRule,
     columns: Sequence[str],
     condition: Sql,
-) -> Statement:
+) -> str:
     """Copy some rows to another table, each on its own shard; of equal keys one.
 
-    :param source: the staged rows, or the target.
+    :param held: the staged rows, or the target.
     """
-    return render(
-        "insert_winners",
-        merged=merged,
-        source=source,
-        cluster=cluster,
-        rule=rule,
-        columns=columns,
-        condition=condition,
-    )
+    return IN_FILE
 
 
-def render_count_unmergeable(staged: TableName, cluster: str | None, *, condition: str) -> Statement:
+@statement
+def render_count_unmergeable(staged: TableName, cluster: str | None, *, condition: str) -> str:
     """Count the staged rows, and those without a key or a version.
 
     :param condition: holds for these.
     """
-    text = """
+    return """
         SELECT count() AS ch_s3_rows, countIf({{ condition | expression }}) AS ch_s3_unmergeable
         FROM {{ cluster | all_shards(staged) }}
         SETTINGS max_execution_time = 0
     """
-    return inline("count_unmergeable", text, staged=staged, cluster=cluster, condition=condition)
 
 
+@statement
 def render_read_ambiguous(
     staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
-) -> Statement:
+) -> str:
     """Read some keys whose newest row is unclear: several staged rows may be."""
-    text = """
+    return """
         SELECT {{ rule.columns | identifiers }}, count() AS ch_s3_rows
         FROM {{ cluster | all_shards(staged) }}
         GROUP BY {{ rule.columns | identifiers }}
@@ -196,20 +172,17 @@ def render_read_ambiguous(
         LIMIT {{ limit_rows | literal }}
         SETTINGS max_execution_time = 0
     """
-    return inline(
-        "read_ambiguous", text, staged=staged, cluster=cluster, rule=rule, columns=columns, limit_rows=limit_rows
-    )
 
 
-def render_try_merge_key(target: TableName, *, rule: MergeRule) -> Statement:
+@statement
+def render_try_merge_key(target: TableName, *, rule: MergeRule) -> str:
     """Group no rows by their key; fails if it cannot be a key."""
-    text = """
+    return """
         SELECT {{ rule.key | identifiers }}, max({% if rule.version %}{{ rule.version | identifier }}{% else %}0{% endif %})
         FROM (SELECT {{ rule.columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)
         WHERE ({{ rule.key | identifiers }}) IN (SELECT {{ rule.key | identifiers }} FROM {{ target | table_name }} LIMIT 0)
         GROUP BY {{ rule.key | identifiers }}
     """  # noqa: E501
-    return inline("try_merge_key", text, target=target, rule=rule)
 
 
 def render_read_sizes(table: TableName, cluster: str | None) -> Statement:
@@ -223,4 +196,4 @@ def render_read_sizes(table: TableName, cluster: str | None) -> Statement:
         SETTINGS skip_unavailable_shards = 0
     """
     parts = TableName(database="system", table="parts")
-    return inline("read_sizes", text, table=table, cluster=cluster, parts=parts)
+    return render("read_sizes", text, table=table, cluster=cluster, parts=parts)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, statement
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 
-def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read which nodes have the tables: one row for each table and node."""
-    text = """
+    return """
         SELECT DISTINCT {{ node_name }} AS node, database, name AS table
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE {{ tables | are_tables("name") }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("table_nodes", text, tables=tables, cluster=cluster)
 
 
-def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read active parts, one row for each table and node with any."""
-    return render("table_parts", tables=tables, cluster=cluster)
+    return IN_FILE
 
 
-def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read running merges, one row for each table and node with any."""
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             database,
@@ -39,12 +40,12 @@ def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> Sta
         GROUP BY node, database, table
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("table_merges", text, tables=tables, cluster=cluster)
 
 
-def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read failing mutations, one row for each table and node with any."""
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             database,
@@ -56,17 +57,18 @@ def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) ->
         GROUP BY node, database, table
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("failed_mutations", text, tables=tables, cluster=cluster)
 
 
-def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read the state of replicas, one row for each table and node that is a replica of it."""
-    return render("table_replicas", tables=tables, cluster=cluster)
+    return IN_FILE
 
 
-def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read changes that a replica has failed to apply, one row for each table and node with any."""
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             database,
@@ -79,17 +81,18 @@ def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> S
         GROUP BY node, database, table
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("failed_changes", text, tables=tables, cluster=cluster)
 
 
-def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
+@statement
+def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> str:
     """Read active parts, one row for each table, node and watched partition with any."""
-    return render("partition_parts", tables=[one.table for one in watched], watched=watched, cluster=cluster)
+    return IN_FILE
 
 
-def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> Statement:
+@statement
+def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> str:
     """Read running merges, one row for each table, node and watched partition with any."""
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             database,
@@ -102,15 +105,15 @@ def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | N
         GROUP BY node, database, table, partition_id
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("partition_merges", text, tables=[one.table for one in watched], watched=watched, cluster=cluster)
 
 
-def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read changes that replicas have not applied yet, one row for each table, node and partition with any.
 
     The partition is '' for changes that concern all partitions.
     """
-    text = """
+    return """
         {# A change without a new part, such as a change of columns, concerns all partitions. #}
         SELECT
             {{ node_name }} AS node,
@@ -125,16 +128,16 @@ def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -
         GROUP BY node, database, table, partition_id
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("partition_changes", text, tables=tables, cluster=cluster)
 
 
-def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> Statement:
+@statement
+def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> str:
     """Read when parts of a table were created and removed, in that order.
 
     :param uuids: UUIDs of the table on all nodes, since earlier tables may have had the same name.
     """
     # What became of the parts of one table, on each node: one more for an insert, fewer for a merge.
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             toFloat64(event_time_microseconds) AS at_seconds,
@@ -146,25 +149,26 @@ def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> State
         ORDER BY at_seconds
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_part_changes", text, uuids=uuids, cluster=cluster)
 
 
+@statement
 def render_parts_history(
     table: TableName, cluster: str | None, *, partitions: Sequence[str] | None, since: float, limit: int
-) -> Statement:
+) -> str:
     """Read how the parts of a table changed: one row for each node and second with changes, the latest first.
 
     :param partitions: only those of these partitions; None for all.
     :param since: Unix time.
     :param limit: rows for each node.
     """
-    return render("parts_history", table=table, cluster=cluster, partitions=partitions, since=int(since), limit=limit)
+    return IN_FILE
 
 
-def render_read_replicas(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_replicas(table: TableName, cluster: str | None) -> str:
     """Read where the log of each replica of a table ends, and how much of it the replica has read."""
     # log_max_index is 0 for an empty log and for one with a single change: only log_pointer distinguishes them.
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             zookeeper_path AS path,
@@ -178,13 +182,13 @@ def render_read_replicas(table: TableName, cluster: str | None) -> Statement:
         ORDER BY node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_replicas", text, table=table, cluster=cluster)
 
 
-def render_read_replication_queue(table: TableName, cluster: str | None, *, with_merges: bool = False) -> Statement:
+@statement
+def render_read_replication_queue(table: TableName, cluster: str | None, *, with_merges: bool = False) -> str:
     """Read the changes that replicas have read from the log and not applied yet."""
     # Merges change no rows, nor do mutations here.
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             node_name AS entry,
@@ -195,21 +199,21 @@ def render_read_replication_queue(table: TableName, cluster: str | None, *, with
         ORDER BY node, entry
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_replication_queue", text, table=table, cluster=cluster, with_merges=with_merges)
 
 
-def render_read_zero_copy(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_zero_copy(table: TableName, cluster: str | None) -> str:
     """Read on which nodes zero-copy replication is enabled for a table."""
-    return render("read_zero_copy", table=table, cluster=cluster)
+    return IN_FILE
 
 
-def render_read_fetches(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_fetches(table: TableName, cluster: str | None) -> str:
     """Read how many bytes of parts replicas still have to fetch."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, sum(total_size_bytes_compressed - bytes_read_compressed) AS left_bytes
         FROM {{ cluster | all_nodes("system.replicated_fetches") }}
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         GROUP BY node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_fetches", text, table=table, cluster=cluster)

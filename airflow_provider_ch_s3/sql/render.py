@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+import inspect
+from collections.abc import Callable
+from functools import cache, wraps
 from textwrap import dedent
-from typing import Any
+from typing import Any, ParamSpec
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.conversions import (
     DATE_SHAPE,
     FILES,
@@ -42,7 +42,7 @@ from airflow_provider_ch_s3.sql.nodes import (
     shard_here,
 )
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
-from airflow_provider_ch_s3.tuning.rule import SettingValue
+from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 
 # The query cache refuses functions whose results may change; nothing is read from it, or kept in it.
 _ONLY_REPEATABLE = Sql(
@@ -77,45 +77,50 @@ _ENVIRONMENT.globals.update(
     files_alias=FILES,
     date_shape=DATE_SHAPE,
     iso_time=ISO_TIME,
+    null_folder=DEFAULT_PARTITION,
+    null_text_folder=ENCODED_DEFAULT_PARTITION,
     impossible_time=IMPOSSIBLE_TIME,
     only_repeatable=_ONLY_REPEATABLE,
 )
 
 
-def render(
-    template: str, *, parameters: dict[str, str] | None = None, keeps_final: bool = False, **values: Any
-) -> Statement:
-    """Render ``sql/templates/<template>.sql.jinja``: a statement with structure.
+IN_FILE = ""
+"""The text of a statement with structure, which is in ``sql/templates/<name>.sql.jinja``."""
 
-    :param parameters: values of the placeholders in the text, kept separate from it.
-    :param keeps_final: as in :class:`Statement`.
-    :raises UnquotedValueError: if the template prints a value without a filter.
+P = ParamSpec("P")
+
+
+def statement(text_of: Callable[P, str]) -> Callable[P, Statement]:
+    """Have a function that returns the text of a template render it, with its arguments as the variables.
+
+    The statement has the function's name without ``render_``.
     """
-    text = _ENVIRONMENT.get_template(f"{template}.sql.jinja").render(**values)
-    return Statement(name=template, text=text.strip(), parameters=parameters or {}, keeps_final=keeps_final)
+    name = text_of.__name__.removeprefix("render_")
+    signature = inspect.signature(text_of)
+
+    @wraps(text_of)
+    def rendered(*args: P.args, **kwargs: P.kwargs) -> Statement:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return render(name, text_of(*args, **kwargs), **given.arguments)
+
+    return rendered
 
 
-def reading(template: str, source: SourceSpec, settings: Mapping[str, SettingValue], /, **values: Any) -> Statement:
-    """Render a template of a statement that reads files.
+def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
+    """Render a statement.
 
-    :param values: further ones, or others for what the source says.
-    """
-    of_source = {
-        "source": source,
-        "address": source.address,
-        "data_format": source.data_format,
-        "structure": source.structure,
-        "settings": settings,
-    }
-    return render(template, parameters=source.access.parameters, **{**of_source, **values})
-
-
-def inline(name: str, text: str, /, **values: Any) -> Statement:
-    """Render a short statement, whose text its function contains, by the same rules.
-
+    :param values: the variables of the text. With ``source``, which are files, come further ones: their ``access``,
+        ``address``, ``data_format`` and ``structure``. With ``access`` come the values of placeholders in the text.
     :raises UnquotedValueError: if the text prints a value without a filter.
     """
-    return Statement(name=name, text=_template(text).render(**values).strip())
+    if source := values.get("source"):
+        of_source = ("access", "address", "data_format", "structure")
+        values = {name: getattr(source, name) for name in of_source} | values
+    parameters = values["access"].parameters if "access" in values else {}
+    template = _template(text) if text else _ENVIRONMENT.get_template(f"{name}.sql.jinja")
+    text = template.render(**values).strip()
+    return Statement(name=name, text=text, parameters=parameters)
 
 
 @cache

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.filters import Sql
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, statement
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 
 
+@statement
 def render_create_staging(
     staging: TableName, target: TableName, cluster: str | None, *, comment: str, engine: Sql | None = None
-) -> Statement:
+) -> str:
     """Create a table like the target: with the same engine, keys, settings and storage policy.
 
     :param engine: the engine clause, if it cannot be the target's own: replicas need a path of their own in Keeper.
     """
     # The target may have types that servers refuse by default.
-    text = """
+    return """
         CREATE TABLE IF NOT EXISTS {{ staging | table_name }}{{ cluster | on_cluster }} AS {{ target | table_name }}
         {% if engine %}
         ENGINE = {{ engine }}
@@ -27,64 +27,58 @@ def render_create_staging(
         COMMENT {{ comment | literal }}
         SETTINGS allow_suspicious_low_cardinality_types = 1
     """
-    return inline(
-        "create_staging", text, staging=staging, target=target, cluster=cluster, comment=comment, engine=engine
-    )
 
 
-def render_read_view(view: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_view(view: TableName, cluster: str | None) -> str:
     """Read the definition of a materialized view on each node that has it."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, create_table_query, as_select
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = {{ view.database | literal }} AND name = {{ view.table | literal }}
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_view", text, view=view, cluster=cluster)
 
 
-def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> Statement:
+@statement
+def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> str:
     """Create a materialized view that reads what is inserted into one staging table and writes to another."""
-    text = """
+    return """
         CREATE MATERIALIZED VIEW IF NOT EXISTS {{ feed | table_name }}{{ cluster | on_cluster }} TO {{ staged | table_name }}
         AS {{ select }}
     """  # noqa: E501
-    return inline("create_feed", text, feed=feed, staged=staged, cluster=cluster, select=select)
 
 
-def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> Statement:
+@statement
+def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> str:
     """Take a staging table from its earlier owner, whose late statements then name a table that does not exist."""
     # IF EXISTS: on a node where another owner was faster the table has another name.
-    return inline(
-        "rename_staging",
-        "RENAME TABLE IF EXISTS {{ staging | table_name }} TO {{ renamed | table_name }}{{ cluster | on_cluster }}",
-        staging=staging,
-        renamed=renamed,
-        cluster=cluster,
-    )
+    return "RENAME TABLE IF EXISTS {{ staging | table_name }} TO {{ renamed | table_name }}{{ cluster | on_cluster }}"
 
 
-def render_drop_staging(staging: TableName, cluster: str | None) -> Statement:
+@statement
+def render_drop_staging(staging: TableName, cluster: str | None) -> str:
     """Drop a staging table where it exists."""
-    text = """
+    return """
         DROP TABLE IF EXISTS {{ staging | table_name }}{{ cluster | on_cluster }} SYNC
         SETTINGS max_table_size_to_drop = 0
     """
-    return inline("drop_staging", text, staging=staging, cluster=cluster)
 
 
-def render_read_partitions(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_partitions(table: TableName, cluster: str | None) -> str:
     """Read the partitions with rows on each node.
 
     ``last_block`` rises with every insert, ``version`` with mutations; ``names`` is a hash of the names of the parts.
     """
-    return render("read_partitions", table=table, cluster=cluster)
+    return IN_FILE
 
 
-def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> Statement:
+@statement
+def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read the rows and the greatest block number of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             table,
@@ -97,18 +91,19 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> Stat
         ORDER BY node, table, partition_id
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_blocks", text, tables=tables, cluster=cluster)
 
 
-def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
+@statement
+def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> str:
     """Read all parts of some partitions, active or not, on each node."""
-    return render("read_parts", table=table, cluster=cluster, partitions=partitions)
+    return IN_FILE
 
 
-def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> Statement:
+@statement
+def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> str:
     """Read which parts of a partition the servers have set aside as broken; the tables are in one database."""
     # Parts that a server could not read when it started: of an interrupted MOVE, the only copy of their rows.
-    text = """
+    return """
         SELECT {{ node_name }} AS node, table, name
         FROM {{ cluster | all_nodes("system.detached_parts") }}
         WHERE database = {{ tables[0].database | literal }}
@@ -118,24 +113,26 @@ def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *
         ORDER BY node, table, name
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_broken_parts", text, tables=tables, cluster=cluster, partition=partition)
 
 
-def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> Statement:
+@statement
+def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> str:
     """Drop parts of a staging table on one node."""
-    return render("drop_parts", staging=staging, parts=parts)
+    return IN_FILE
 
 
+@statement
 def render_alter_staging(
     staging: TableName, *, added: Sequence[NewColumn], dropped: Sequence[str], modified: Sequence[NewColumn]
-) -> Statement:
+) -> str:
     """Give a staging table on one node, and its replicas, the columns that its target has by now."""
-    return render("alter_staging", staging=staging, added=added, dropped=dropped, modified=modified)
+    return IN_FILE
 
 
-def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
     """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
-    text = """
+    return """
         {# Since a table was created or renamed, and since its last part was written or merged. #}
         SELECT min(idle_seconds) AS idle_seconds
         FROM
@@ -150,147 +147,145 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> Statement
         )
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_idle_seconds", text, table=table, cluster=cluster)
 
 
-def render_move_partitions(staging: TableName, target: TableName, *, partitions: Sequence[str]) -> Statement:
+@statement
+def render_move_partitions(staging: TableName, target: TableName, *, partitions: Sequence[str]) -> str:
     """Move partitions, one after the other; repeating it moves nothing, unless the node died the first time."""
-    return render("move_partitions", staging=staging, target=target, partitions=partitions)
+    return IN_FILE
 
 
+@statement
 def render_replace_partitions(
     staging: TableName, target: TableName, *, partitions: Sequence[str], allow_empty: bool
-) -> Statement:
+) -> str:
     """Replace partitions, one after the other; repeating it has the same result.
 
     :param allow_empty: the server has the setting that lets an empty partition replace a full one.
     """
-    return render(
-        "replace_partitions",
-        staging=staging,
-        target=target,
-        partitions=partitions,
-        allow_empty=allow_empty,
-    )
+    return IN_FILE
 
 
+@statement
 def render_copy_partitions(
-    merged: TableName, source: TableName, *, partitions: Sequence[str], allow_empty: bool
-) -> Statement:
+    merged: TableName, held: TableName, *, partitions: Sequence[str], allow_empty: bool
+) -> str:
     """Copy partitions as links to the same files: every column of every row stays as it is, bit for bit.
 
     What was in these partitions before is removed.
 
     :param allow_empty: as in :func:`render_replace_partitions`.
     """
-    return render("copy_partitions", merged=merged, source=source, partitions=partitions, allow_empty=allow_empty)
+    return IN_FILE
 
 
-def render_attach_partitions(merged: TableName, source: TableName, *, partitions: Sequence[str]) -> Statement:
+@statement
+def render_attach_partitions(merged: TableName, held: TableName, *, partitions: Sequence[str]) -> str:
     """Copy partitions in addition to what is there; replicas leave out parts that were attached before."""
-    return render("attach_partitions", merged=merged, source=source, partitions=partitions)
+    return IN_FILE
 
 
-def render_hold_merges(merged: TableName, cluster: str | None) -> Statement:
+@statement
+def render_hold_merges(merged: TableName, cluster: str | None) -> str:
     """Hold back merges, which might change the number of rows; mutations still run."""
     # On older servers mutations wait while merges of other tables run, and parts of that age are merged at any size.
-    text = """
+    return """
         ALTER TABLE {{ merged | table_name }}{{ cluster | on_cluster }}
         MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1,
             min_age_to_force_merge_seconds = 0, max_number_of_merges_with_ttl_in_pool = 0,
             number_of_free_entries_in_pool_to_execute_mutation = 0
     """
-    return inline("hold_merges", text, merged=merged, cluster=cluster)
 
 
-def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> Statement:
+@statement
+def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> str:
     """Start deleting the rows that a condition holds for, on one node and its replicas.
 
     :param reads_table: the condition reads another table, which is the same on all replicas.
     """
     # Only starts the deletion, so that all nodes work at the same time.
-    text = """
+    return """
         ALTER TABLE {{ merged | table_name }}
         DELETE WHERE ifNull(({{ condition }}), 0) != 0
         SETTINGS mutations_sync = 0{% if reads_table %}, allow_nondeterministic_mutations = 1{% endif %}
     """
-    return inline("delete_rows", text, merged=merged, condition=condition, reads_table=reads_table)
 
 
-def render_await_deletion(merged: TableName) -> Statement:
+@statement
+def render_await_deletion(merged: TableName) -> str:
     """Wait until the deletion that :func:`render_delete_rows` started is done; fails if that failed."""
     # A mutation that changes nothing ends after those before it, and fails if one of them fails.
-    text = """
+    return """
         ALTER TABLE {{ merged | table_name }}
         DELETE WHERE 0
         SETTINGS mutations_sync = 2
     """
-    return inline("await_deletion", text, merged=merged)
 
 
-def render_touched_partitions(table: TableName, cluster: str | None, *, condition: Sql) -> Statement:
+@statement
+def render_touched_partitions(table: TableName, cluster: str | None, *, condition: Sql) -> str:
     """Read which partitions have rows that a condition holds for."""
     # No alias: it would take precedence over a column of the same name in the condition.
-    text = """
+    return """
         SELECT DISTINCT _partition_id
         FROM {{ cluster | all_replicas(table) }}
         WHERE ifNull(({{ condition }}), 0) != 0
         ORDER BY _partition_id
         SETTINGS max_execution_time = 0
     """
-    return inline("touched_partitions", text, table=table, cluster=cluster, condition=condition)
 
 
-def render_count_outside(staging: TableName, cluster: str | None, *, condition: Sql) -> Statement:
+@statement
+def render_count_outside(staging: TableName, cluster: str | None, *, condition: Sql) -> str:
     """Count all rows, and those for which a condition does not hold or is NULL."""
     # In the condition an alias takes precedence over a column of the same name, so no table has columns like
     # these.
-    text = """
+    return """
         SELECT count() AS ch_s3_rows, countIf(ifNull(({{ condition }}), 0) = 0) AS ch_s3_outside
         FROM {{ cluster | all_shards(staging) }}
         SETTINGS max_execution_time = 0
     """
-    return inline("count_outside", text, staging=staging, cluster=cluster, condition=condition)
 
 
-def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> Statement:
+@statement
+def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> str:
     """Count the rows of some partitions that queries return."""
-    text = """
+    return """
         SELECT _partition_id AS partition_id, count() AS rows
         FROM {{ cluster | all_shards(table) }}
         WHERE _partition_id IN ({{ partitions | literals }})
         GROUP BY partition_id
         SETTINGS apply_deleted_mask = 1, max_execution_time = 0
     """
-    return inline("count_seen", text, table=table, cluster=cluster, partitions=partitions)
 
 
-def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> Statement:
+@statement
+def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> str:
     """Evaluate a condition for no row; fails if it is not a condition over the columns, or not repeatable."""
     # The subquery hides virtual columns, which differ between copies of a row. The query cache refuses
     # functions whose results may change.
-    text = """
+    return """
         SELECT count()
         FROM (SELECT {{ columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)
         WHERE ({{ condition | expression }})
         SETTINGS {{ only_repeatable }}
     """
-    return inline("check_condition", text, target=target, columns=columns, condition=condition)
 
 
-def render_count_visible(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_count_visible(table: TableName, cluster: str | None) -> str:
     """Count the rows of each partition that this user may see, on each node."""
     # Including rows marked by a lightweight DELETE, because the parts count them too.
-    text = """
+    return """
         SELECT {{ node_name }} AS node, _partition_id AS partition_id, count() AS rows
         FROM {{ cluster | all_replicas(table) }}
         GROUP BY node, partition_id
         ORDER BY partition_id, node
         SETTINGS apply_deleted_mask = 0, max_execution_time = 0
     """
-    return inline("count_visible", text, table=table, cluster=cluster)
 
 
-def render_unapplied_changes(table: TableName, cluster: str | None) -> Statement:
+@statement
+def render_unapplied_changes(table: TableName, cluster: str | None) -> str:
     """Read the mutations and lightweight updates that are not written into the parts yet, on each node."""
-    return render("unapplied_changes", table=table, cluster=cluster)
+    return IN_FILE

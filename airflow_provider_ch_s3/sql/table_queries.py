@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.filters import server_sql
-from airflow_provider_ch_s3.sql.render import inline, reading, render
+from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
@@ -28,14 +28,14 @@ def render_observe_values(
     :param names: columns of the files with values that can be written as text.
     :param patterns: regular expressions; for each, the values that match are counted.
     """
-    return reading(
+    return render(
         "observe_values",
-        source,
-        settings,
+        source=source,
         sources=[replace(source, files=(file,)) for file in files],
         names=names,
         patterns=patterns,
         limit_rows=limit_rows,
+        settings=settings,
     )
 
 
@@ -51,44 +51,47 @@ def render_count_uneven(
 
     :param pairs: columns of the files.
     """
-    return reading(
-        "count_uneven",
-        source,
-        settings,
-        sources=[replace(source, files=(file,)) for file in files],
-        pairs=pairs,
-        limit_rows=limit_rows,
+    sources = [replace(source, files=(file,)) for file in files]
+    return render(
+        "count_uneven", source=source, sources=sources, pairs=pairs, limit_rows=limit_rows, settings=settings
     )
 
 
-def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> Statement:
+@statement
+def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
     """Number of missing values in each column of all Parquet files, from their footers."""
-    return reading("count_nulls", source, settings, cluster=cluster)
+    return IN_FILE
 
 
-def render_check_types(types: Sequence[str]) -> Statement:
+@statement
+def render_check_types(types: Sequence[str]) -> str:
     """Fails if there is no such type."""
-    text = """
+    return """
         SELECT
         {% for type in types %}
             defaultValueOfTypeName({{ type | literal }}) IS NULL{% if not loop.last %},{% endif %}
 
         {% endfor %}
     """
-    return inline("check_types", text, types=types)
 
 
-def render_create_table(table: NewTable, cluster: str | None) -> Statement:
+@statement
+def render_create_table(table: NewTable, cluster: str | None) -> str:
     """Create the table that holds the parts, unless there is one of that name.
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
-    return render("create_table", table=table, cluster=cluster)
+    return IN_FILE
 
 
-def render_create_distributed(name: TableName, distribution: Distribution, cluster: str | None) -> Statement:
+@statement
+def render_create_distributed(name: TableName, distribution: Distribution, cluster: str | None) -> str:
     """Create the Distributed table over such tables, unless there is one of that name."""
-    return render("create_distributed", table=name, distribution=distribution, cluster=cluster)
+    return """
+        {% set local = distribution.local %}
+        CREATE TABLE IF NOT EXISTS {{ name | table_name }}{{ cluster | on_cluster }} AS {{ local | table_name }}
+        ENGINE = Distributed({{ distribution.cluster | literal }}, {{ local.database | literal }}, {{ local.table | literal }}{% if distribution.sharding_key %}, {{ distribution.sharding_key | expression }}{% endif %})
+    """  # noqa: E501
 
 
 def render_copy_table(definition: str) -> Statement:
@@ -96,38 +99,39 @@ def render_copy_table(definition: str) -> Statement:
 
     :param definition: ``create_table_query`` of ``system.tables`` there.
     """
-    return inline(
-        "copy_table",
-        "CREATE TABLE IF NOT EXISTS {{ definition }}",
-        definition=server_sql(definition.removeprefix("CREATE TABLE ")),
-    )
+    rest = server_sql(definition.removeprefix("CREATE TABLE "))
+    return render("copy_table", "CREATE TABLE IF NOT EXISTS {{ rest }}", rest=rest)
 
 
-def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> Statement:
+@statement
+def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> str:
     """Add columns that the table does not have yet."""
-    return render("add_columns", table=table, cluster=cluster, columns=columns)
+    return IN_FILE
 
 
-def render_read_server() -> Statement:
+@statement
+def render_read_server() -> str:
     """Read the session's database, and what the connected server knows: databases, macros, and clusters with their
     members, in the order of ``_shard_num``."""
-    return render("read_server")
+    return IN_FILE
 
 
-def render_detect_nodes(cluster: str | None) -> Statement:
+@statement
+def render_detect_nodes(cluster: str | None) -> str:
     """Read version, cores and memory limit of each node, how it defines the cluster, and whether it has a query log.
 
     :param cluster: ``None`` for the connected server alone.
     """
-    return render("detect_nodes", cluster=cluster)
+    return IN_FILE
 
 
-def render_read_ddl_entry(mark: str) -> Statement:
+@statement
+def render_read_ddl_entry(mark: str) -> str:
     """Read how far each node has got with a statement in the ``ON CLUSTER`` queue.
 
     :param mark: the statement's ``log_comment``.
     """
-    text = """
+    return """
         SELECT
             concat(host, ':', toString(port)) AS node,
             ifNull(status = 'Finished', 0) AS finished,
@@ -138,17 +142,18 @@ def render_read_ddl_entry(mark: str) -> Statement:
         WHERE settings['log_comment'] = {{ mark | literal }}
         ORDER BY node
     """
-    return inline("read_ddl_entry", text, mark=mark)
 
 
-def render_read_node() -> Statement:
+@statement
+def render_read_node() -> str:
     """Read the name of the server that responds."""
-    return inline("read_node", "SELECT {{ node_name }} AS node")
+    return "SELECT {{ node_name }} AS node"
 
 
-def render_read_memory(cluster: str | None) -> Statement:
+@statement
+def render_read_memory(cluster: str | None) -> str:
     """Read the memory of each node's machine, and how much of it is free."""
-    text = """
+    return """
         SELECT
             {{ node_name }} AS node,
             toUInt64(maxIf(value, metric = 'OSMemoryAvailable')) AS free_bytes,
@@ -159,16 +164,15 @@ def render_read_memory(cluster: str | None) -> Statement:
         ORDER BY node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_memory", text, cluster=cluster)
 
 
-def render_read_clocks(cluster: str | None) -> Statement:
+@statement
+def render_read_clocks(cluster: str | None) -> str:
     """Read the time of each node."""
-    text = """
+    return """
         SELECT {{ node_name }} AS node, toUInt32(max(nowInBlock())) AS seconds
         FROM {{ cluster | all_nodes("system.one") }}
         GROUP BY node
         ORDER BY node
         SETTINGS skip_unavailable_shards = 0
     """
-    return inline("read_clocks", text, cluster=cluster)

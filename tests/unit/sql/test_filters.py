@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import filters
 from airflow_provider_ch_s3.sql.filters import Sql, UnquotedValueError, require_quoted
-from airflow_provider_ch_s3.sql.render import inline, render
+from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -153,12 +153,12 @@ def test_require_quoted() -> None:
 )
 def test_a_template_that_prints_a_bare_value_fails(template: str, values: dict[str, object]) -> None:
     with pytest.raises(UnquotedValueError):
-        inline("any", template, **values)
+        render("any", template, **values)
 
 
 def test_a_template_without_its_value_fails() -> None:
     with pytest.raises(UndefinedError, match="'where' is undefined"):
-        inline("any", "SELECT 1{% if where %} WHERE {{ where | expression }}{% endif %}")
+        render("any", "SELECT 1{% if where %} WHERE {{ where | expression }}{% endif %}")
     with pytest.raises(UndefinedError, match="'table' is undefined"):
         render("read_table", cluster=None)
 
@@ -169,7 +169,7 @@ def test_the_text_of_a_short_statement_is_not_indented() -> None:
         WHERE
             1
     """
-    assert inline("any", text, x="a").text == "SELECT 'a'\nWHERE\n    1"
+    assert render("any", text, x="a").text == "SELECT 'a'\nWHERE\n    1"
 
 
 def test_long_lines_are_shortened_for_the_log() -> None:
