@@ -67,22 +67,17 @@ function readFacts(log, name) {
 }
 
 // The plan in a sentence, once there is one.
-export function readPlan(log) {
-  return readFacts(log, "planned_seconds").at(-1)?.text;
-}
+export const readPlan = (log) => readFacts(log, "planned_seconds").at(-1)?.text;
 
 // [{ at: Unix time, rows: of all chunks so far, done: share of the work, if it is known, text }]
-export function readProgress(log) {
-  return readFacts(log, "rows");
-}
+export const readProgress = (log) => readFacts(log, "rows");
 
 // [{ at: Unix time, parts, merges: that are running, waiting: for what; '' if settled }]
 export const readParts = (log) => readFacts(log, "parts");
 
 // The task's own checks: of each what was found last.
-export function readChecks(log) {
-  return Object.values(Object.fromEntries(readFacts(log, "check").map((one) => [one.name, one])));
-}
+export const readChecks = (log) =>
+  Object.values(Object.fromEntries(readFacts(log, "check").map((one) => [one.name, one])));
 
 function readError({ state }, log) {
   const error = log.findLast((event) => event.error_detail?.length)?.error_detail[0];

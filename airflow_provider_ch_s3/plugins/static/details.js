@@ -1,6 +1,6 @@
 // What was verified, the partitions, the files, the settings with their reasons, and the SQL.
 
-import { Bar, CopyButton, Section, Table, useFirst } from "./elements.js";
+import { Bar, CopyButton, Section, Table, TableSection, useFirst } from "./elements.js";
 import { countOf, formatCount } from "./format.js";
 import { LoadFiles } from "./loads_files.js";
 import { html, useState } from "./react.js";
@@ -31,10 +31,8 @@ export function Rejected({ report: { rows_rejected: count, rejected } }) {
     return null;
   }
   const rows = rejected.map(({ file, reason, rows }) => [file, reason, formatCount(rows)]);
-  return html`
-    <${Section} title="Rejected rows" note=${countOf(count, "row")}>
-      <${Table} label="Rejected rows" head=${["file", "reason", "rows"]} rows=${rows} />
-    <//>`;
+  const head = ["file", "reason", "rows"];
+  return html`<${TableSection} title="Rejected rows" note=${countOf(count, "row")} head=${head} rows=${rows} />`;
 }
 
 export function Partitions({ report: { partitions, replaced } }) {
@@ -84,10 +82,9 @@ function SettingsTable({ label, settings }) {
 
 export function Settings({ report: { settings, left_out_settings: leftOut } }) {
   const all = Object.entries(settings);
-  const [notable, others] = [true, false].map((wanted) =>
-    // An INSERT that was taken over without its plan has none that is known to be notable.
-    all.filter(([, setting]) => (setting.is_notable ?? true) === wanted),
-  );
+  // An INSERT that was taken over without its plan has none that is known to be notable.
+  const notable = all.filter(([, setting]) => setting.is_notable ?? true);
+  const others = all.filter((setting) => !notable.includes(setting));
   const omitted = Object.entries(leftOut).map(([name, reason]) => [name, { ...LEFT_OUT, reason }]);
   const rest = html`
     <details>
@@ -101,9 +98,7 @@ export function Settings({ report: { settings, left_out_settings: leftOut } }) {
     <//>`;
 }
 
-export function Sql({ text }) {
-  return html`
-    <${Section} title="SQL" note=${html`<${CopyButton} text=${text} what="the SQL" />`}>
-      <pre className="scroll" tabIndex=${0}>${text}</pre>
-    <//>`;
-}
+export const Sql = ({ text }) => html`
+  <${Section} title="SQL" note=${html`<${CopyButton} text=${text} what="the SQL" />`}>
+    <pre className="scroll" tabIndex=${0}>${text}</pre>
+  <//>`;

@@ -5,13 +5,11 @@ import { html, useState } from "./react.js";
 
 const COPIED_MILLISECONDS = 1500;
 
-export function Section({ title, note, children }) {
-  return html`
-    <section>
-      <h3>${title}${note && html`<small>${note}</small>`}</h3>
-      ${children}
-    </section>`;
-}
+export const Section = ({ title, note, children }) => html`
+  <section>
+    <h3>${title}${note && html`<small>${note}</small>`}</h3>
+    ${children}
+  </section>`;
 
 // A number with a bar as long as its share of the largest one.
 export function Bar({ value, most }) {
@@ -33,6 +31,9 @@ export function Table({ label, head, rows }) {
       </table>
     </div>`;
 }
+
+export const TableSection = ({ title, note, label = title, ...table }) =>
+  html`<${Section} title=${title} note=${note}><${Table} label=${label} ...${table} /><//>`;
 
 export const Failure = ({ text }) => (text ? html`<p className="outcome bad" role="alert">${text}</p>` : null);
 

@@ -15,23 +15,23 @@ export function Load({ task, place }) {
   const isStaged = hasLoaded && report.partitions !== null;
   const key = [place, isOver, hasLoaded];
   const { found: past } = useAnswer(isOver ? () => readHistory(place) : null, key);
-  const readAfter = hasLoaded ? () => readPartsAfter(place, fields.table) : null;
-  const { found: after } = useAnswer(readAfter, key, untilOver);
+  const { found: after } = useAnswer(hasLoaded ? () => readPartsAfter(place, fields.table) : null, key, untilOver);
+  const show = (Shown) => hasLoaded && html`<${Shown} report=${report} />`;
   return html`
     <article className="ch-s3-report">
       <${Header} load=${task} />
       <${Outcome} load=${task} />
-      ${hasLoaded && html`<${Cards} report=${report} />`}
+      ${show(Cards)}
       <${Checks} verified=${hasLoaded ? report.checks : []} checks=${task.checks} />
-      ${hasLoaded && html`<${Rejected} report=${report} />`}
+      ${show(Rejected)}
       <${Progress} progress=${task.progress} report=${report} />
-      ${hasLoaded && html`<${Steps} report=${report} />`}
-      ${hasLoaded && html`<${Nodes} nodes=${report.nodes} />`}
+      ${show(Steps)}
+      ${show(Nodes)}
       ${after?.sensor && html`<${Parts} sensor=${after.sensor} />`}
-      ${hasLoaded && html`<${Partitions} report=${report} />`}
+      ${show(Partitions)}
       ${isStaged && html`<${Files} report=${report} connection=${fields.clickhouse_conn_id} />`}
       <${History} history=${past ?? []} place=${place} />
-      ${hasLoaded && html`<${Settings} report=${report} />`}
+      ${show(Settings)}
       ${fields.sql && html`<${Sql} text=${fields.sql} />`}
     </article>`;
 }
@@ -39,19 +39,16 @@ export function Load({ task, place }) {
 function LoadReport(place) {
   const key = [place.dagId, place.runId, place.taskId, place.mapIndex];
   const { found: task, failure } = useAnswer(() => readTask(place), key, untilOver);
-  if (failure) {
-    return html`<p className="ch-s3-report" role="alert">${failure}</p>`;
-  }
-  if (!task) {
-    return html`<p className="ch-s3-report">Reading the report…</p>`;
+  const say = (text) => html`<p className="ch-s3-report" role=${failure && "alert"}>${text}</p>`;
+  if (failure || !task) {
+    return say(failure ?? "Reading the report…");
   }
   if (task.isSensor) {
     return html`<${SensorReport} task=${task} />`;
   }
-  if (!task.isLoad) {
-    return html`<p className="ch-s3-report">This task does not load files into ClickHouse, so it has no report.</p>`;
-  }
-  return html`<${Load} task=${task} place=${place} />`;
+  return task.isLoad
+    ? html`<${Load} task=${task} place=${place} />`
+    : say("This task does not load files into ClickHouse, so it has no report.");
 }
 
 await loadStyle("load_report.css");

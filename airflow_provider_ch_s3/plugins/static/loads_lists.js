@@ -9,9 +9,7 @@ const OPEN_HEAD = ["running load", "age", "task", "table", "state", "try", "file
 const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
 
 // The table as the task names it, which may be a Distributed one over the local table.
-function Name({ of: { table, named } }) {
-  return html`<span title=${table}>${named}</span>`;
-}
+const Name = ({ of: { table, named } }) => html`<span title=${table}>${named}</span>`;
 
 function State({ load }) {
   const state = load.is_validated_only ? "validated" : load.state;

@@ -3,12 +3,15 @@
 import { Failure } from "./elements.js";
 import { readLoads } from "./ledger_api.js";
 import { LoadFiles, TableFiles } from "./loads_files.js";
-import { Filters } from "./loads_filters.js";
 import { History, Now, Tables } from "./loads_lists.js";
 import { loadStyle, useAnswer, withBoundary } from "./page.js";
 import { html, useEffect, useState } from "./react.js";
 
 const [BUSY_MILLISECONDS, IDLE_MILLISECONDS] = [3000, 30000];
+const optionsOf = (names) => names.map((name) => [name, name]);
+const STATES = [["", "all"], ["open", "running"], ...optionsOf(["committed", "undone", "abandoned"])];
+const TIMES = [["", "at any time"], ["1", "in the last day"], ["7", "in the last 7 days"],
+  ["30", "in the last 30 days"], ["365", "in the last year"]];
 const FILTERS = { conn_id: "clickhouse_s3_default", ledger: "", table: "", state: "", days: "" };
 
 // The filters are in the address, so that a page can be kept, and sent to somebody.
@@ -21,6 +24,45 @@ function writeFilters(filters) {
   const given = Object.entries(filters).filter(([name, value]) => value && value !== FILTERS[name]);
   const search = new URLSearchParams(given).toString();
   history.replaceState(history.state, "", `${location.pathname}${search && `?${search}`}`);
+}
+
+function Choice({ label, value, options, choose }) {
+  // What an address asks for is shown, even if there is no such thing.
+  const all = options.some(([known]) => known === value) ? options : [...options, [value, value]];
+  return html`
+    <label>${label}
+      <select value=${value} onChange=${(event) => choose(event.target.value)}>
+        ${all.map(([known, text]) => html`<option key=${known} value=${known}>${text}</option>`)}
+      </select>
+    </label>`;
+}
+
+export function Filters({ filters, page, change, refresh }) {
+  const [connection, setConnection] = useState(filters.conn_id);
+  useEffect(() => setConnection(filters.conn_id), [filters.conn_id]);
+  const ledgers = page ? optionsOf(page.ledgers) : [["", "default"]];
+  const ledger = filters.ledger || page?.ledger || "";
+  const nameOf = ({ table, named }) => (named === table ? table : `${named} (${table})`);
+  const tables = [["", "all"], ...(page?.tables ?? []).map((one) => [one.table, nameOf(one)])];
+  const isOther = connection !== filters.conn_id;
+  const type = (event) => setConnection(event.target.value);
+  const open = () => change({ conn_id: connection, ledger: "", table: "" });
+
+  function submit(event) {
+    event.preventDefault();
+    return isOther ? open() : refresh();
+  }
+  const choice = (label, value, options, choose) =>
+    html`<${Choice} label=${label} value=${value} options=${options} choose=${choose} />`;
+  return html`
+    <form className="filters" onSubmit=${submit}>
+      <label>Connection<input value=${connection} required=${true} onChange=${type} /></label>
+      ${choice("Ledger", ledger, ledgers, (chosen) => change({ ledger: chosen, table: "" }))}
+      ${choice("Table", filters.table, tables, (table) => change({ table }))}
+      ${choice("State", filters.state, STATES, (state) => change({ state }))}
+      ${choice("Planned", filters.days, TIMES, (days) => change({ days }))}
+      <button type="submit">${isOther ? "Open" : "Refresh"}</button>
+    </form>`;
 }
 
 function LoadsPage() {

@@ -5,7 +5,6 @@ import { Component, html, useEffect, useState } from "./react.js";
 const POLL_MILLISECONDS = 3000;
 export const untilOver = (found) => (found?.isOver ? 0 : POLL_MILLISECONDS);
 
-// Adds a style sheet next to this module to the page.
 export function loadStyle(name) {
   return new Promise((resolve) => {
     const link = document.createElement("link");

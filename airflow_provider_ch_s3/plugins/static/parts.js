@@ -1,16 +1,18 @@
 // Parts and merges over time: what the cluster did after the commit; and the tab of the sensor that waits for it.
 
-import { Failure, Section, Table } from "./elements.js";
+import { TimeChart } from "./charts.js";
+import { Failure, Section, TableSection } from "./elements.js";
 import { countOf, formatCount } from "./format.js";
 import { Header } from "./header.js";
-import { TimeChart } from "./line_chart.js";
 import { html } from "./react.js";
 
 const COLOURS = 6;
 
+const describeParts = ({ parts, nodes }) => `${countOf(parts, "part")} on ${countOf(nodes.length, "node")}`;
+
 function describe({ result, waits }) {
   if (result) {
-    return `settled: ${countOf(result.parts, "part")} on ${countOf(result.nodes.length, "node")}`;
+    return `settled: ${describeParts(result)}`;
   }
   const last = waits.at(-1);
   return last ? `${countOf(last.parts, "part")}, ${countOf(last.merges, "merge")} running` : "not looked at yet";
@@ -58,7 +60,7 @@ function PartsByNode({ result: { nodes, history = {} } }) {
     formatCount(history[node.node]?.at(-1)[2] ?? 0),
   ]);
   const head = ["node", "parts", "in one partition", "rows", "merges"];
-  return html`<${Section} title="Nodes"><${Table} label="Parts of each node" head=${head} rows=${rows} /><//>`;
+  return html`<${TableSection} title="Nodes" label="Parts of each node" head=${head} rows=${rows} />`;
 }
 
 function Outcome({ isOver, sensor: { result, waits, error } }) {
@@ -66,8 +68,8 @@ function Outcome({ isOver, sensor: { result, waits, error } }) {
     return html`<${Failure} text=${error} />`;
   }
   if (result) {
-    const place = `${countOf(result.parts, "part")} on ${countOf(result.nodes.length, "node")}`;
-    return html`<p className="outcome good">${`Settled: ${place}, ${countOf(result.rows, "row")}.`}</p>`;
+    const text = `Settled: ${describeParts(result)}, ${countOf(result.rows, "row")}.`;
+    return html`<p className="outcome good">${text}</p>`;
   }
   const waiting = waits.at(-1)?.waiting;
   const open = waiting ? `Waiting for ${waiting}` : "The first look at the parts is not there yet.";

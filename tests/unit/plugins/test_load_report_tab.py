@@ -257,7 +257,7 @@ def test_the_last_loads_are_compared_with_what_was_predicted(scripts: Scripts) -
 
 def test_a_chart_of_equal_numbers_is_a_line(scripts: Scripts) -> None:
     series = [{"name": "n", "className": "c", "points": [[5, 0], [5, 0]]}]
-    shown = scripts.call("line_chart.js", "TimeChart", {"series": series, "noun": "row"})
+    shown = scripts.call("charts.js", "TimeChart", {"series": series, "noun": "row"})
     assert 'points="590,110 590,110"' in shown
 
 
@@ -304,6 +304,6 @@ def test_the_sensor_of_the_same_run_and_table_is_found(scripts: Scripts) -> None
 
 def test_nodes_that_wrote_nothing_are_not_compared(scripts: Scripts) -> None:
     nothing = dataclasses.asdict(NodeReport(files=0, rows_written=0, peak_memory_bytes=0, initial_parts=0))
-    shown = scripts.call("charts.js", "Nodes", {"nodes": {"ch2": nothing, "ch1": nothing}})
+    shown = scripts.call("charts.js", "Nodes", {"report": {"nodes": {"ch2": nothing, "ch1": nothing}}})
     assert "times the mean" not in shown
     assert shown.index("ch1") < shown.index("ch2")

@@ -129,7 +129,7 @@ def test_ten_tables_are_shown_first(scripts: Scripts) -> None:
 def test_a_filter_that_is_not_there_is_shown_as_asked_for(scripts: Scripts) -> None:
     filters = {"conn_id": "ch", "ledger": "", "table": "d.gone", "state": "", "days": "3"}
     page = {"ledger": "d.l", "ledgers": ["d.l", "e.l"], "tables": [{"table": "d.t_local", "named": "d.t"}]}
-    shown = scripts.call("loads_filters.js", "Filters", {"filters": filters, "page": page})
+    shown = scripts.call("loads_page.js", "Filters", {"filters": filters, "page": page})
     assert '<select value="d.l">' in shown
     assert '<option key="d.t_local" value="d.t_local">d.t (d.t_local)</option>' in shown
     for known in ("d.l", "e.l", "d.gone", "3"):
