@@ -118,7 +118,14 @@ def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *
 @statement
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> str:
     """Drop parts of a staging table on one node."""
-    return IN_FILE
+    return """
+        ALTER TABLE {{ staging | table_name }}
+        {% for part in parts %}
+            DROP PART {{ part | literal }}{% if not loop.last %},{% endif %}
+
+        {% endfor %}
+        SETTINGS max_partition_size_to_drop = 0
+    """
 
 
 @statement

@@ -106,7 +106,13 @@ def render_copy_table(definition: str) -> Statement:
 @statement
 def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequence[NewColumn]) -> str:
     """Add columns that the table does not have yet."""
-    return IN_FILE
+    return """
+        ALTER TABLE {{ table | table_name }}{{ cluster | on_cluster }}
+        {% for column in columns %}
+            ADD COLUMN IF NOT EXISTS {{ column.name | identifier }} {{ column.type | column_type }}{% if not loop.last %},{% endif %}
+
+        {% endfor %}
+    """  # noqa: E501
 
 
 @statement
