@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, 
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.identity import identify
+from airflow_provider_ch_s3.transfers.task import identify, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
             requester_pays=self.requester_pays,
         )
         hook.keep_secret(lambda: store.access().secrets)
-        timeout, declared = self.execution_timeout, hook.declaration
+        declared = hook.declaration
         request = InPlaceRequest(
             pattern=parse_source(self.source),
             sql=self.sql,
@@ -138,7 +138,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
             settings=self.settings or {},
             connection_settings=hook.connection_settings,
             max_rows=parse_count("max_rows", self.max_rows, least=1),
-            timeout_seconds=timeout.total_seconds() if timeout else None,
+            timeout_seconds=timeout_of(self),
         )
         identity = identify(context, table="")
         self._kill = lambda: kill_queries(hook, declared.cluster, identity.generation_prefix)

@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.table.settle import (
 )
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
+from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
@@ -218,11 +219,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     @property
     def _deferred_seconds(self) -> float:
         """How long to wait: Airflow itself enforces ``execution_timeout`` only while the task runs on a worker."""
-        return min(float(self.timeout), self._execution_seconds)
-
-    @property
-    def _execution_seconds(self) -> float:
-        return self.execution_timeout.total_seconds() if self.execution_timeout else float("inf")
+        return min(float(self.timeout), timeout_of(self) or float("inf"))
 
     def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
         return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
@@ -258,7 +255,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         message = f"{self.table} has not settled in {self._deferred_seconds:.0f} s: {reason}"
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(message)
-        if self._execution_seconds < self.timeout:
+        if self._deferred_seconds < self.timeout:
             raise AirflowTaskTimeout(message)
         raise AirflowSensorTimeout(message)
 

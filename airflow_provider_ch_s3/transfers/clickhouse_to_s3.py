@@ -22,8 +22,7 @@ from airflow_provider_ch_s3.export.request import ExportRequest, parse_destinati
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.identity import identify
-from airflow_provider_ch_s3.transfers.task_limits import limit_of
+from airflow_provider_ch_s3.transfers.task import identify, limit_of, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -202,7 +201,6 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(self.destination)
         identity = identify(context, table=str(destination))
-        timeout = self.execution_timeout
         self._export = ExportRun(
             client=hook,
             store=store,
@@ -217,7 +215,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
                 settings=self.settings or {},
                 connection_settings=hook.connection_settings,
                 overwrite=self.overwrite,
-                timeout_seconds=timeout.total_seconds() if timeout else None,
+                timeout_seconds=timeout_of(self),
                 limit=limit_of(self, is_mapped=identity.map_index >= 0),
             ),
             identity=identity,

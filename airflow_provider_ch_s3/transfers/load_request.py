@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import parse_create_table
 from airflow_provider_ch_s3.table.provenance import parse_provenance
 from airflow_provider_ch_s3.table.row_check import parse_checks
+from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ def build_request(
     :param limit: how many loads of the task Airflow may run at once.
     :raises ConfigError: if an argument has a wrong value.
     """
-    timeout = operator.execution_timeout
     dialect = parse_csv_dialect(operator.csv_dialect)
     choices: dict[str, Any] = {
         name: parse_choice(name, getattr(operator, name), kind) for name, kind in CHOICES.items()
@@ -101,7 +101,7 @@ def build_request(
         where=operator.where,
         settings={**dialect.settings, **(operator.settings or {})},
         connection_settings=connection_settings,
-        timeout_seconds=timeout.total_seconds() if timeout else None,
+        timeout_seconds=timeout_of(operator),
         limit=limit,
         replace_where=operator.replace_where,
         merge_key=tuple(operator.merge_key or ()),
