@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -106,8 +105,3 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
     def _log_reason(self, reason: str, line: str) -> None:
         self._reason = reason
         self.log.info("%s.%s: %s", self.database, self.table, line)
-
-
-def dump_rule(rule: SettleRule) -> dict[str, Any]:
-    """Convert a rule to plain JSON values."""
-    return dataclasses.asdict(rule)
