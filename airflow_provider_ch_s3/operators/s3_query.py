@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, check_text, parse_count
+from airflow_provider_ch_s3.common.arguments import check_settings, check_text, parse_count
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
@@ -154,9 +154,8 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self._kill()
 
     def _check_arguments(self) -> None:
-        for name in ("sql", "clickhouse_conn_id", "named_collection", "role_arn", "external_id"):
-            check_text(name, getattr(self, name))
-        check_flag("requester_pays", self.requester_pays)
-        for name in ("aws_conn_id", "data_format", "compression", "structure"):
+        check_text("sql", self.sql)
+        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
+        for name in ("data_format", "compression", "structure"):
             check_text(name, getattr(self, name), is_optional=True)
         check_settings("settings", self.settings)

@@ -227,14 +227,9 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
             hook.close()
 
     def _check_arguments(self) -> None:
-        for name in (
-            *("destination", "query", "table", "clickhouse_conn_id"),
-            *("named_collection", "role_arn", "external_id", "data_format", "compression"),
-        ):
+        for name in ("destination", "query", "table", "clickhouse_conn_id", "data_format", "compression"):
             check_text(name, getattr(self, name))
-        check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
         check_flag("overwrite", self.overwrite)
-        check_flag("requester_pays", self.requester_pays)
         check_flag("deferrable", self.deferrable)
         check_expressions_of("partition_by", self.partition_by)
         check_settings("settings", self.settings)
