@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -32,21 +31,9 @@ TIMEOUTS = {"connect_timeout": 5, "send_receive_timeout": 20}
 SETTINGS = {"readonly": 2, "max_execution_time": 15}
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundLedger:
-    """A ledger that can be read.
-
-    :param view: reads it.
-    :param ledgers: names of all ledgers on the connected server.
-    """
-
-    view: LedgerView
-    ledgers: list[str]
-
-
 @contextmanager
-def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[FoundLedger]:
-    """Open a ledger for the length of a block.
+def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[tuple[LedgerView, list[str]]]:
+    """Open a ledger for the length of a block, and tell the names of all that are on its server.
 
     :param conn_id: an Airflow connection of one of our own types, which the user may see.
     :param name: ``database.table``; '' for that of a database, or else the first one there is.
@@ -64,7 +51,7 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
             raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
         ledger = known[chosen]
         check_schema(ledger, ledger.table, comments[ledger])
-        yield FoundLedger(view=LedgerView(client=hook, cluster=cluster, ledger=ledger), ledgers=sorted(known))
+        yield LedgerView(client=hook, cluster=cluster, ledger=ledger), sorted(known)
 
 
 def may_see(conn_id: str, user: BaseUser) -> bool:
