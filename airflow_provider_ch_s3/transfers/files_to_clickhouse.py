@@ -30,12 +30,11 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
+from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
-from airflow_provider_ch_s3.transfers.metrics import emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.task import identify, limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
