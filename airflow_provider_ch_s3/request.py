@@ -124,18 +124,9 @@ class MaterializedViews(Enum):
 # Of a request's fields: what each try checks again, and what concerns other rows, the files or the pace.
 _DECIDE_NO_ROWS = frozenset(
     {
-        *(
-            "table",
-            "create_table",
-            "timeout_seconds",
-            "limit",
-            "on_no_files",
-            "min_files",
-            "min_rows",
-            "max_bad_rows",
-        ),
-        *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
-        *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
+        *("table", "create_table", "timeout_seconds", "limit", "on_no_files", "min_files", "min_rows"),
+        *("max_bad_rows", "max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit"),
+        *("max_files_per_chunk", "max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
         *("validate_only", "keep_staged_seconds", "max_rewritten_bytes", "on_missing_files"),
     }
 )

@@ -73,12 +73,11 @@ class LoadLineage:
         from airflow.providers.common.compat.openlineage.facet import ExternalQueryRunFacet, SQLJobFacet
         from airflow.providers.openlineage.extractors import OperatorLineage
 
-        is_query_known = bool(self.report.query_id)
         query = ExternalQueryRunFacet(externalQueryId=self.report.query_id, source=self._namespace)
         return OperatorLineage(
             inputs=self._inputs(),
             outputs=[self._output()],
-            run_facets={"externalQuery": query} if is_query_known else {},
+            run_facets={"externalQuery": query} if self.report.query_id else {},
             job_facets={"sql": SQLJobFacet(query=self.sql)} if self.sql else {},
         )
 

@@ -322,7 +322,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self._lineage: LoadLineage | None = None
 
     def open_store(self) -> ObjectStore:
-        """Open the store that the files are in.
+        """Open the store that the files are in; import it here: Airflow parses DAG files every few seconds.
 
         :raises ConfigError: if the arguments or the connection are wrong.
         """

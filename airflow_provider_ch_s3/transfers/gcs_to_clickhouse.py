@@ -48,7 +48,6 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong.
         """
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs no boto3.
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
         return GCSFileStore(hmac_conn_id=self.hmac_conn_id, named_collection=self.named_collection)

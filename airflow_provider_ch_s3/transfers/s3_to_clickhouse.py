@@ -63,7 +63,6 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong.
         """
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs no boto3.
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
         return S3FileStore(
