@@ -147,9 +147,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.triggers.export import ExportTrigger
 
         with self._exporting(context) as export:
-            if not self.deferrable:
-                return export.run().as_dict()
-            reached = export.start()
+            reached = export.start() if self.deferrable else export.run()
             if not isinstance(reached, str):
                 return reached.as_dict()
             defer_until_over(

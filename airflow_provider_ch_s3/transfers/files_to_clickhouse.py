@@ -344,9 +344,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
-            if not self.deferrable:
-                return self._result(context, load, load.run())
-            return self._result_of(context, load, load.start(), new_deadline(self))
+            reached = load.start() if self.deferrable else load.run()
+            return self._result_of(context, load, reached, new_deadline(self))
 
     @fails_plainly
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
