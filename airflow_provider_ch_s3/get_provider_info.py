@@ -29,11 +29,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": "ClickHouse S3 loads",
         "description": "Bulk loads from object storage into ClickHouse: tuned to the cluster, exactly once.",
         "integrations": [
-            {
-                "integration-name": _INTEGRATION,
-                "external-doc-url": CLICKHOUSE_DOCS,
-                "tags": ["software"],
-            }
+            {"integration-name": _INTEGRATION, "external-doc-url": CLICKHOUSE_DOCS, "tags": ["software"]}
         ],
         "transfers": [
             *(_transfer(name, _INTEGRATION, f"{module}_to_clickhouse") for name, module in _SOURCES.items()),

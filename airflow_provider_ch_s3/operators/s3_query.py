@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.common.arguments import check_settings, check_text, 
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import identify, timeout_of
+from airflow_provider_ch_s3.transfers.task import identify, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -120,13 +120,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        store = S3FileStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        store = S3FileStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
         declared = hook.declaration
         request = InPlaceRequest(

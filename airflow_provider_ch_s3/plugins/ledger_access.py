@@ -48,7 +48,10 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
         known = {str(ledger): ledger for ledger in comments}
         chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
-            raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
+            there = ", ".join(sorted(known)) or "none yet: the first load into a database creates one"
+            raise ConfigError(
+                f"there is no ledger {chosen} on the server of the connection {conn_id!r}; it has {there}"
+            )
         ledger = known[chosen]
         check_schema(ledger, ledger.table, comments[ledger])
         yield LedgerView(client=hook, cluster=cluster, ledger=ledger), sorted(known)
@@ -110,8 +113,3 @@ def _check_connection(conn_id: str) -> None:
         conn_type = ""
     if conn_type not in CONN_TYPES:
         raise ConfigError(describe_absent(conn_id))
-
-
-def _describe_missing(name: str, conn_id: str, known: list[str]) -> str:
-    there = f"it has {', '.join(known)}" if known else "it has none yet: the first load into a database creates one"
-    return f"there is no ledger {name} on the server of the connection {conn_id!r}; {there}"

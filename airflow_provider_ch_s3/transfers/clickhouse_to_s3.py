@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.export.request import ExportRequest, parse_destinati
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import identify, limit_of, timeout_of
+from airflow_provider_ch_s3.transfers.task import identify, limit_of, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -189,13 +189,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        store = S3ExportStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        store = S3ExportStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(self.destination)
         identity = identify(context, table=str(destination))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.task import s3_arguments
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.s3 import S3FileStore
@@ -65,10 +66,4 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         """
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        return S3FileStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        return S3FileStore(**s3_arguments(self))

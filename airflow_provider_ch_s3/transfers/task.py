@@ -1,4 +1,4 @@
-"""What a load asks of its task: which load it is, how many may run at once, and how long it may take."""
+"""What a load asks of its task: which load it is, how many may run at once, how long it may take, how to reach S3."""
 
 from __future__ import annotations
 
@@ -63,6 +63,12 @@ def timeout_of(task: BaseOperator) -> float | None:
     """Return the task's ``execution_timeout`` in seconds; None without one."""
     timeout = task.execution_timeout
     return timeout.total_seconds() if timeout else None
+
+
+def s3_arguments(task: BaseOperator) -> dict[str, Any]:
+    """Return those arguments of the task that are also those of an ``S3FileStore``."""
+    names = ("aws_conn_id", "named_collection", "role_arn", "external_id", "requester_pays")
+    return {name: getattr(task, name) for name in names}
 
 
 def _active_runs(dag: Any) -> int:
