@@ -11,8 +11,9 @@ _INTEGRATION = "ClickHouse S3 loads"
 CLICKHOUSE_DOCS = (
     "https://clickhouse.com/docs/integrations/connectors/data-ingestion/AWS/integrating-s3-with-clickhouse"
 )
+_S3 = "Amazon Simple Storage Service (S3)"
 _SOURCES = {
-    "Amazon Simple Storage Service (S3)": "s3",
+    _S3: "s3",
     "Google Cloud Storage (GCS)": "gcs",
     "Microsoft Azure Blob Storage": "azure_blob",
     "Hypertext Transfer Protocol (HTTP)": "http",
@@ -28,52 +29,16 @@ def get_provider_info() -> dict[str, Any]:
         "name": "ClickHouse S3 loads",
         "description": "Bulk loads from object storage into ClickHouse: tuned to the cluster, exactly once.",
         "integrations": [
-            {
-                "integration-name": _INTEGRATION,
-                "external-doc-url": CLICKHOUSE_DOCS,
-                "tags": ["software"],
-            }
+            {"integration-name": _INTEGRATION, "external-doc-url": CLICKHOUSE_DOCS, "tags": ["software"]}
         ],
         "transfers": [
-            {
-                "source-integration-name": name,
-                "target-integration-name": _INTEGRATION,
-                "python-module": f"airflow_provider_ch_s3.transfers.{module}_to_clickhouse",
-            }
-            for name, module in _SOURCES.items()
-        ]
-        + [
-            {
-                "source-integration-name": _INTEGRATION,
-                "target-integration-name": "Amazon Simple Storage Service (S3)",
-                "python-module": "airflow_provider_ch_s3.transfers.clickhouse_to_s3",
-            }
+            *(_transfer(name, _INTEGRATION, f"{module}_to_clickhouse") for name, module in _SOURCES.items()),
+            _transfer(_INTEGRATION, _S3, "clickhouse_to_s3"),
         ],
-        "operators": [
-            {"integration-name": _INTEGRATION, "python-modules": ["airflow_provider_ch_s3.operators.s3_query"]}
-        ],
-        "hooks": [
-            {
-                "integration-name": _INTEGRATION,
-                "python-modules": ["airflow_provider_ch_s3.hooks.clickhouse_s3"],
-            }
-        ],
-        "sensors": [
-            {
-                "integration-name": _INTEGRATION,
-                "python-modules": ["airflow_provider_ch_s3.sensors.parts_settled"],
-            }
-        ],
-        "triggers": [
-            {
-                "integration-name": _INTEGRATION,
-                "python-modules": [
-                    "airflow_provider_ch_s3.triggers.export",
-                    "airflow_provider_ch_s3.triggers.load",
-                    "airflow_provider_ch_s3.triggers.parts_settled",
-                ],
-            }
-        ],
+        "operators": _modules("operators.s3_query"),
+        "hooks": _modules("hooks.clickhouse_s3"),
+        "sensors": _modules("sensors.parts_settled"),
+        "triggers": _modules("triggers.export", "triggers.load", "triggers.parts_settled"),
         "extra-links": [
             "airflow_provider_ch_s3.transfers.links.LoadReportLink",
             "airflow_provider_ch_s3.transfers.links.ClickHouseLink",
@@ -88,3 +53,16 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
     }
+
+
+def _transfer(source: str, target: str, module: str) -> dict[str, str]:
+    return {
+        "source-integration-name": source,
+        "target-integration-name": target,
+        "python-module": f"airflow_provider_ch_s3.transfers.{module}",
+    }
+
+
+def _modules(*names: str) -> list[dict[str, Any]]:
+    modules = [f"airflow_provider_ch_s3.{name}" for name in names]
+    return [{"integration-name": _INTEGRATION, "python-modules": modules}]

@@ -124,18 +124,9 @@ class MaterializedViews(Enum):
 # Of a request's fields: what each try checks again, and what concerns other rows, the files or the pace.
 _DECIDE_NO_ROWS = frozenset(
     {
-        *(
-            "table",
-            "create_table",
-            "timeout_seconds",
-            "limit",
-            "on_no_files",
-            "min_files",
-            "min_rows",
-            "max_bad_rows",
-        ),
-        *("max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit", "max_files_per_chunk"),
-        *("max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
+        *("table", "create_table", "timeout_seconds", "limit", "on_no_files", "min_files", "min_rows"),
+        *("max_bad_rows", "max_bad_ratio", "on_partial_partitions", "list_after_loaded", "commit"),
+        *("max_files_per_chunk", "max_bytes_per_chunk", "after_load", "move_to", "settle_before_commit", "checks"),
         *("validate_only", "keep_staged_seconds", "max_rewritten_bytes", "on_missing_files"),
     }
 )
@@ -149,42 +140,18 @@ def _fingerprint(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRequest:
-    """A request to load files into a table.
+    """A request to load files: the arguments of ``FilesToClickHouseOperator``, which describes them, as values.
 
-    :param table: ``table`` or ``database.table``, local or Distributed.
-    :param create_table: create the table like this if it does not exist; None to fail then.
-    :param data_format: ClickHouse's name; None to infer it from the file names.
-    :param compression: ClickHouse's name; None to infer it from each file name.
     :param csv_dialect: how CSV files are written; its settings are among ``settings``.
-    :param structure: ``name Type, …`` of the files; None to infer it from the files and the table.
-    :param columns: the table's columns to load; None for all.
-    :param select: table column → flat SQL expression over the columns of the files.
-    :param provenance: table column → what it says of where a row came from.
-    :param where: flat SQL condition over the columns of the files.
     :param settings: ClickHouse settings that win over everything computed.
     :param connection_settings: those of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.
-    :param replace_where: flat SQL condition over the columns of the table, for ``REPLACE_WHERE``.
-    :param merge_key: columns of the table, for ``MERGE``; ``merge_version``: the column that says which row is newer.
-    :param merge_deleted: flat SQL condition over the columns of the files, for rows that delete.
-    :param max_rewritten_bytes: fail if ``MERGE`` would rewrite larger partitions; None for any.
-    :param min_files: fail if fewer files are ready to be loaded; what to do without any is ``on_no_files``.
-    :param min_file_age_seconds: younger files are not loaded yet.
     :param expected_files: names of files without which a folder is not complete; these are not loaded.
-    :param min_rows: fail if fewer rows are staged.
-    :param max_bad_rows: more bad rows than that fail the load; ``max_bad_ratio``: a greater share of all rows.
-    :param checks: name → what the staged rows must fulfil before the commit.
-    :param validate_only: all but the commit.
     :param sample_files: with ``validate_only``, only so many of the files; 0 for all.
-    :param keep_staged_seconds: how long rows that fail a check are kept, for somebody to look at them.
-    :param list_after_loaded: list only keys after the last one that the table holds of this source.
     :param commit: for ``APPEND``; the replacing modes always commit at the end.
-    :param max_files_per_chunk: files that one INSERT takes, if chunks are committed.
-    :param max_bytes_per_chunk: stored size of those files; None for as much as the plan says.
-    :param after_load: what to do with the files after the commit.
+    :param max_bytes_per_chunk: stored size of a chunk's files; None for as much as the plan says.
     :param move_to: folder of the bucket, with its slash, for ``AfterLoad.MOVE``.
-    :param settle_before_commit: wait until the parts of the staging table have settled.
     :param snapshot: which one of a lake's table, as the user names it; '' of files.
     """
 

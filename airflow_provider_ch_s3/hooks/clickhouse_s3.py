@@ -179,10 +179,8 @@ class ClickHouseS3Hook(DriverHook):
         """
         chosen, settings = sorted(nodes), {}
         if self.ddl_mode is DdlMode.DATABASE:
-            chosen, settings = (
-                sorted(nodes, key=lambda node: (node not in self._addresses, node))[:1],
-                DATABASE_SETTINGS,
-            )
+            chosen = sorted(nodes, key=lambda node: (node not in self._addresses, node))[:1]
+            settings = DATABASE_SETTINGS
         if lacking := [node for node in chosen if node not in self._addresses]:
             raise (ClusterError if self.unanswered else ConfigError)(
                 f"this statement has to run on {', '.join(lacking)}, but the connection {self.get_conn_id()!r}"

@@ -29,7 +29,13 @@ def clean_connection(connection: Connection, conn_id: str) -> Connection:
 
     :raises ConfigError: if it is not a connection to ClickHouse, has no host, or has an unknown key in its extra.
     """
-    _check_connection(connection, conn_id)
+    if connection.conn_type not in CONN_TYPES:
+        raise ConfigError(
+            f"connection {conn_id!r} is of type {connection.conn_type!r}; use a connection of type"
+            f" {' or '.join(map(repr, CONN_TYPES))}, to ClickHouse's HTTP interface"
+        )
+    if not (connection.host or "").strip():
+        raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")
     extra = _clean_extra(connection.extra, conn_id)
     return type(connection)(
         conn_id=connection.conn_id,
@@ -60,16 +66,6 @@ def fit_tls(kwargs: Mapping[str, Any], conn_id: str) -> dict[str, Any]:
         # the user logs in with the password, not with the certificate
         return {"tls_mode": "strict", **kwargs}
     return dict(kwargs)
-
-
-def _check_connection(connection: Connection, conn_id: str) -> None:
-    if connection.conn_type not in CONN_TYPES:
-        raise ConfigError(
-            f"connection {conn_id!r} is of type {connection.conn_type!r}; use a connection of type"
-            f" {' or '.join(map(repr, CONN_TYPES))}, to ClickHouse's HTTP interface"
-        )
-    if not (connection.host or "").strip():
-        raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")
 
 
 def _clean_extra(text: str | None, conn_id: str) -> dict[str, Any]:

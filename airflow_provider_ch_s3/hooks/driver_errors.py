@@ -99,7 +99,7 @@ def grant_remedy(reason: str) -> str:
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
     """Replace every secret in a text by ``***``, also where it is quoted for SQL or a URL, or in lower case."""
-    written = {form for secret in secrets if secret for form in _written_forms(secret)}
+    written = {form for secret in secrets if secret for form in _written_forms(secret) if form}
     for form in sorted(written, key=len, reverse=True):
         text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
     return text
@@ -107,15 +107,8 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
 
 def _written_forms(secret: str) -> tuple[str, ...]:
     one_line = " ".join(secret.split())  # as the cleaned message has it
-    forms = (
-        secret,
-        one_line,
-        literal(secret)[1:-1],
-        repr(secret)[1:-1],
-        quote(secret, safe=""),
-        quote_plus(secret),
-    )
-    return tuple(form for form in forms if form)
+    quoted = (literal(secret)[1:-1], repr(secret)[1:-1], quote(secret, safe=""), quote_plus(secret))
+    return secret, one_line, *quoted
 
 
 def _read_code(error: Exception) -> int:

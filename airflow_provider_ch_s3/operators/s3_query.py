@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_ch_s3.common.arguments import check_flag, check_settings, check_text, parse_count
+from airflow_provider_ch_s3.common.arguments import check_settings, check_text, parse_count
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.identity import identify
+from airflow_provider_ch_s3.transfers.task import identify, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -120,15 +120,9 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        store = S3FileStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        store = S3FileStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
-        timeout, declared = self.execution_timeout, hook.declaration
+        declared = hook.declaration
         request = InPlaceRequest(
             pattern=parse_source(self.source),
             sql=self.sql,
@@ -138,7 +132,7 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
             settings=self.settings or {},
             connection_settings=hook.connection_settings,
             max_rows=parse_count("max_rows", self.max_rows, least=1),
-            timeout_seconds=timeout.total_seconds() if timeout else None,
+            timeout_seconds=timeout_of(self),
         )
         identity = identify(context, table="")
         self._kill = lambda: kill_queries(hook, declared.cluster, identity.generation_prefix)
@@ -154,9 +148,8 @@ class S3QueryOperator(BaseOperator):  # type: ignore[misc]
         self._kill()
 
     def _check_arguments(self) -> None:
-        for name in ("sql", "clickhouse_conn_id", "named_collection", "role_arn", "external_id"):
-            check_text(name, getattr(self, name))
-        check_flag("requester_pays", self.requester_pays)
-        for name in ("aws_conn_id", "data_format", "compression", "structure"):
+        check_text("sql", self.sql)
+        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
+        for name in ("data_format", "compression", "structure"):
             check_text(name, getattr(self, name), is_optional=True)
         check_settings("settings", self.settings)

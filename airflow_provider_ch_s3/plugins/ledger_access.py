@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -32,21 +31,9 @@ TIMEOUTS = {"connect_timeout": 5, "send_receive_timeout": 20}
 SETTINGS = {"readonly": 2, "max_execution_time": 15}
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundLedger:
-    """A ledger that can be read.
-
-    :param view: reads it.
-    :param ledgers: names of all ledgers on the connected server.
-    """
-
-    view: LedgerView
-    ledgers: list[str]
-
-
 @contextmanager
-def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[FoundLedger]:
-    """Open a ledger for the length of a block.
+def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[tuple[LedgerView, list[str]]]:
+    """Open a ledger for the length of a block, and tell the names of all that are on its server.
 
     :param conn_id: an Airflow connection of one of our own types, which the user may see.
     :param name: ``database.table``; '' for that of a database, or else the first one there is.
@@ -61,10 +48,13 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
         known = {str(ledger): ledger for ledger in comments}
         chosen = name or (own if own in known else min(known, default=own))
         if chosen not in known:
-            raise ConfigError(_describe_missing(chosen, conn_id, sorted(known)))
+            there = ", ".join(sorted(known)) or "none yet: the first load into a database creates one"
+            raise ConfigError(
+                f"there is no ledger {chosen} on the server of the connection {conn_id!r}; it has {there}"
+            )
         ledger = known[chosen]
         check_schema(ledger, ledger.table, comments[ledger])
-        yield FoundLedger(view=LedgerView(client=hook, cluster=cluster, ledger=ledger), ledgers=sorted(known))
+        yield LedgerView(client=hook, cluster=cluster, ledger=ledger), sorted(known)
 
 
 def may_see(conn_id: str, user: BaseUser) -> bool:
@@ -123,8 +113,3 @@ def _check_connection(conn_id: str) -> None:
         conn_type = ""
     if conn_type not in CONN_TYPES:
         raise ConfigError(describe_absent(conn_id))
-
-
-def _describe_missing(name: str, conn_id: str, known: list[str]) -> str:
-    there = f"it has {', '.join(known)}" if known else "it has none yet: the first load into a database creates one"
-    return f"there is no ledger {name} on the server of the connection {conn_id!r}; {there}"

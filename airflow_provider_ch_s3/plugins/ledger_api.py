@@ -7,7 +7,7 @@ database, or else the first one that is there). Statements are read-only and bou
 neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
-    A page of the history, the newest first: a ``LoadsPage`` (``load/ledger_records.py``), and ``ledgers``, the names
+    A page of the history, the newest first: a ``LoadsPage`` (``records/values.py``), and ``ledgers``, the names
     of all ledgers on the server. ``state`` is ``open``, ``committed``, ``undone`` or ``abandoned``; ``limit`` is at
     most 500.
 
@@ -40,8 +40,9 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
-from airflow_provider_ch_s3.plugins.ledger_access import FoundLedger, describe_absent, may_see, reading_ledger
+from airflow_provider_ch_s3.plugins.ledger_access import describe_absent, may_see, reading_ledger
 from airflow_provider_ch_s3.records.values import OPEN, Selection
+from airflow_provider_ch_s3.records.view import LedgerView
 
 log = logging.getLogger(__name__)
 
@@ -98,32 +99,28 @@ def read_loads(
 ) -> dict[str, Any]:
     """Read a page of the history."""
     selection = Selection(table=table, states=STATES[state], days=days, after=after, limit=limit)
-    with _reading(conn_id, ledger) as found:
-        return {**asdict(found.view.page(selection)), "ledgers": found.ledgers}
+    with _reading(conn_id, ledger) as (view, ledgers):
+        return {**asdict(view.page(selection)), "ledgers": ledgers}
 
 
 @app.get("/load_files")
 def read_load_files(conn_id: Connection, load: Text, ledger: Text = "", database: Text = "") -> dict[str, Any]:
     """Read the files of one load."""
-    with _reading(conn_id, ledger, database) as found:
-        return asdict(found.view.load_files(load))
+    with _reading(conn_id, ledger, database) as (view, _):
+        return asdict(view.load_files(load))
 
 
 @app.get("/table_files")
 def read_table_files(
-    conn_id: Connection,
-    table: Text,
-    ledger: Text = "",
-    prefix: Text = "",
-    after: Text = "",
+    conn_id: Connection, table: Text, ledger: Text = "", prefix: Text = "", after: Text = ""
 ) -> dict[str, Any]:
     """Read the files whose rows a table holds."""
-    with _reading(conn_id, ledger) as found:
-        return asdict(found.view.table_files(table, prefix=prefix, after=after))
+    with _reading(conn_id, ledger) as (view, _):
+        return asdict(view.table_files(table, prefix=prefix, after=after))
 
 
 @contextmanager
-def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[FoundLedger]:
+def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[tuple[LedgerView, list[str]]]:
     try:
         with reading_ledger(conn_id, ledger, database=database) as found:
             yield found

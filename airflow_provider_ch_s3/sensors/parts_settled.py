@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import datetime
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,14 +22,19 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text, parse_count
-from airflow_provider_ch_s3.errors import ChS3Error, SettleError
+from airflow_provider_ch_s3.common.arguments import (
+    check_flag,
+    check_seconds,
+    check_text,
+    parse_count,
+    refuse_argument,
+)
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
 from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
 from airflow_provider_ch_s3.query.log import flush_part_log
-from airflow_provider_ch_s3.sensors.partitions import parse_partitions
 from airflow_provider_ch_s3.table.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
@@ -39,7 +46,8 @@ from airflow_provider_ch_s3.table.settle import (
 )
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger, dump_rule
+from airflow_provider_ch_s3.transfers.task import timeout_of
+from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:
@@ -54,6 +62,11 @@ HISTORY_LIMITS: dict[str, Any] = {
     "session_settings": {"max_execution_time": 15},
     "client_kwargs": {"connect_timeout": 5, "send_receive_timeout": 20},
 }
+
+PARTITIONS_REMEDY = (
+    "give the partitions of a load's report, \"{{ ti.xcom_pull(task_ids='load')['partitions'] }}\", or a list of"
+    " partition ids (partition_id in system.parts), or leave it out to wait for the whole table"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -205,7 +218,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
                 database=snapshot.table.database,
                 table=snapshot.table.table,
                 nodes=[node.node for node in snapshot.nodes],
-                rule=dump_rule(rule),
+                rule=dataclasses.asdict(rule),
                 poll_interval=self.poke_interval,
                 deadline=time.time() + seconds,
                 silent_fail=self.silent_fail,
@@ -218,11 +231,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
     @property
     def _deferred_seconds(self) -> float:
         """How long to wait: Airflow itself enforces ``execution_timeout`` only while the task runs on a worker."""
-        return min(float(self.timeout), self._execution_seconds)
-
-    @property
-    def _execution_seconds(self) -> float:
-        return self.execution_timeout.total_seconds() if self.execution_timeout else float("inf")
+        return min(float(self.timeout), timeout_of(self) or float("inf"))
 
     def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
         return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
@@ -258,7 +267,7 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         message = f"{self.table} has not settled in {self._deferred_seconds:.0f} s: {reason}"
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(message)
-        if self._execution_seconds < self.timeout:
+        if self._deferred_seconds < self.timeout:
             raise AirflowTaskTimeout(message)
         raise AirflowSensorTimeout(message)
 
@@ -267,3 +276,43 @@ def _began(context: Context) -> float:
     """Unix time at which the DAG run began, which has usually loaded the rows."""
     started = getattr(context.get("dag_run"), "start_date", None)
     return max(started.timestamp() if started else 0.0, time.time() - HISTORY_SECONDS)
+
+
+def parse_partitions(value: object) -> tuple[str, ...] | None:
+    """Parse a list of partition ids, a mapping partition → rows, a list of mappings, or what a template made of it.
+
+    :returns: the ids, each once; None for the whole table.
+    :raises ConfigError: if it is something else.
+    """
+    given = value
+    if isinstance(value, str):
+        try:
+            given = ast.literal_eval(value.strip())  # Jinja writes Python's own notation, for these also JSON's
+        except (ValueError, SyntaxError) as error:
+            raise ConfigError(f"partitions={value!r} is neither a list nor a mapping; {PARTITIONS_REMEDY}") from error
+    if given is None:
+        return None
+    items = [given] if isinstance(given, Mapping) else given
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        raise refuse_argument("partitions", value, PARTITIONS_REMEDY)
+    found: set[str] = set()
+    for item in items:
+        if item is None:
+            return None  # one of several loads was without staging, and does not know its partitions
+        found.update(_ids(item, value))
+    return tuple(sorted(found))
+
+
+def _ids(item: object, value: object) -> list[str]:
+    if isinstance(item, Mapping) and all(isinstance(rows, int) for rows in item.values()):
+        ids = list(item)
+    elif isinstance(item, Mapping):
+        raise ConfigError(f"partitions={value!r} does not map partition ids to numbers of rows; {PARTITIONS_REMEDY}")
+    else:
+        ids = [item]
+    for partition in ids:
+        if not isinstance(partition, str) or not re.fullmatch(r"[\w-]+", partition, re.ASCII):
+            raise ConfigError(
+                f"partitions={value!r} contains {partition!r}, which is not a partition id; {PARTITIONS_REMEDY}"
+            )
+    return ids

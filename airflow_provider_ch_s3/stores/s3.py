@@ -18,6 +18,7 @@ from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
+from airflow_provider_ch_s3.common.arguments import check_flag, check_text
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -48,7 +49,7 @@ class S3FileStore:
     :param role_arn: ARN of a role that the servers assume; the connection is then used only for listing.
     :param external_id: what the owner of the role asks for.
     :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
-    :raises ConfigError: if two of these contradict each other.
+    :raises ConfigError: if one of these is of a wrong type, or two contradict each other.
     """
 
     account = ""
@@ -69,6 +70,11 @@ class S3FileStore:
         external_id: str = "",
         requester_pays: bool = False,
     ) -> None:
+        check_text(self.argument, aws_conn_id, is_optional=True)
+        check_text("named_collection", named_collection)
+        check_text("role_arn", role_arn)
+        check_text("external_id", external_id)
+        check_flag("requester_pays", requester_pays)
         if named_collection and role_arn:
             raise ConfigError(
                 f"named_collection={named_collection!r} and role_arn={role_arn!r} are two ways to read the files;"

@@ -22,8 +22,7 @@ from airflow_provider_ch_s3.export.request import ExportRequest, parse_destinati
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.identity import identify
-from airflow_provider_ch_s3.transfers.task_limits import limit_of
+from airflow_provider_ch_s3.transfers.task import identify, limit_of, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -148,9 +147,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.triggers.export import ExportTrigger
 
         with self._exporting(context) as export:
-            if not self.deferrable:
-                return export.run().as_dict()
-            reached = export.start()
+            reached = export.start() if self.deferrable else export.run()
             if not isinstance(reached, str):
                 return reached.as_dict()
             defer_until_over(
@@ -192,17 +189,10 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
 
         self._check_arguments()
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
-        store = S3ExportStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        store = S3ExportStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(self.destination)
         identity = identify(context, table=str(destination))
-        timeout = self.execution_timeout
         self._export = ExportRun(
             client=hook,
             store=store,
@@ -217,7 +207,7 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
                 settings=self.settings or {},
                 connection_settings=hook.connection_settings,
                 overwrite=self.overwrite,
-                timeout_seconds=timeout.total_seconds() if timeout else None,
+                timeout_seconds=timeout_of(self),
                 limit=limit_of(self, is_mapped=identity.map_index >= 0),
             ),
             identity=identity,
@@ -229,14 +219,9 @@ class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
             hook.close()
 
     def _check_arguments(self) -> None:
-        for name in (
-            *("destination", "query", "table", "clickhouse_conn_id"),
-            *("named_collection", "role_arn", "external_id", "data_format", "compression"),
-        ):
+        for name in ("destination", "query", "table", "clickhouse_conn_id", "data_format", "compression"):
             check_text(name, getattr(self, name))
-        check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
         check_flag("overwrite", self.overwrite)
-        check_flag("requester_pays", self.requester_pays)
         check_flag("deferrable", self.deferrable)
         check_expressions_of("partition_by", self.partition_by)
         check_settings("settings", self.settings)

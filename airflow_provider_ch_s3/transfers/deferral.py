@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 def new_deadline(operator: BaseOperator) -> float | None:
     """When the task's ``execution_timeout`` expires (Unix time), if it begins now; None without one."""
-    timeout = operator.execution_timeout
-    return time.time() + timeout.total_seconds() if timeout else None
+    seconds = timeout_of(operator)
+    return None if seconds is None else time.time() + seconds
 
 
 def defer_until_over(

@@ -30,14 +30,12 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.request import OnNoFiles
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check
+from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.identity import identify
-from airflow_provider_ch_s3.transfers.lineage import LoadLineage
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
 from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
-from airflow_provider_ch_s3.transfers.metrics import emit_check_metrics, emit_metrics
-from airflow_provider_ch_s3.transfers.task_limits import limit_of
+from airflow_provider_ch_s3.transfers.task import identify, limit_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -324,7 +322,7 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         self._lineage: LoadLineage | None = None
 
     def open_store(self) -> ObjectStore:
-        """Open the store that the files are in.
+        """Open the store that the files are in; import it here: Airflow parses DAG files every few seconds.
 
         :raises ConfigError: if the arguments or the connection are wrong.
         """
@@ -346,9 +344,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
-            if not self.deferrable:
-                return self._result(context, load, load.run())
-            return self._result_of(context, load, load.start(), new_deadline(self))
+            reached = load.start() if self.deferrable else load.run()
+            return self._result_of(context, load, reached, new_deadline(self))
 
     @fails_plainly
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.common.arguments import check_text
 from airflow_provider_ch_s3.files.addresses import GCS
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
@@ -49,9 +48,6 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong.
         """
-        check_text("hmac_conn_id", self.hmac_conn_id, is_optional=True)
-        check_text("named_collection", self.named_collection)
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs no boto3.
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
         return GCSFileStore(hmac_conn_id=self.hmac_conn_id, named_collection=self.named_collection)

@@ -29,7 +29,6 @@ class HttpToClickHouseOperator(FilesToClickHouseOperator):
 
     def open_store(self) -> HttpFileStore:
         """Open the server."""
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.stores.http import HttpFileStore
 
         return HttpFileStore()

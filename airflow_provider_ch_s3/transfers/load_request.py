@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.common.arguments import (
     check_expressions_of,
@@ -21,29 +23,18 @@ from airflow_provider_ch_s3.common.arguments import (
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.csv_dialect import parse_csv_dialect
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
-from airflow_provider_ch_s3.request import (
-    AfterLoad,
-    CommitAt,
-    LoadMode,
-    LoadRequest,
-    MaterializedViews,
-    MergeDuplicates,
-    OnBadRows,
-    OnChangedFiles,
-    OnLoadedFiles,
-    OnMissingColumns,
-    OnMissingFiles,
-    OnNewColumns,
-    OnNoFiles,
-    OnPartialPartitions,
-)
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import parse_create_table
 from airflow_provider_ch_s3.table.provenance import parse_provenance
 from airflow_provider_ch_s3.table.row_check import parse_checks
+from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator
+
+# Arguments that are one of a few values, each with the enumeration of these.
+CHOICES = {one.name: type(one.default) for one in fields(LoadRequest) if isinstance(one.default, Enum)}
 
 
 def check_arguments(operator: BaseOperator) -> None:
@@ -91,8 +82,10 @@ def build_request(
     :param limit: how many loads of the task Airflow may run at once.
     :raises ConfigError: if an argument has a wrong value.
     """
-    timeout = operator.execution_timeout
     dialect = parse_csv_dialect(operator.csv_dialect)
+    choices: dict[str, Any] = {
+        name: parse_choice(name, getattr(operator, name), kind) for name, kind in CHOICES.items()
+    }
     return LoadRequest(
         pattern=pattern,
         snapshot=getattr(operator, "snapshot", ""),
@@ -108,43 +101,28 @@ def build_request(
         where=operator.where,
         settings={**dialect.settings, **(operator.settings or {})},
         connection_settings=connection_settings,
-        timeout_seconds=timeout.total_seconds() if timeout else None,
+        timeout_seconds=timeout_of(operator),
         limit=limit,
-        load_mode=parse_choice("load_mode", operator.load_mode, LoadMode),
         replace_where=operator.replace_where,
         merge_key=tuple(operator.merge_key or ()),
         merge_version=operator.merge_version,
         merge_deleted=operator.merge_deleted,
-        merge_duplicates=parse_choice("merge_duplicates", operator.merge_duplicates, MergeDuplicates),
         max_rewritten_bytes=None
         if operator.max_rewritten_bytes is None
         else parse_count("max_rewritten_bytes", operator.max_rewritten_bytes),
-        on_loaded_files=parse_choice("on_loaded_files", operator.on_loaded_files, OnLoadedFiles),
-        on_changed_files=parse_choice("on_changed_files", operator.on_changed_files, OnChangedFiles),
-        on_missing_files=parse_choice("on_missing_files", operator.on_missing_files, OnMissingFiles),
-        on_partial_partitions=parse_choice(
-            "on_partial_partitions", operator.on_partial_partitions, OnPartialPartitions
-        ),
-        materialized_views=parse_choice("materialized_views", operator.materialized_views, MaterializedViews),
         list_after_loaded=operator.list_after_loaded,
-        commit=parse_choice("commit", operator.commit, CommitAt),
         max_files_per_chunk=parse_count(
             "max_files_per_chunk", operator.max_files_per_chunk, least=1, most=MAX_LISTED_FILES
         ),
         max_bytes_per_chunk=None
         if operator.max_bytes_per_chunk is None
         else parse_count("max_bytes_per_chunk", operator.max_bytes_per_chunk, least=1),
-        after_load=parse_choice("after_load", operator.after_load, AfterLoad),
         move_to=operator.move_to and f"{operator.move_to.strip('/')}/",
         settle_before_commit=operator.settle_before_commit,
-        on_new_columns=parse_choice("on_new_columns", operator.on_new_columns, OnNewColumns),
-        on_missing_columns=parse_choice("on_missing_columns", operator.on_missing_columns, OnMissingColumns),
-        on_bad_rows=parse_choice("on_bad_rows", operator.on_bad_rows, OnBadRows),
         max_bad_rows=None if operator.max_bad_rows is None else parse_count("max_bad_rows", operator.max_bad_rows),
         max_bad_ratio=None
         if operator.max_bad_ratio is None
         else parse_ratio("max_bad_ratio", operator.max_bad_ratio),
-        on_no_files=parse_choice("on_no_files", operator.on_no_files, OnNoFiles),
         min_files=parse_count("min_files", operator.min_files),
         min_file_age_seconds=parse_seconds("min_file_age", operator.min_file_age),
         expected_files=parse_file_names("expected_files", operator.expected_files),
@@ -152,4 +130,5 @@ def build_request(
         checks=parse_checks(operator.checks),
         validate_only=operator.validate_only,
         keep_staged_seconds=parse_seconds("keep_staged_seconds", operator.keep_staged_seconds),
+        **choices,
     )

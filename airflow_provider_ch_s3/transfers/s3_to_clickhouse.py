@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.common.arguments import check_flag, check_text
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.task import s3_arguments
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.s3 import S3FileStore
@@ -64,18 +64,6 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong.
         """
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs no boto3.
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        check_text("aws_conn_id", self.aws_conn_id, is_optional=True)
-        check_text("named_collection", self.named_collection)
-        check_text("role_arn", self.role_arn)
-        check_text("external_id", self.external_id)
-        check_flag("requester_pays", self.requester_pays)
-        return S3FileStore(
-            aws_conn_id=self.aws_conn_id,
-            named_collection=self.named_collection,
-            role_arn=self.role_arn,
-            external_id=self.external_id,
-            requester_pays=self.requester_pays,
-        )
+        return S3FileStore(**s3_arguments(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -20,8 +21,6 @@ class ExportTrigger(LoadTrigger):
     """
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:
-        try:
+        with closing(hook):
             nodes = kill_queries(hook, self.cluster, parse_identity(self.identity).generation_prefix)
-            log.info("killed on %s", count_of(len(nodes), "node"))
-        finally:
-            hook.close()
+        log.info("killed on %s", count_of(len(nodes), "node"))

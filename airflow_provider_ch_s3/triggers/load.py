@@ -6,18 +6,19 @@ import asyncio
 import dataclasses
 import datetime
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace, read_running
-from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish, is_ended_by_user
 from airflow_provider_ch_s3.triggers.polling import connect, describe, in_thread, join_poller, until
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 # A poll does not see all nodes at the same instant, and work on the query may move from node to node in between.
 POLLS_WITHOUT_QUERY = 2
 CONFIRM_SECONDS = 1.0
+
+# Airflow before 3.3 calls no on_kill: there, a cancelled trigger finds out whether a user ended the task.
+HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
+_ACTIVE_STATES = frozenset({"deferred", "scheduled", "queued", "running"})
 
 
 class LoadTrigger(BaseTrigger):  # type: ignore[misc]
@@ -84,7 +89,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
             await finish(self._killing)
 
     async def _kill_if_ended_by_user(self) -> None:
-        if await is_ended_by_user(parse_identity(self.identity)):
+        if await _is_ended_by_user(parse_identity(self.identity)):
             await self.on_kill()
 
     async def _wait(self) -> str:
@@ -116,12 +121,43 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
             log.warning("cannot kill %s, which may still be running: %s", self.query_id, error)
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:
-        try:
+        with closing(hook):
             # the connection may name no cluster, if the task took it from the Distributed table
             declaration = dataclasses.replace(hook.declaration, cluster=self.cluster)
             kill_load(hook, declaration, parse_identity(self.identity))
-        finally:
-            hook.close()
+
+
+async def _is_ended_by_user(identity: LoadIdentity) -> bool:
+    """Whether the load's task has ended, or is to be retried.
+
+    If only the triggerer has ended, the task is still deferred; if another triggerer has seen the end of the query,
+    the task is continuing by now.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    def read_states() -> Mapping[str, object]:
+        states = RuntimeTaskInstance.get_task_states(
+            dag_id=identity.dag_id,
+            task_ids=[identity.task_id],
+            run_ids=[identity.run_id],
+            map_index=identity.map_index,
+        )
+        return dict(states.get(identity.run_id, {}))  # keys differ for mapped tasks
+
+    try:
+        states = await sync_to_async(read_states, thread_sensitive=False)()
+        return not _ACTIVE_STATES.intersection(map(str, states.values()))
+    except Exception as error:  # whatever it is: better to leave the query running than to kill it by mistake
+        log.warning("cannot find out why the trigger of %s was cancelled: %s", identity.load_id, error)
+        return False
+
+
+async def finish(work: Awaitable[None]) -> None:
+    """Run work to its end, although Airflow cancels a trigger again every second until it has ended."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 def dump_identity(identity: LoadIdentity) -> dict[str, Any]:

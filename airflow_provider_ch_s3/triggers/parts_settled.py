@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -14,9 +11,7 @@ from airflow_provider_ch_s3.errors import SettleError, TargetError
 from airflow_provider_ch_s3.inspect.parts import read_partitions, read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
-from airflow_provider_ch_s3.triggers.polling import describe, join_poller, until
-
-ByNode = Mapping[str, NodeParts]
+from airflow_provider_ch_s3.triggers.polling import Read, describe, join_poller, until
 
 
 class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
@@ -77,9 +72,13 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def _wait(self) -> dict[str, Any]:
         name, rule = TableName(database=self.database, table=self.table), SettleRule(**self.rule)
-        async with self._join_poller(name) as poll:
+        read: Read[Any, Mapping[str, NodeParts]] = read_tables
+        watched: TableName | TablePartitions = name
+        if self.partitions is not None:
+            read, watched = read_partitions, TablePartitions(table=name, partitions=tuple(self.partitions))
+        async with join_poller(self.clickhouse_conn_id, self.cluster, read) as poller:
             while True:
-                by_node = await poll()
+                by_node = await poller.poll(watched, self.poll_interval)
                 try:
                     nodes = select_nodes(name, by_node, self.nodes)
                     verdict = judge_parts(rule, nodes)
@@ -93,21 +92,6 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                     place = {"cluster": self.cluster, "database": self.database, "table": self.table}
                     return {"status": "settled", "result": summarize_parts(nodes), **place}
 
-    @asynccontextmanager
-    async def _join_poller(self, name: TableName) -> AsyncIterator[Callable[[], Awaitable[ByNode]]]:
-        if self.partitions is None:
-            async with join_poller(self.clickhouse_conn_id, self.cluster, read_tables) as tables:
-                yield partial(tables.poll, name, self.poll_interval)
-        else:
-            watched = TablePartitions(table=name, partitions=tuple(self.partitions))
-            async with join_poller(self.clickhouse_conn_id, self.cluster, read_partitions) as partitions:
-                yield partial(partitions.poll, watched, self.poll_interval)
-
     def _log_reason(self, reason: str, line: str) -> None:
         self._reason = reason
         self.log.info("%s.%s: %s", self.database, self.table, line)
-
-
-def dump_rule(rule: SettleRule) -> dict[str, Any]:
-    """Convert a rule to plain JSON values."""
-    return dataclasses.asdict(rule)

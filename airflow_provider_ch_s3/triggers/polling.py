@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -201,25 +202,14 @@ async def in_thread(function: Callable[[], Result]) -> Result:
     Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers that do not respond would fill it, and a
     triggerer waits for the pool before it ends.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Result] = loop.create_future()
-
-    def settle(result: Result | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+    future = Future[Result]()
+    future.set_running_or_notify_cancel()  # from here on, it runs even if nobody waits any more
 
     def run() -> None:
-        result, error = None, None
         try:
-            result = function()
-        except BaseException as raised:  # re-raised where it is awaited
-            error = raised
-        with suppress(RuntimeError):  # the loop has ended, and nothing is waiting
-            loop.call_soon_threadsafe(settle, result, error)
+            future.set_result(function())
+        except BaseException as error:  # re-raised where it is awaited
+            future.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)

@@ -113,15 +113,15 @@ def test_the_page_in_airflow_reads_only(lab: Lab) -> None:
     table = lab.create("t", "day Date, n UInt32")
     lab.put("in/a.csv", b"2013-01-01,1\n")
     lab.load("in/*.csv", table, **CSV)
-    with reading_ledger("ch", f"{lab.database}.ch_s3_ledger") as found:
-        assert f"{lab.database}.ch_s3_ledger" in found.ledgers
-        assert len(found.view.page(Selection()).loads) == 1
-        settings = found.view.client.query(
+    with reading_ledger("ch", f"{lab.database}.ch_s3_ledger") as (view, ledgers):
+        assert f"{lab.database}.ch_s3_ledger" in ledgers
+        assert len(view.page(Selection()).loads) == 1
+        settings = view.client.query(
             Statement(text="SELECT getSetting('readonly') AS readonly, getSetting('max_execution_time') AS seconds")
         )
         assert settings == [{"readonly": 2, "seconds": 15}]
         with pytest.raises(ServerError, match="readonly"):
-            found.view.client.execute(Statement(text=f"DROP TABLE {table}"))
+            view.client.execute(Statement(text=f"DROP TABLE {table}"))
     missing = f"{lab.database}.nothing"
     with (
         pytest.raises(ConfigError, match="nothing on the server of the connection 'ch'"),
@@ -162,8 +162,8 @@ def test_what_would_read_another_table_is_no_ledger(lab: Lab, kind: str) -> None
     assert {one["name"] for one in told_by if one["comment"]} >= {"evil", "evil_files", "ch_s3_ledger"}
     with pytest.raises(ConfigError, match=f"there is no ledger {evil} on the server"), reading_ledger("ch", evil):
         pass
-    with reading_ledger("ch", ledger) as found:
-        assert [one for one in found.ledgers if one.startswith(lab.database)] == [ledger]
+    with reading_ledger("ch", ledger) as (_, ledgers):
+        assert [one for one in ledgers if one.startswith(lab.database)] == [ledger]
 
 
 def told(files: Any) -> list[tuple[str, str, int | None]]:

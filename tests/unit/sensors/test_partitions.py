@@ -10,8 +10,11 @@ from airflow.providers.common.compat.sdk import PokeReturnValue
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.inspect.parts import read_partitions
-from airflow_provider_ch_s3.sensors.partitions import REMEDY, parse_partitions
-from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.sensors.parts_settled import (
+    PARTITIONS_REMEDY,
+    ClickHousePartsSettledSensor,
+    parse_partitions,
+)
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
@@ -61,7 +64,7 @@ def test_what_is_understood(value: object, expected: tuple[str, ...] | None) -> 
 def test_what_is_refused(value: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_partitions(value)
-    assert str(caught.value) == f"{message}; {REMEDY}"
+    assert str(caught.value) == f"{message}; {PARTITIONS_REMEDY}"
 
 
 @pytest.mark.parametrize("deferrable", [False, True])

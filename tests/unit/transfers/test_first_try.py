@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.transfers.identity import identify
+from airflow_provider_ch_s3.transfers.task import identify
 
 
 @pytest.mark.parametrize(

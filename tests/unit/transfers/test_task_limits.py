@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG
 
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from airflow_provider_ch_s3.transfers.task_limits import limit_of
+from airflow_provider_ch_s3.transfers.task import limit_of
 from airflow_provider_ch_s3.tuning import LoadLimit
 
 

@@ -17,8 +17,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.triggers import load
-from airflow_provider_ch_s3.triggers.cancelled import HAS_ON_KILL, finish
-from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
+from airflow_provider_ch_s3.triggers.load import HAS_ON_KILL, LoadTrigger, dump_identity, finish
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 needs_on_kill = pytest.mark.skipif(not HAS_ON_KILL, reason="Airflow before 3.3")

@@ -20,8 +20,7 @@ from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location, pars
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.transfers import metrics
-from airflow_provider_ch_s3.transfers.lineage import LoadLineage
+from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.links import LoadReportLink, build_clickhouse_link
 
 TABLE = TableName(database="my.db", table="flights")
@@ -109,7 +108,7 @@ def test_metrics_have_names_and_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     for method in ("incr", "timing"):
         monkeypatch.setattr(Stats, method, lambda name, value, *, tags: told.append((name, value, tags)))
-    metrics.emit_metrics(REPORT)
+    emit_metrics(REPORT)
     tags = {"table": "flights", "load_mode": "append"}
     assert told == [
         ("ch_s3.load.rows", 842, tags),
@@ -135,7 +134,7 @@ def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
             ("d", "fail", False),
         )
     ]
-    metrics.emit_check_metrics(results, table="flights", load_mode="append")
+    emit_check_metrics(results, table="flights", load_mode="append")
     assert told == [
         ("ch_s3.load.checks", 1, "passed"),
         ("ch_s3.load.checks", 2, "failed"),
