@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
-from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR
+from airflow_provider_ch_s3.cluster.fields import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
