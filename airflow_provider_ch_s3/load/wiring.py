@@ -13,8 +13,7 @@ from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.locate import check_coverage, locate_table
-from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
+from airflow_provider_ch_s3.inspect.table import check_coverage, choose_ddl_mode, locate_table, read_target
 
 
 def find_target(
