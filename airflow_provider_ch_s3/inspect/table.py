@@ -16,8 +16,6 @@ from airflow_provider_ch_s3.cluster.spec import (
     REPLICATED_DATABASES,
     ClusterDeclaration,
     ClusterSpec,
-    DdlMode,
-    resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import (
@@ -87,22 +85,6 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         cluster = re.sub(r"\{(\w+)\}", lambda m: server.macros.get(m[1], m[0]), distribution.cluster)
         distribution = replace(distribution, cluster=cluster)
     return FoundTable(server=server, name=name, distribution=distribution, views=_read_views(rows[0]))
-
-
-def choose_ddl_mode(declaration: ClusterDeclaration, found: FoundTable, *, is_replicated: bool) -> DdlMode:
-    """Decide how tables like this one are created on every node.
-
-    :param is_replicated: other nodes hold the same rows of its local table.
-    :raises ConfigError: if the declared mode cannot create such tables.
-    """
-    return resolve_ddl_mode(
-        declaration,
-        lambda: len(found.server.members(declaration.cluster or "")),
-        database_engine=found.database_engine,
-        # Tables without replicas need neither Keeper nor its queue of DDL.
-        has_keeper=is_replicated,
-        is_replicated=is_replicated,
-    )
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
@@ -208,7 +190,7 @@ def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: Cluster
 
 def _wider_clusters(server: ConnectedServer, cluster: str | None) -> list[str]:
     """Clusters of the connected server that have members beyond those of the load's own cluster."""
-    own = {member.address for member in server.members(cluster)} if cluster else set()
+    own = {member.address for member in server.members(cluster)}
     return [
         name
         for name, members in sorted(server.clusters.items())
