@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
-from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR, build_conn_fields
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, FIELD_BEHAVIOUR, build_conn_fields
 
 _INTEGRATION = "ClickHouse S3 loads"
 CLICKHOUSE_DOCS = (

@@ -60,7 +60,7 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
             f"connection {conn_id!r}: the extra is not a JSON object, so its fields cannot be read; write it as"
             ' {"cluster": "…"}, or leave it empty'
         )
-    given = {name: value for name, value in extra.items() if value is not None and value != ""}
+    given = {name: value for name, value in extra.items() if value not in (None, "")}
     for name in given:
         if name not in _KNOWN_KEYS:
             near = difflib.get_close_matches(name.lower(), _KNOWN_KEYS, n=1)
@@ -77,11 +77,10 @@ def parse_fields(extra: Mapping[str, Any], fields: tuple[ConnectionField, ...], 
     :returns: the fields that have a value; ``null`` and ``""`` are what a form saves for an empty field.
     :raises ConfigError: if a value is not what its field accepts.
     """
-    given = {field: extra.get(field.name) for field in fields}
     return {
-        field.name: _parse_value(field, value, conn_id=conn_id)
-        for field, value in given.items()
-        if value is not None and value != ""
+        field.name: _parse_value(field, extra[field.name], conn_id=conn_id)
+        for field in fields
+        if extra.get(field.name) not in (None, "")
     }
 
 

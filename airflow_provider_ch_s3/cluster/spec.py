@@ -9,20 +9,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from airflow_provider_ch_s3.cluster.calibration import Calibration
-from airflow_provider_ch_s3.cluster.fields import DdlMode
+from airflow_provider_ch_s3.cluster.fields import DdlMode as DdlMode
 from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
-
-__all__ = [
-    "ClusterDeclaration",
-    "ClusterSpec",
-    "DdlMode",
-    "HardwareOrigin",
-    "NodeSpec",
-    "merge_cluster",
-    "parse_version",
-    "resolve_ddl_mode",
-]
 
 DEFAULT_INGEST_MEMORY_RATIO = 0.5
 """Half of a node's memory: the other half is left for queries and merges."""

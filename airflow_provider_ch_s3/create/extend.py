@@ -14,8 +14,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, f
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.inspect.locate import LocatedTable, locate_table
-from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_columns, read_table
+from airflow_provider_ch_s3.inspect.table import LocatedTable, locate_table, read_columns, read_table
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, has_replicas
@@ -91,8 +90,9 @@ def _add(
 ) -> None:
     """:param columns_of: the columns to be added on a node; on all of them at once for None."""
     rows = read_table(client, name, located.cluster.name)
-    mode = choose_ddl_mode(
-        located.declaration, located.found, is_replicated=any(has_replicas(row["engine"]) for row in rows)
+    is_replicated = any(has_replicas(row["engine"]) for row in rows)
+    mode = located.found.server.ddl_mode(
+        located.declaration, located.found.local.database, is_replicated=is_replicated
     )
     inside = client.within(located.declaration, mode, located.cluster)
     if mode is DdlMode.PER_HOST:

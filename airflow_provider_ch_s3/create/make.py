@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.layout import plan_table
 from airflow_provider_ch_s3.errors import ServerError, TargetError
@@ -193,13 +193,7 @@ class TableMaker:
 
     @cached_property
     def _ddl_mode(self) -> DdlMode:
-        return resolve_ddl_mode(
-            self.declaration,
-            lambda: len(self.cluster.nodes),
-            database_engine=self.server.engines.get(self.name.database, ""),
-            has_keeper=self._is_replicated,
-            is_replicated=self._is_replicated,
-        )
+        return self.server.ddl_mode(self.declaration, self.name.database, is_replicated=self._is_replicated)
 
     @cached_property
     def _ddl(self) -> ClickHouseClient:

@@ -19,8 +19,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.identity import Life, LoadIdentity
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
-from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.inspect.table import locate_table, read_table
 from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
 from airflow_provider_ch_s3.sql.export_queries import (
     PARTITION,

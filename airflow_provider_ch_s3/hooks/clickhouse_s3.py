@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
-from airflow_provider_ch_s3.cluster.form import FIELD_BEHAVIOUR
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.cluster.fields import FIELD_BEHAVIOUR
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
 from airflow_provider_ch_s3.errors import (
@@ -90,14 +90,7 @@ class ClickHouseS3Hook(DriverHook):
     @cached_property
     def ddl_mode(self) -> DdlMode:
         """How DDL reaches every node of the connection's own database; queries only the connected node."""
-        declared = self.declaration
-        server = self._server
-        return resolve_ddl_mode(
-            declared,
-            lambda: len(server.members(declared.cluster or "")),
-            database_engine=server.engines.get(server.database, ""),
-            has_keeper=server.has_keeper,
-        )
+        return self._server.ddl_mode(self.declaration, self._server.database)
 
     def within(
         self,
@@ -224,8 +217,7 @@ class ClickHouseS3Hook(DriverHook):
 
         For a single shard, the connection's own address is enough.
         """
-        cluster = self.declaration.cluster
-        members = self._server.members(cluster) if cluster else ()
+        members = self._server.members(self.declaration.cluster)
         if len({member.shard for member in members}) < 2:
             return []
         own = self._own_address

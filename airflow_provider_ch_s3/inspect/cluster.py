@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec, merge_cluster
+from airflow_provider_ch_s3.cluster.spec import (
+    ClusterDeclaration,
+    ClusterSpec,
+    DdlMode,
+    NodeSpec,
+    merge_cluster,
+    resolve_ddl_mode,
+)
 from airflow_provider_ch_s3.common.text import GIB, show_name
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.sql.table_queries import render_detect_nodes, render_read_memory, render_read_server
@@ -48,11 +55,13 @@ class ConnectedServer:
     has_keeper: bool
     clusters: Mapping[str, tuple[Member, ...]]
 
-    def members(self, cluster: str) -> tuple[Member, ...]:
-        """The servers of a cluster.
+    def members(self, cluster: str | None) -> tuple[Member, ...]:
+        """The servers of a cluster; none if none is named.
 
         :raises ClusterError: if there is no such cluster; lists the ones that the server knows.
         """
+        if cluster is None:
+            return ()
         if cluster not in self.clusters:
             known = ", ".join(map(show_name, sorted(self.clusters))) or "none"
             raise ClusterError(
@@ -60,6 +69,23 @@ class ConnectedServer:
                 "set the connection's field cluster to one of them, or leave it empty to load with one node"
             )
         return self.clusters[cluster]
+
+    def ddl_mode(
+        self, declaration: ClusterDeclaration, database: str, *, is_replicated: bool | None = None
+    ) -> DdlMode:
+        """Decide how tables of a database are created on every node; asks nobody.
+
+        :param is_replicated: other nodes are to hold the same rows of them; None if that is unknown.
+        :raises ConfigError: if the declared mode cannot create such tables.
+        """
+        return resolve_ddl_mode(
+            declaration,
+            lambda: len(self.members(declaration.cluster)),
+            database_engine=self.engines.get(database, ""),
+            # Tables without replicas need neither Keeper nor its queue of DDL.
+            has_keeper=self.has_keeper if is_replicated is None else is_replicated,
+            is_replicated=bool(is_replicated),
+        )
 
 
 def read_server(client: ClickHouseClient) -> ConnectedServer:
@@ -92,7 +118,7 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
     :raises ClusterError: if the cluster is unknown, a node does not respond, or a node does not report its hardware.
     """
     cluster = declaration.cluster
-    members = server.members(cluster) if cluster else (Member(address="", shard=1),)
+    members = server.members(cluster) or (Member(address="", shard=1),)
     try:
         rows = client.query(render_detect_nodes(cluster))
     except ServerError as error:

@@ -65,9 +65,7 @@ def read_source(
         source = replace(source, columns=parse_structure(request.structure, in_path))
         source = _check_structure(client, source, request)
     if source.format.is_typed:
-        return compare_files(
-            lambda statement: query_files(client, statement, source), source, request, target, cluster
-        )
+        return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
     if request.structure:
         return source
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,9 +19,21 @@ from airflow_provider_ch_s3.sql import parts_queries
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
-log = logging.getLogger(__name__)
+# The names of a table and its database take as much of a statement as some 20 partition ids of 32 characters.
+TABLE_WEIGHT = 20
+MAX_WEIGHT = 10 * MAX_ITEMS
+# Of the history: seconds with changes for which a node is asked, and points that are kept of all nodes.
+MAX_SECONDS = 10_000
+MAX_POINTS = 1_000
+MIN_NODE_POINTS = 10
 
-Rows = Mapping[tuple[TableName, str], Mapping[str, Any]]
+Place = tuple[TableName, str]
+"""A table on a node."""
+Row = Mapping[str, Any]
+Point = list[float]
+"""Unix time, active parts, merges that had ended: a list, as JSON has no other."""
+_Changes = dict[float, tuple[int, int]]
+"""Unix time → change of the number of parts, merges that ended."""
 
 
 def read_tables(
@@ -32,17 +44,17 @@ def read_tables(
     :param tables: local tables.
     :raises ServerError: if a node cannot be queried.
     """
-    present = read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
-    parts = read_by_table(client, parts_queries.render_table_parts, tables, cluster)
-    merges = read_by_table(client, parts_queries.render_table_merges, tables, cluster)
-    failures = read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
-    replicas = read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
-    failed = read_by_table(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
+    present = _read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
+    parts = _read_by_table(client, parts_queries.render_table_parts, tables, cluster)
+    merges = _read_by_table(client, parts_queries.render_table_merges, tables, cluster)
+    failures = _read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
+    replicas = _read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
+    failed = _read_by_table(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
     found: dict[TableName, dict[str, NodeParts]] = {table: {} for table in tables}
-    for key in present:
-        table, node = key
-        others = (rows.get(key, {}) for rows in (merges, failures, replicas, failed))
-        found[table][node] = _join(node, parts.get(key), *others)
+    for place in present:
+        table, node = place
+        rows = (by_place.get(place, {}) for by_place in (parts, merges, failures, replicas, failed))
+        found[table][node] = _join(node, *rows)
     return found
 
 
@@ -70,36 +82,33 @@ def summarize_parts(nodes: Sequence[NodeParts]) -> dict[str, Any]:
     }
 
 
-def read_by_table(
+def _read_by_table(
     client: ClickHouseClient,
     render: Callable[[Sequence[TableName], str | None], Statement],
     tables: Sequence[TableName],
     cluster: str | None,
-) -> Rows:
-    """Run a statement about tables; returns its rows by table and node.
-
-    :raises ServerError: if a node cannot be queried.
-    """
-    return {
-        (TableName(database=row["database"], table=row["table"]), row["node"]): row
-        for batch in batches(tables)
-        for row in client.query(render(batch, cluster))
-    }
+) -> dict[Place, Row]:
+    return dict(_read_rows(client, render, batches(tables), cluster))
 
 
-def _join(
-    node: str,
-    parts: Mapping[str, Any] | None,
-    merges: Mapping[str, Any],
-    mutation: Mapping[str, Any],
-    replica: Mapping[str, Any],
-    change: Mapping[str, Any],
-) -> NodeParts:
+def _read_rows(
+    client: ClickHouseClient,
+    render: Callable[[Sequence[Any], str | None], Statement],
+    packs: Iterable[Sequence[Any]],
+    cluster: str | None,
+) -> Iterator[tuple[Place, Row]]:
+    """Run a statement about tables, or partitions, for each pack of them."""
+    for pack in packs:
+        for row in client.query(render(pack, cluster)):
+            yield (TableName(database=row["database"], table=row["table"]), row["node"]), row
+
+
+def _join(node: str, parts: Row, merges: Row, mutation: Row, replica: Row, change: Row) -> NodeParts:
     return NodeParts(
         node=node,
-        active_parts=parts["active_parts"] if parts else 0,
-        max_partition_parts=parts["max_partition_parts"] if parts else 0,
-        rows=parts["rows"] if parts else 0,
+        active_parts=parts.get("active_parts", 0),
+        max_partition_parts=parts.get("max_partition_parts", 0),
+        rows=parts.get("rows", 0),
         unchanged_seconds=max(0.0, parts["now_seconds"] - parts["newest_seconds"]) if parts else None,
         running_merges=merges.get("running_merges", 0),
         merge_left_seconds=merges.get("left_seconds"),
@@ -110,15 +119,6 @@ def _join(
         failing_seconds=change.get("failing_seconds", 0),
         failed_change=change.get("failure", ""),
     )
-
-
-# The names of a table and its database take as much of a statement as some 20 partition ids of 32 characters.
-TABLE_WEIGHT = 20
-MAX_WEIGHT = 10 * MAX_ITEMS
-
-Row = Mapping[str, Any]
-ByPartition = Mapping[tuple[TableName, str], Mapping[str, Row]]
-"""Table and node → partition id → row."""
 
 
 def read_parts(
@@ -147,21 +147,22 @@ def read_partitions(
     :raises ServerError: if a node cannot be queried.
     """
     tables = list(dict.fromkeys(one.table for one in watched))
-    present = read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
+    present = _read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
     packs = list(_packs(watched))
-    parts = _read(client, parts_queries.render_partition_parts, packs, cluster)
-    merges = _read(client, parts_queries.render_partition_merges, packs, cluster)
-    failures = read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
-    replicas = read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
+    parts = _read_by_partition(client, parts_queries.render_partition_parts, packs, cluster)
+    merges = _read_by_partition(client, parts_queries.render_partition_merges, packs, cluster)
+    failures = _read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
+    replicas = _read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
     replicated = list(dict.fromkeys(table for table, _ in replicas))
-    changes = _read(client, parts_queries.render_partition_changes, list(batches(replicated)), cluster)
+    changes = _read_by_partition(client, parts_queries.render_partition_changes, list(batches(replicated)), cluster)
     found: dict[TablePartitions, dict[str, NodeParts]] = {one: {} for one in watched}
     for one in watched:
-        for key in present:
-            if key[0] == one.table:
-                by_partition = (rows.get(key, {}) for rows in (parts, merges, changes))
-                by_table = (rows.get(key, {}) for rows in (failures, replicas))
-                found[one][key[1]] = _join_partitions(key[1], one.partitions, *by_partition, *by_table)
+        for place in present:
+            table, node = place
+            if table == one.table:
+                by_partition = (rows.get(place, {}) for rows in (parts, merges, changes))
+                by_table = (rows.get(place, {}) for rows in (failures, replicas))
+                found[one][node] = _join_partitions(node, one.partitions, *by_partition, *by_table)
     return found
 
 
@@ -184,17 +185,16 @@ def _packs(watched: Sequence[TablePartitions]) -> Iterator[list[TablePartitions]
         yield pack
 
 
-def _read(
+def _read_by_partition(
     client: ClickHouseClient,
     render: Callable[[Sequence[Any], str | None], Statement],
     packs: Iterable[Sequence[Any]],
     cluster: str | None,
-) -> ByPartition:
-    found: dict[tuple[TableName, str], dict[str, Row]] = defaultdict(dict)
-    for pack in packs:
-        for row in client.query(render(pack, cluster)):
-            table = TableName(database=row["database"], table=row["table"])
-            found[table, row["node"]][row["partition_id"]] = row
+) -> dict[Place, dict[str, Row]]:
+    """Place → partition id → row."""
+    found: dict[Place, dict[str, Row]] = defaultdict(dict)
+    for place, row in _read_rows(client, render, packs, cluster):
+        found[place][row["partition_id"]] = row
     return found
 
 
@@ -229,3 +229,47 @@ def _join_partitions(
         failed_change=worst.get("failure", ""),
         absent_partitions=tuple(partition for partition in partitions if partition not in parts),
     )
+
+
+def read_parts_history(
+    client: ClickHouseClient,
+    table: TableName,
+    cluster: str | None,
+    parts: Mapping[str, int],
+    *,
+    partitions: Sequence[str] | None,
+    since: float,
+) -> dict[str, list[Point]]:
+    """Read how inserts, commits and merges changed the parts of a table; nodes without changes are left out.
+
+    The first point is a second before the first change. Parts that a commit replaced, or that a replica fetched
+    merged, are not taken off; by itself a server writes what has changed some seconds later.
+
+    :param parts: node → active parts as they are now, from which the earlier numbers are counted back.
+    :param partitions: only those of these partitions; None for all.
+    :param since: Unix time.
+    :raises ServerError: if a node has no ``system.part_log``, or cannot be queried.
+    """
+    changes: dict[str, _Changes] = defaultdict(dict)
+    packs: Iterable[Sequence[str] | None] = [None] if partitions is None else batches(partitions)
+    for pack in packs:
+        statement = parts_queries.render_parts_history(
+            table, cluster, partitions=pack, since=since, limit=MAX_SECONDS
+        )
+        for row in client.query(statement):
+            change, merges = changes[row["node"]].get(row["at_seconds"], (0, 0))
+            changes[row["node"]][row["at_seconds"]] = (change + row["change"], merges + row["merges"])
+    limit = max(MAX_POINTS // max(len(parts), 1), MIN_NODE_POINTS)
+    return {node: _points(changes[node], now, limit) for node, now in parts.items() if node in changes}
+
+
+def _points(changes: _Changes, parts_now: int, limit: int) -> list[Point]:
+    points: list[Point] = []
+    parts, merges = parts_now, sum(ended for _, ended in changes.values())
+    for at in sorted(changes, reverse=True):
+        points.append([at, max(parts, 0), merges])
+        change, ended = changes[at]
+        parts, merges = parts - change, merges - ended
+    before = [min(changes) - 1, max(parts, 0), merges]
+    # Counted from the latest one, which is what the table has now.
+    return [before, *points[:: math.ceil(len(points) / limit)][::-1]]

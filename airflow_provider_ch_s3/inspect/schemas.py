@@ -137,8 +137,8 @@ def read_schemas(
         rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
         nulls = empty.get(source.server_path(file), frozenset())
         # a byte order mark precedes the first name; the parser skips it when it reads the rows
-        names = {r["name"].removeprefix("\ufeff"): r for r in rows}
-        types = {name: NOTHING if name in nulls else r["type"] for name, r in names.items()}
+        named = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows}
+        types = {name: NOTHING if name in nulls else kind for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)
 

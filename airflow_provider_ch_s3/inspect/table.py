@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, resolve_ddl_mode
+from airflow_provider_ch_s3.cluster.spec import (
+    REPLICATED_DATABASES,
+    ClusterDeclaration,
+    ClusterSpec,
+)
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import (
     ColumnsDifferError,
@@ -21,9 +25,8 @@ from airflow_provider_ch_s3.errors import (
     TargetChangingError,
     TargetError,
 )
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, read_server
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
 from airflow_provider_ch_s3.sql import load_queries, merge_queries
-from airflow_provider_ch_s3.sql.load_queries import render_read_table
 from airflow_provider_ch_s3.table.target import (
     Distribution,
     TableColumn,
@@ -84,22 +87,6 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     return FoundTable(server=server, name=name, distribution=distribution, views=_read_views(rows[0]))
 
 
-def choose_ddl_mode(declaration: ClusterDeclaration, found: FoundTable, *, is_replicated: bool) -> DdlMode:
-    """Decide how tables like this one are created on every node.
-
-    :param is_replicated: other nodes hold the same rows of its local table.
-    :raises ConfigError: if the declared mode cannot create such tables.
-    """
-    return resolve_ddl_mode(
-        declaration,
-        lambda: len(found.server.members(declaration.cluster or "")),
-        database_engine=found.database_engine,
-        # Tables without replicas need neither Keeper nor its queue of DDL.
-        has_keeper=is_replicated,
-        is_replicated=is_replicated,
-    )
-
-
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
     """Read definition, engine, keys and views of a table, for each node that has it."""
     return client.query(load_queries.render_read_table(table, cluster))
@@ -146,6 +133,71 @@ def _check_same_shards(server: ConnectedServer, cluster: str, table: TableName, 
             f" cluster of the Distributed table {table}, has {len(table_shards)}: with replicas='one' it may lack"
             " replicas, but no shard; name a cluster with a replica of each shard"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocatedTable:
+    """A table and its cluster.
+
+    :param declaration: the connection's, with the cluster filled in from the table if the connection names none.
+    """
+
+    found: FoundTable
+    declaration: ClusterDeclaration
+    cluster: ClusterSpec
+
+
+def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> LocatedTable:
+    """Look up a table and its cluster.
+
+    :param table: ``table`` or ``database.table``, local or Distributed.
+    :raises TargetError: if the table does not exist.
+    :raises ConfigError: if the connection and the table name different clusters.
+    :raises ClusterError: if the cluster is unknown, or a node does not respond.
+    """
+    found = find_table(client, table)
+    declaration = declare_cluster(declaration, found)
+    return LocatedTable(
+        found=found, declaration=declaration, cluster=detect_cluster(client, declaration, found.server)
+    )
+
+
+def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:
+    """Check that no cluster of the connected server has the table on nodes that the load leaves out.
+
+    The load's files and lock would be unknown there.
+
+    :raises TargetError: if one has.
+    """
+    if found.database_engine in REPLICATED_DATABASES:
+        return  # every node sees what one of them writes
+    table = found.local
+    own_nodes = {node.host for node in cluster.nodes}
+    named = f"only the cluster {cluster.name!r}" if cluster.name else "no cluster"
+    for other in _wider_clusters(found.server, cluster.name):
+        try:
+            rows = client.query(load_queries.render_find_on_nodes(table, other))
+        except ServerError as error:  # a user who may not query other servers cannot load into them either
+            log.info("cannot check whether %s also exists on other nodes of %s: %s", table, other, error)
+            continue
+        if others := {node["node"] for node in rows} - own_nodes:
+            raise TargetError(
+                f"{table} also exists on {', '.join(sorted(others))} of the cluster {other!r}, and the"
+                f" connection names {named}, so these nodes would not be part of the load; set the connection's"
+                f" field cluster to {other!r}, or, if the tables are unrelated, give them different names"
+            )
+
+
+def _wider_clusters(server: ConnectedServer, cluster: str | None) -> list[str]:
+    """Clusters of the connected server that have members beyond those of the load's own cluster."""
+    own = {member.address for member in server.members(cluster)}
+    return [
+        name
+        for name, members in sorted(server.clusters.items())
+        if any(member.is_connected for member in members)
+        and len(members) > 1
+        and not {member.address for member in members} <= own
+    ]
 
 
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
@@ -303,7 +355,7 @@ def read_definition(client: ClickHouseClient, table: TableName, cluster: str | N
     Any ALTER on any node changes it, and so do dropping and re-creating the table, and a view that it begins to feed:
     rows that were staged before do not contain that view's.
     """
-    return fingerprint(client.query(render_read_table(table, cluster)))
+    return fingerprint(read_table(client, table, cluster))
 
 
 def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:

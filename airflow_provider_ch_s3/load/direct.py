@@ -20,8 +20,7 @@ from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
+from airflow_provider_ch_s3.inspect.table import FoundTable, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import check_after_load, check_expressions, check_list_after_loaded

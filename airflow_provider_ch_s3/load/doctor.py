@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby, islice
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, resolve_ddl_mode
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
@@ -159,14 +159,8 @@ def check_clocks(subject: Subject) -> str:
 
 def check_ddl(subject: Subject) -> str:
     """Tables can be created on every node."""
-    declared, server = subject.declaration, subject.server
-    mode = resolve_ddl_mode(
-        declared,
-        lambda: len(server.members(declared.cluster or "")),
-        database_engine=server.engines.get(server.database, ""),
-        has_keeper=server.has_keeper,
-    )
-    return f"DDL mode {mode.value}"
+    server = subject.server
+    return f"DDL mode {server.ddl_mode(subject.declaration, server.database).value}"
 
 
 def check_addresses(subject: Subject) -> str:

@@ -13,8 +13,7 @@ from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.locate import check_coverage, locate_table
-from airflow_provider_ch_s3.inspect.table import choose_ddl_mode, read_target
+from airflow_provider_ch_s3.inspect.table import check_coverage, locate_table, read_target
 
 
 def find_target(
@@ -37,7 +36,7 @@ def find_target(
     found, cluster = located.found, located.cluster
     check_coverage(client, found, cluster)
     spec = read_target(client, found, cluster)
-    ddl_mode = choose_ddl_mode(located.declaration, found, is_replicated=spec.is_replicated)
+    ddl_mode = found.server.ddl_mode(located.declaration, found.local.database, is_replicated=spec.is_replicated)
     client = client.within(located.declaration, ddl_mode, cluster)
     ledger_table = ledger_name(located.declaration.ledger_table, spec.local.database)
     ledger = Ledger(

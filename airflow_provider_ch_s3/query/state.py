@@ -148,7 +148,8 @@ class Submission:
 
     def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
         self.query_id = query_id
-        self._refusal: ServerError | None = None
+        self.refusal: ServerError | None = None
+        """The server's own response that the query failed; None while there is none."""
         self._is_answered = False
         self._has_ended = threading.Event()
         threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True).start()
@@ -160,7 +161,7 @@ class Submission:
         except ServerError as error:
             # With that code another process has submitted it, so there is a query to wait for.
             if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
-                self._refusal = error
+                self.refusal = error
         except ChS3Error:
             pass  # the connection broke, which says nothing about the query
         finally:
@@ -178,12 +179,7 @@ class Submission:
     @property
     def is_answered(self) -> bool:
         """Whether the server has responded with its outcome."""
-        return self._is_answered or self._refusal is not None
-
-    @property
-    def refusal(self) -> ServerError | None:
-        """The server's own response that the query failed; None while there is none."""
-        return self._refusal
+        return self._is_answered or self.refusal is not None
 
 
 def kill_queries(

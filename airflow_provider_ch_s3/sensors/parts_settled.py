@@ -31,9 +31,8 @@ from airflow_provider_ch_s3.common.arguments import (
 )
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.inspect.locate import locate_table
-from airflow_provider_ch_s3.inspect.parts import read_parts, summarize_parts
-from airflow_provider_ch_s3.inspect.parts_history import read_parts_history
+from airflow_provider_ch_s3.inspect.parts import read_parts, read_parts_history, summarize_parts
+from airflow_provider_ch_s3.inspect.table import locate_table
 from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.table.settle import (
     DEFAULT_MAX_PARTS,

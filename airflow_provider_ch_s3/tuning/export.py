@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from airflow_provider_ch_s3.common.text import MIB, format_bytes
-from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.tuning.facts import MemorySharing
-from airflow_provider_ch_s3.tuning.rule import Decision, Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, READ_TWICE
 
 MAX_ROW_GROUP_BYTES = 512 * MIB
@@ -21,30 +18,19 @@ OPEN_FILES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportFacts:
+class ExportFacts(PlanFacts):
     """The node that exports, and the files.
 
     :param memory_bytes: memory of the node.
     :param ingest_memory_ratio: share of that memory that all loads and exports together may use.
     :param sharing: the loads and exports among which that share is divided.
     :param is_partitioned: the rows go to a file for each partition, and all are open at once.
-    :param uses_server_role: the servers reach the store with a role of their own.
-    :param timeout_seconds: the task's ``execution_timeout``.
     """
-
-    store: ClassVar[TableFunction] = TableFunction.S3
 
     memory_bytes: int
     ingest_memory_ratio: float
-    data_format: str
     is_partitioned: bool = False
     sharing: MemorySharing = field(default_factory=MemorySharing)
-    uses_server_role: bool = False
-    timeout_seconds: float | None = None
-
-    @property
-    def format(self) -> FileFormat:
-        return find_format(self.data_format)
 
     @property
     def share_bytes(self) -> float:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import PlanError
-from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
+from airflow_provider_ch_s3.tuning.rule import PlanFacts
 
 
 class LoadLimit(NamedTuple):
@@ -111,7 +110,7 @@ class Senders(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadFacts:
+class LoadFacts(PlanFacts):
     """Hardware of the weakest node, the files, and how they reach the table.
 
     :param memory_bytes: memory of one node.
@@ -119,7 +118,6 @@ class LoadFacts:
     :param sharing: the loads among which that share is divided.
     :param size_bytes: stored size of all files.
     :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
-    :param store: the table function that reads the files.
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
@@ -138,8 +136,6 @@ class LoadFacts:
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param is_remote: new parts of the table go to an object store.
     :param redirects: redirects on the way to the files, over HTTP.
-    :param uses_server_role: the servers reach the store with a role of their own.
-    :param timeout_seconds: the task's ``execution_timeout``.
     """
 
     node_count: int
@@ -149,8 +145,6 @@ class LoadFacts:
     file_count: int
     size_bytes: int
     volume_bytes: int
-    data_format: str
-    store: TableFunction = TableFunction.S3
     sharing: MemorySharing = field(default_factory=MemorySharing)
     column_count: int = 1
     is_clustered: bool = True
@@ -172,8 +166,6 @@ class LoadFacts:
     waits_for_replicas: bool = False
     is_remote: bool = False
     redirects: int = 0
-    uses_server_role: bool = False
-    timeout_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """:raises PlanError: if a number is below 1."""
@@ -218,10 +210,6 @@ class LoadFacts:
     @property
     def files_per_node(self) -> int:
         return math.ceil(self.file_count / self.node_count)
-
-    @property
-    def format(self) -> FileFormat:
-        return find_format(self.data_format)
 
     @property
     def file_bytes(self) -> float:

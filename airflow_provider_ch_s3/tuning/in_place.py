@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.tuning.rule import Decision, Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY
 
 # With 100 ms per request, two per core took 0.84 to 0.88 of the time of one, and four no less than two; near the
@@ -19,23 +16,10 @@ MEASURED_IN_PLACE = Source("measured", "s3-query.md#threads")
 
 
 @dataclass(frozen=True, kw_only=True)
-class InPlaceFacts:
-    """The node that reads, and the files.
-
-    :param uses_server_role: the servers reach the store with a role of their own.
-    :param timeout_seconds: the task's ``execution_timeout``.
-    """
-
-    store: ClassVar[TableFunction] = TableFunction.S3
+class InPlaceFacts(PlanFacts):
+    """The node that reads, and the files."""
 
     vcpus: int
-    data_format: str
-    uses_server_role: bool = False
-    timeout_seconds: float | None = None
-
-    @property
-    def format(self) -> FileFormat:
-        return find_format(self.data_format)
 
 
 def max_threads(facts: InPlaceFacts) -> Decision:

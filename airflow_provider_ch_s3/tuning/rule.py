@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.file_format import FORMATS, FileFormat
+from airflow_provider_ch_s3.files.file_format import FORMATS, FileFormat, find_format
 
 SettingValue = int | float | str
 
@@ -98,28 +98,23 @@ def _number(value: SettingValue | None) -> float | SettingValue | None:
         return value
 
 
-class PlanFacts(Protocol):
-    """What every rule can know, whatever the query does."""
+@dataclass(frozen=True, kw_only=True)
+class PlanFacts:
+    """What every rule can know, whatever the query does.
 
-    @property
-    def store(self) -> TableFunction:
-        """The table function of the files."""
+    :param store: the table function of the files.
+    :param uses_server_role: the servers reach the store with a role of their own.
+    :param timeout_seconds: the task's ``execution_timeout``.
+    """
 
-    @property
-    def data_format(self) -> str:
-        """The format of the files."""
+    data_format: str
+    store: TableFunction = TableFunction.S3
+    uses_server_role: bool = False
+    timeout_seconds: float | None = None
 
     @property
     def format(self) -> FileFormat:
-        """What is known about it."""
-
-    @property
-    def uses_server_role(self) -> bool:
-        """Whether the servers reach the store with a role of their own."""
-
-    @property
-    def timeout_seconds(self) -> float | None:
-        """The task's ``execution_timeout``."""
+        return find_format(self.data_format)
 
 
 Facts = TypeVar("Facts", bound=PlanFacts, contravariant=True)

@@ -1,10 +1,6 @@
 """All settings of a plan, each listed once: with a value for every load, or with the function that computes it.
 
 docs/reference.md is generated from this list.
-
-Settings that keep a load complete: with other values ClickHouse drops rows or replaces values without an error.
-
-All stay at their defaults, whatever the server's profiles say; operator and connection cannot change them.
 """
 
 from __future__ import annotations
@@ -107,7 +103,10 @@ KEPT: tuple[Rule[PlanFacts], ...] = (
     *(fixed(name, value, reason, is_pinned=True, protects_data=True) for name, (value, reason) in _VALUES.items()),
     *(fixed(name, 0, _MISSING, store=store, is_pinned=True, protects_data=True) for name, store in _STORES.items()),
 )
+"""Settings that keep a load complete: with other values ClickHouse drops rows or replaces values without an error.
 
+All stay at their defaults, whatever the server's profiles say; operator and connection cannot change them.
+"""
 
 SUPERCHARGING = Source(
     "Supercharging your large ClickHouse data loads, part 2",
