@@ -20,10 +20,10 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -53,7 +53,7 @@ class DeltaTable:
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
-    def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
+    def __init__(self, files: ReadableStore, bucket: str, location: str) -> None:
         self._files = files
         self._bucket = bucket
         self._location = location

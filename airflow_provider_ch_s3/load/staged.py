@@ -413,7 +413,7 @@ class LoadRun(TaskLoad):
             raise
         if self.reduction is not None and self.reduction.has_failed:
             check_row_groups(self.client, prepared)
-        check_counted(self.store, prepared.source, chunk.snapshots)
+        check_counted(prepared.source, chunk.snapshots)
         return dataclasses.replace(prepared, chunk=chunk)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
