@@ -324,7 +324,7 @@ class S3FileStore:
             access_key=credentials.access_key,
             secret_key=credentials.secret_key,
             session_token=credentials.token or "",
-            token_expires_at=expiry.timestamp() if expiry else None,
+            expires_at=expiry.timestamp() if expiry else None,
         )
         # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
         for secret in access.secrets:
