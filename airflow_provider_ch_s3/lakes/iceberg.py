@@ -189,7 +189,7 @@ class IcebergTable:
         else:
             found = next(iter(line), None)
         if found and found not in line:
-            if _is_complete(line, since_ms=found.timestamp_ms):
+            if not line or line[-1].timestamp_ms <= found.timestamp_ms:  # else it may be an ancestor of expired ones
                 then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
                 raise SnapshotError(
                     f"snapshot {found.snapshot_id}{then} is not on the main branch of"
@@ -259,8 +259,10 @@ class IcebergTable:
         number = int(snapshot)
         while str(number) != after:
             one = self._find(number)
-            if _operation(one) == Operation.REPLACE.value:
-                _check_same_rows(one)
+            if _operation(one) == Operation.REPLACE.value:  # the same rows in other files
+                added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
+                if added != removed:
+                    raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
             else:
                 files += self._added_by(one, snapshot)
             if one.parent_snapshot_id is None:
@@ -455,11 +457,6 @@ def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
 
 
-def _is_complete(line: Sequence[snapshots.Snapshot], *, since_ms: int) -> bool:
-    """Whether the snapshots of a branch since a time are all known; earlier ones may have expired."""
-    return not line or line[-1].timestamp_ms <= since_ms
-
-
 def _describe(snapshot: snapshots.Snapshot) -> str:
     return f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)} ({_operation(snapshot)})"
 
@@ -483,16 +480,6 @@ def _check_characters(schema: Schema) -> None:
             f" characters, and plain Parquet files are read by names; rename it, {_COMPACT}, and load with"
             " load_mode='replace_table'"
         )
-
-
-def _check_same_rows(one: snapshots.Snapshot) -> None:
-    """Check that a snapshot that is to have the same rows in other files has as many.
-
-    :raises SnapshotError: if it has not.
-    """
-    added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
-    if added != removed:
-        raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
 
 
 def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:
