@@ -29,8 +29,6 @@ from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
-# Columns of deltalake's list of files that tables may lack.
-_IF_GIVEN = ("num_records", "partition")
 _FOLDER_TYPES = {
     "string": "String",
     "byte": "Int8",
@@ -217,11 +215,11 @@ class DeltaTable:
             self._check_features(table)
             self._check_vectors(table)
             actions = table.get_add_actions()
-            paths, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-            nothing: Any = [None] * len(paths)
-            given = {name: actions.column(name).to_pylist() for name in actions.schema.names if name in _IF_GIVEN}
-            rows, partitions = (given.get(name, nothing) for name in _IF_GIVEN)
-        return list(map(self._as_file, paths, sizes, rows, partitions))
+            columns: list[Any] = [
+                actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
+                for name in ("path", "size_bytes", "num_records", "partition")  # tables may lack the last two
+            ]
+        return list(map(self._as_file, *columns))
 
     def _check_vectors(self, table: DeltaLakeTable) -> None:
         """:raises SnapshotError: if rows of data files are deleted by vectors."""
