@@ -199,13 +199,10 @@ def _loss_inside(source: str, target: str) -> str:
         if _cuts_seconds(base_type(inside), base_type(column)):
             return "cut off fractions of a second inside it"
     leaves = list(_leaves(source, target))
-    if any(is_narrowing(*pair) for pair in leaves) and any(_is_rounded(*pair) for pair in leaves):
+    is_rounded = any(base_type(one) == "Float64" and base_type(other) in _FLOATS for one, other in leaves)
+    if is_rounded and any(is_narrowing(*pair) for pair in leaves):
         return "wrap numbers inside it that do not fit"  # accurateCast rejects a Float64 that a Float32 rounds
     return ""
-
-
-def _is_rounded(source: str, target: str) -> bool:
-    return base_type(source) == "Float64" and base_type(target) in _FLOATS
 
 
 def is_narrowing(source_type: str, target_type: str) -> bool:

@@ -63,7 +63,7 @@ def check_expressions_of(name: str, value: object) -> None:
 
     :raises ConfigError: if it does not.
     """
-    for key, expression in _items(name, value, "{'column': 'expression'}"):
+    for key, expression in parse_items(name, value, "{'column': 'expression'}"):
         check_text(f"{name}[{key!r}]", expression)
 
 
@@ -72,7 +72,7 @@ def check_settings(name: str, value: object) -> None:
 
     :raises ConfigError: if it does not.
     """
-    for key, setting in _items(name, value, "{'max_threads': 4}"):
+    for key, setting in parse_items(name, value, "{'max_threads': 4}"):
         if not isinstance(setting, (str, int, float)):
             raise refuse_argument(f"{name}[{key!r}]", setting, "give a string or a number, or leave it out")
         if isinstance(setting, float) and not math.isfinite(setting):
@@ -176,7 +176,12 @@ def parse_whole(value: object) -> int:
     return int(match[1])
 
 
-def _items(name: str, value: object, example: str) -> list[tuple[object, object]]:
+def parse_items(name: str, value: object, example: str) -> list[tuple[str, Any]]:
+    """Parse a mapping of names to anything; None for an empty one.
+
+    :param example: of such a mapping.
+    :raises ConfigError: if it is anything else.
+    """
     if value is None:
         return []
     if not isinstance(value, Mapping):

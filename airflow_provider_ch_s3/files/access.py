@@ -32,6 +32,7 @@ class StoreAccess:
     :param endpoint_url: where the store is, unless each address says it.
     :param named_collection: named collection on the servers that contains the credentials.
     :param redirects: how many redirects the servers follow to a file, over HTTP.
+    :param expires_at: Unix time at which the credentials expire; None if they do not, or if that is unknown.
     :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
         the load can refer to them.
     """
@@ -41,6 +42,7 @@ class StoreAccess:
     endpoint_url: str = ""
     named_collection: str = ""
     redirects: int = 0
+    expires_at: float | None = field(default=None, compare=False)
     parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
 
     @property
@@ -61,11 +63,6 @@ class StoreAccess:
         if self.uses_server_role:
             return "the servers' own role"
         return "the keys of the connection" if self.parameters else "no credentials"
-
-    @property
-    def expires_at(self) -> float | None:
-        """Unix time at which the credentials expire; None if they do not, or if that is unknown."""
-        return None
 
     def check_version(self, version: tuple[int, int]) -> None:
         """Check that the servers can use these credentials.
@@ -109,7 +106,6 @@ class S3Access(StoreAccess):
 
     :param role_arn: ARN of a role that the servers assume; ``external_id``: what the role's owner asks for then.
     :param requester_pays: the bucket's owner has the reader pay for requests, who has to agree to that.
-    :param token_expires_at: Unix time at which the session token expires, if that is known.
     """
 
     function = TableFunction.S3
@@ -121,7 +117,6 @@ class S3Access(StoreAccess):
     role_arn: str = ""
     external_id: str = field(default="", repr=False)
     requester_pays: bool = False
-    token_expires_at: float | None = field(default=None, compare=False)
 
     @property
     def uses_server_role(self) -> bool:
@@ -132,11 +127,6 @@ class S3Access(StoreAccess):
     def credentials(self) -> str:
         """With which credentials the servers read, for people."""
         return f"the role {self.role_arn!r}" if self.role_arn else super().credentials
-
-    @property
-    def expires_at(self) -> float | None:
-        """When the session token expires."""
-        return self.token_expires_at
 
     def check_version(self, version: tuple[int, int]) -> None:
         """Check that the servers know roles: 24.8 ignores them in a SELECT, and refuses them in an export.

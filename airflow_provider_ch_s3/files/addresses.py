@@ -25,10 +25,6 @@ from airflow_provider_ch_s3.files.globs import (
 MAX_WILDCARDS = 16
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
     """What the addresses of one kind of store look like.
@@ -56,8 +52,8 @@ class Scheme:
     is_lake: bool = False
     has_path_columns: bool = True
     unsafe: re.Pattern[str] = UNSAFE_IN_PATH
-    read_bucket: Callable[[str], str] = _as_it_is
-    read_glob: Callable[[str], str] = _as_it_is
+    read_bucket: Callable[[str], str] = str
+    read_glob: Callable[[str], str] = str
 
 
 _BUCKET = r"://(?P<bucket>[^/*?{}]+)"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.common.arguments import build_value
+from airflow_provider_ch_s3.common.arguments import build_value, refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError
 
 DELIMITER_SETTING = "format_csv_delimiter"
@@ -103,9 +103,7 @@ def parse_csv_dialect(value: object) -> CsvDialect:
     if isinstance(value, CsvDialect):
         return value
     if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"csv_dialect={value!r} is of type {type(value).__name__}; give CsvDialect(delimiter=';'), for example"
-        )
+        raise refuse_argument("csv_dialect", value, "give CsvDialect(delimiter=';'), for example")
     return build_value("csv_dialect", CsvDialect, value)
 
 

@@ -56,6 +56,27 @@ class SnapshotRange:
         return {"table_uuid": self.table_uuid, **named, "schema_id": self.schema_id}
 
 
+class DataFile(SourceFile):
+    """A data file, which never changes: its version is its size, whether or not the metadata count its rows.
+
+    :ivar rows: None if they do not.
+    """
+
+    __slots__ = ("rows",)
+    rows: int | None
+
+    def __init__(self, *, key: str, size_bytes: int, rows: int | None) -> None:
+        super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
+        object.__setattr__(self, "rows", rows)
+
+
+def count_rows(files: Iterable[SourceFile]) -> int | None:
+    """Sum up the rows that the metadata count in some data files; None if they do not count those of each."""
+    counts = [file.rows if isinstance(file, DataFile) else None for file in files]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """How a lake's table lays out its rows: a proposal for the keys and types of a new table.

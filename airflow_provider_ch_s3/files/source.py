@@ -73,24 +73,11 @@ class FileColumn:
         """Whether our own rules convert or check what the server reads."""
         return self.in_path or self.repeats_folder or bool(self.read_as or self.encoding or self.null_words)
 
-
-@dataclass(frozen=True, kw_only=True)
-class ReadColumn:
-    """A column that is converted from text that the server reads, or compared with a folder.
-
-    :param may_be_null: a folder may stand for NULL.
-    :param encoding: as of :class:`FileColumn`; ``null_words`` and ``is_trimmed``, too.
-    :param folder_type: its type, if it is compared with the text of a folder; '' if not.
-    """
-
-    name: str
-    in_path: bool
-    conversion: Conversion | None
-    may_be_null: bool = False
-    encoding: str = ""
-    null_words: tuple[str, ...] = ()
-    is_trimmed: bool = False
-    folder_type: str = ""
+    @property
+    def conversion(self) -> Conversion | None:
+        """From what the server reads to the type in the load."""
+        in_folder = "Nullable(String)" if is_nullable(self.type) else "String"
+        return plan_conversion(self.read_as or (in_folder if self.in_path else self.type), self.type)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +121,9 @@ class SourceSpec:
         return ", ".join(f"{_backquoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
 
     @property
-    def read_columns(self) -> tuple[ReadColumn, ...]:
-        """The columns that are converted from text or compared with a folder, with their names in the load."""
-        return tuple(_read_column(column) for column in self.columns if column.is_converted)
+    def read_columns(self) -> tuple[FileColumn, ...]:
+        """The columns that are converted from text or compared with a folder."""
+        return tuple(column for column in self.columns if column.is_converted)
 
     @property
     def address(self) -> str:
@@ -201,21 +188,6 @@ def list_keys(files: Sequence[SourceFile], pattern: SourcePattern) -> str:
     joined = join_keys(keys)
     filter_bytes = sum(len(file.key.encode()) + len(pattern.bucket) + 5 for file in files) if "?" in joined else 0
     return joined if len(joined) + filter_bytes <= MAX_KEY_LIST_BYTES else ""
-
-
-def _read_column(column: FileColumn) -> ReadColumn:
-    may_be_null = column.in_path and is_nullable(column.type)
-    read_as = column.read_as or ("Nullable(String)" if may_be_null else "String" if column.in_path else column.type)
-    return ReadColumn(
-        name=column.name,
-        in_path=column.in_path,
-        conversion=plan_conversion(read_as, column.type),
-        may_be_null=may_be_null,
-        encoding=column.encoding,
-        null_words=column.null_words,
-        is_trimmed=column.is_trimmed,
-        folder_type=column.type if column.repeats_folder else "",
-    )
 
 
 def _backquoted(name: str) -> str:

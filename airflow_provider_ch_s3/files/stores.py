@@ -95,9 +95,6 @@ class SnapshotStore(ObjectStore, Protocol):
     def at(self, snapshots: SnapshotRange) -> ObjectStore:
         """The same store, with the files of these snapshots."""
 
-    def count_rows(self, files: Sequence[SourceFile]) -> int | None:
-        """Sum up the rows that the metadata count in some of its files; None if they do not."""
-
 
 def at_snapshots(store: ObjectStore, snapshots: SnapshotRange | None) -> ObjectStore:
     """Return the store with the files that a load is to see, if it was pinned to snapshots."""
@@ -112,19 +109,24 @@ class SmallObject:
     etag: str
 
 
-class ExportStore(ObjectStore, Protocol):
-    """An object store that the servers export to, and whose prefixes the worker completes."""
+class ReadableStore(ObjectStore, Protocol):
+    """An object store whose small objects the worker reads, such as the metadata of a lake's table."""
 
     def read(self, bucket: str, key: str) -> SmallObject | None:
         """Read a small object; None if there is none.
 
-        :raises SourceError: if the store refuses; so do the other methods.
+        :raises SourceError: if the store refuses.
         """
+
+
+class ExportStore(ReadableStore, Protocol):
+    """An object store that the servers export to, and whose prefixes the worker completes."""
 
     def write(self, bucket: str, key: str, body: bytes, *, instead_of: SmallObject | None) -> bool:
         """Write a small object if the one that is there is still the given one; returns whether it was.
 
         :param instead_of: None if there must be none.
+        :raises SourceError: if the store refuses.
         """
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:

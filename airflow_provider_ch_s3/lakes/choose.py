@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence, Set
+from dataclasses import asdict
 
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, HeldSnapshots, SnapshotRange
@@ -52,13 +53,10 @@ def choose_range(
     return SnapshotRange(
         record_key=record_key,
         table_uuid=uuid,
-        id=chosen.id,
         after=after,
-        time=chosen.time,
-        operation=chosen.operation,
-        schema_id=chosen.schema_id,
         # A snapshot that is loaded in part counts until a later one is whole; loads may come in another order.
         skips_held=not table.repeats_rows or bool(known.partly.difference(table.line(after) if after else ())),
+        **asdict(chosen),
     )
 
 

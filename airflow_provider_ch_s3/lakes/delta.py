@@ -20,17 +20,15 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
-# Columns of deltalake's list of files that tables may lack.
-_IF_GIVEN = ("num_records", "partition")
 _FOLDER_TYPES = {
     "string": "String",
     "byte": "Int8",
@@ -53,7 +51,7 @@ class DeltaTable:
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
-    def __init__(self, files: LakeFiles, bucket: str, location: str) -> None:
+    def __init__(self, files: ReadableStore, bucket: str, location: str) -> None:
         self._files = files
         self._bucket = bucket
         self._location = location
@@ -217,11 +215,11 @@ class DeltaTable:
             self._check_features(table)
             self._check_vectors(table)
             actions = table.get_add_actions()
-            paths, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-            nothing: Any = [None] * len(paths)
-            given = {name: actions.column(name).to_pylist() for name in actions.schema.names if name in _IF_GIVEN}
-            rows, partitions = (given.get(name, nothing) for name in _IF_GIVEN)
-        return list(map(self._as_file, paths, sizes, rows, partitions))
+            columns: list[Any] = [
+                actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
+                for name in ("path", "size_bytes", "num_records", "partition")  # tables may lack the last two
+            ]
+        return list(map(self._as_file, *columns))
 
     def _check_vectors(self, table: DeltaLakeTable) -> None:
         """:raises SnapshotError: if rows of data files are deleted by vectors."""

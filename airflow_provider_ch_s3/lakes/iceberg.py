@@ -36,10 +36,10 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
-from airflow_provider_ch_s3.lakes.table import DataFile, LakeFiles, Snapshot, count_rows, removes_rows, show_time
+from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _UNITS = ("identity", "year", "month", "day", "hour")
@@ -54,7 +54,7 @@ _APPLY_DELETES = (
 class StoreInput(InputFile):
     """A small object of the store, as pyiceberg reads it."""
 
-    def __init__(self, location: str, store: LakeFiles) -> None:
+    def __init__(self, location: str, store: ReadableStore) -> None:
         super().__init__(location)
         self._store = store
 
@@ -91,7 +91,7 @@ class StoreIO(FileIO):
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__()
-        self._store: LakeFiles = properties[STORE]
+        self._store: ReadableStore = properties[STORE]
 
     def new_input(self, location: str) -> StoreInput:
         """One object."""
@@ -127,7 +127,7 @@ class IcebergTable:
 
     repeats_rows = True
 
-    def __init__(self, files: LakeFiles, bucket: str, location: str, *, address: str = "") -> None:
+    def __init__(self, files: ReadableStore, bucket: str, location: str, *, address: str = "") -> None:
         self._files = files
         self._io = StoreIO({STORE: files})
         self._bucket = bucket
@@ -189,7 +189,7 @@ class IcebergTable:
         else:
             found = next(iter(line), None)
         if found and found not in line:
-            if _is_complete(line, since_ms=found.timestamp_ms):
+            if not line or line[-1].timestamp_ms <= found.timestamp_ms:  # else it may be an ancestor of expired ones
                 then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
                 raise SnapshotError(
                     f"snapshot {found.snapshot_id}{then} is not on the main branch of"
@@ -259,8 +259,10 @@ class IcebergTable:
         number = int(snapshot)
         while str(number) != after:
             one = self._find(number)
-            if _operation(one) == Operation.REPLACE.value:
-                _check_same_rows(one)
+            if _operation(one) == Operation.REPLACE.value:  # the same rows in other files
+                added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
+                if added != removed:
+                    raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
             else:
                 files += self._added_by(one, snapshot)
             if one.parent_snapshot_id is None:
@@ -406,7 +408,7 @@ class CatalogTable:
     conn_id: str
     properties: Mapping[str, Any] = field(repr=False)
 
-    def locate(self, files: LakeFiles) -> str:
+    def locate(self, files: ReadableStore) -> str:
         """Ask for the location.
 
         :raises ConfigError: if there is no such catalog or table.
@@ -415,14 +417,14 @@ class CatalogTable:
         bucket, key = split_location(self._load(files).metadata.location)
         return f"s3://{bucket}/{key}"
 
-    def open(self, files: LakeFiles, bucket: str, location: str) -> IcebergTable:
+    def open(self, files: ReadableStore, bucket: str, location: str) -> IcebergTable:
         """Ask for the newest metadata file, and read it.
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
         return IcebergTable(files, bucket, location, address=self._load(files).metadata_location)
 
-    def _load(self, files: LakeFiles) -> Table:
+    def _load(self, files: ReadableStore) -> Table:
         # a SQL catalog knows its tables by its own name, too, and would create its own where it finds none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
@@ -455,11 +457,6 @@ def _operation(snapshot: snapshots.Snapshot) -> str:
     return str(snapshot.summary.operation.value) if snapshot.summary else ""
 
 
-def _is_complete(line: Sequence[snapshots.Snapshot], *, since_ms: int) -> bool:
-    """Whether the snapshots of a branch since a time are all known; earlier ones may have expired."""
-    return not line or line[-1].timestamp_ms <= since_ms
-
-
 def _describe(snapshot: snapshots.Snapshot) -> str:
     return f"snapshot {snapshot.snapshot_id} of {show_time(snapshot.timestamp_ms)} ({_operation(snapshot)})"
 
@@ -485,17 +482,7 @@ def _check_characters(schema: Schema) -> None:
         )
 
 
-def _check_same_rows(one: snapshots.Snapshot) -> None:
-    """Check that a snapshot that is to have the same rows in other files has as many.
-
-    :raises SnapshotError: if it has not.
-    """
-    added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
-    if added != removed:
-        raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
-
-
-def _find_metadata(files: LakeFiles, bucket: str, location: str) -> tuple[str, str]:
+def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:
     """Find the keys of the metadata files with the highest number and of the one that was written last.
 
     :raises SourceError: if there is none, or more than one with the highest number.

@@ -13,19 +13,15 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore
+from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeFiles, LakeTable, Snapshot, count_rows, parse_wanted
-
-
-class ReadableStore(LakeFiles, ObjectStore, Protocol):
-    """A store that metadata can be read from."""
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, Snapshot, parse_wanted
 
 
 class OpenTable(Protocol):
     """Reads the metadata of the table at a location, a folder of a bucket without its last slash."""
 
-    def __call__(self, files: LakeFiles, bucket: str, location: str) -> LakeTable: ...
+    def __call__(self, files: ReadableStore, bucket: str, location: str) -> LakeTable: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +106,6 @@ class LakeStore:
         :raises SnapshotError: if plain files would have other rows than the lake's table.
         """
         yield from (file for file in self._data_files if file.key > after)
-
-    def count_rows(self, files: Sequence[SourceFile]) -> int | None:
-        """Sum up the rows that the metadata count in some of the files."""
-        return count_rows(files)
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """:raises ConfigError: always, because a snapshot is complete."""

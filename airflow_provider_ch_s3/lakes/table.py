@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import SmallObject
 
 LATEST = "latest"
 
@@ -61,43 +59,6 @@ class LakeTable(Protocol):
 
         :raises SnapshotError: if rows were removed in between, or as :meth:`files_of`.
         """
-
-
-class LakeFiles(Protocol):
-    """The store that a table is in."""
-
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterable[SourceFile]:
-        """As :meth:`ObjectStore.list_files`."""
-
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterable[tuple[SourceFile, float]]:
-        """As :meth:`ObjectStore.list_ages`."""
-
-    def read(self, bucket: str, key: str) -> SmallObject | None:
-        """Read a small object; None if there is none.
-
-        :raises SourceError: if the store refuses.
-        """
-
-
-class DataFile(SourceFile):
-    """A data file, which never changes: its version is its size, whether or not the metadata count its rows.
-
-    :ivar rows: None if they do not.
-    """
-
-    __slots__ = ("rows",)
-    rows: int | None
-
-    def __init__(self, *, key: str, size_bytes: int, rows: int | None) -> None:
-        super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
-        object.__setattr__(self, "rows", rows)
-
-
-def count_rows(files: Iterable[SourceFile]) -> int | None:
-    """Sum up the rows that the metadata count in some data files; None if they do not count those of each."""
-    counts = [file.rows if isinstance(file, DataFile) else None for file in files]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def parse_wanted(text: str) -> str | int | datetime.datetime:

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
 from airflow_provider_ch_s3.inspect.table import Volume
@@ -265,12 +265,12 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
         )
 
 
-def check_counted(store: ObjectStore, source: SourceSpec, snapshots: SnapshotRange | None) -> None:
+def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     """Check that the footers of a lake's data files count as many rows as the table's metadata.
 
     :raises SourceError: if they do not.
     """
-    counted = store.count_rows(source.files) if isinstance(store, SnapshotStore) else None
+    counted = count_rows(source.files)
     if snapshots and counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
             f"the metadata of the lake's table count {count_of(counted, 'row')} in"

@@ -106,7 +106,7 @@ from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
-from airflow_provider_ch_s3.table.bad_rows import RejectTables, reject_tables
+from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
 
@@ -237,7 +237,7 @@ class LoadRun(TaskLoad):
         target = self.target
         check_mode(target.spec, self.request)
         if self.request.rejects:
-            create_rejected(target.client, target.spec, self.reject_tables, may_create=not self.request.validate_only)
+            create_rejected(target.client, target.spec, may_create=not self.request.validate_only)
         target.check_commit([view.table for view in self.views])
         mode = LoadMode.REPLACE_WHERE if self.request.replaces_changed else self.request.load_mode
         check_rights(target, mode, self.views)
@@ -413,7 +413,7 @@ class LoadRun(TaskLoad):
             raise
         if self.reduction is not None and self.reduction.has_failed:
             check_row_groups(self.client, prepared)
-        check_counted(self.store, prepared.source, chunk.snapshots)
+        check_counted(prepared.source, chunk.snapshots)
         return dataclasses.replace(prepared, chunk=chunk)
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
@@ -485,7 +485,7 @@ class LoadRun(TaskLoad):
         )
         stage = None
         if prepared.line_format is not None:
-            stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
+            stage = LineStage(line_format=prepared.line_format, rejected=reject_table(self.target.spec.local)).create
         create = create_merge_staging if self.request.merge else Staging.create
         staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
@@ -805,14 +805,9 @@ class LoadRun(TaskLoad):
 
     def _read_views(self) -> tuple[View, ...]:
         if self.request.rejects:
-            rejected = self.reject_tables.local
+            rejected = reject_table(self.target.spec.local)
             return (View(name=rejected, table=rejected, select=""),)
         return read_views(self.client, self.target.spec, self.target.cluster.name)
-
-    @property
-    def reject_tables(self) -> RejectTables:
-        """The tables of the lines that could not be loaded."""
-        return reject_tables(self.target.spec.name, self.target.spec.local)
 
     def _committed_chunks(self, history: History) -> CommittedChunks:
         """The chunks of this load that the target holds.

@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
 from airflow_provider_ch_s3.rejects.summary import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
-from airflow_provider_ch_s3.table.bad_rows import reject_tables
+from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
@@ -237,8 +237,7 @@ def verify_staged(
         rejects = read_rejects(
             target.staging, target.find_staged(attempt.id, REJECTED), target.find_staged(attempt.id, COUNTED)
         )
-        tables = reject_tables(target.spec.name, target.spec.local)
-        check_rejects(rejects, sum(partitions.values()), request, tables.name)
+        check_rejects(rejects, sum(partitions.values()), request, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]
     if not chunk.snapshots:  # a snapshot always has the same files

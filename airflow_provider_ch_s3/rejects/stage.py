@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, Sta
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
-from airflow_provider_ch_s3.table.bad_rows import LineFormat, RejectTables
+from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 LINES = "_lines"
@@ -25,41 +25,43 @@ REJECTED = f"{VIEW}0"
 """Role of the staged bad rows, which are committed like the rows of a view."""
 
 
-def create_rejected(
-    client: ClickHouseClient, target: TargetSpec, tables: RejectTables, *, may_create: bool = True
-) -> None:
+def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool = True) -> None:
     """Create the table for bad rows on every node, and its Distributed table if the target has one.
 
     :param may_create: nothing may be changed otherwise.
     :raises TargetError: if there is a table of that name with other columns.
     :raises ConfigError: if there is none, and it may not be created.
     """
+    local = reject_table(target.local)
     if may_create:
         client.execute_everywhere(
-            partial(line_queries.render_create_rejected, tables.local, is_replicated=target.is_replicated)
+            partial(line_queries.render_create_rejected, local, is_replicated=target.is_replicated)
         )
-    found = {column.name for column in next(iter(read_columns(client, tables.local, None).values()), ())}
+    found = {column.name for column in next(iter(read_columns(client, local, None).values()), ())}
     if not found:
         raise ConfigError(
-            f"validate_only=True changes nothing, and on_bad_rows='reject' needs {tables.local}, which does not"
+            f"validate_only=True changes nothing, and on_bad_rows='reject' needs {local}, which does not"
             " exist; load once without validate_only, or validate with on_bad_rows='fail'"
         )
     if lacking := REJECTED_COLUMNS - found:
         raise TargetError(
-            f"{tables.local} exists and lacks the columns {', '.join(sorted(lacking))}, so it cannot take"
+            f"{local} exists and lacks the columns {', '.join(sorted(lacking))}, so it cannot take"
             " bad rows; rename it, and the load creates one that can"
         )
     if target.distribution and may_create:
-        over = replace(target.distribution, local=tables.local, sharding_key="rand()")
-        client.execute_everywhere(partial(render_create_distributed, tables.name, over))
+        over = replace(target.distribution, local=local, sharding_key="rand()")
+        client.execute_everywhere(partial(render_create_distributed, reject_table(target.name), over))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineStage:
-    """Creates what an attempt stages lines with."""
+    """Creates what an attempt stages lines with.
+
+    :param rejected: the table that gets the bad rows on each node.
+    """
 
     line_format: LineFormat
-    tables: RejectTables
+    rejected: TableName
 
     def create(self, staging: Staging, attempt: AttemptId, epoch: int, staged: TableName) -> TableName:
         """Create the staging tables besides the one for good rows.
@@ -71,7 +73,7 @@ class LineStage:
         def name(role: str) -> TableName:
             return staging.name(StagingTable(attempt=attempt, epoch=epoch, role=role))
 
-        rejected = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=REJECTED), self.tables.local)
+        rejected = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=REJECTED), self.rejected)
         lines = name(LINES)
         everywhere = staging.client.execute_everywhere
         everywhere(partial(line_queries.render_create_lines, lines))

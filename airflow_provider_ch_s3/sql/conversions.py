@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, decimal_digits, is_nullable, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
-from airflow_provider_ch_s3.files.source import ReadColumn
+from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
@@ -41,7 +41,7 @@ ISO_TIME = (
 DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 
 
-def checks(mapping: Sequence[MappedColumn], columns: Sequence[ReadColumn]) -> list[Method]:
+def checks(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn]) -> list[Method]:
     """Return the checks that the conversions of a statement use, to be defined in its WITH clause."""
     conversions = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
     used = {conversion.method for conversion in conversions if conversion is not None}
@@ -64,21 +64,21 @@ def select_list(columns: Iterable[MappedColumn], parser: str) -> Sql:
     return folded(select_item(column, parser) for column in columns)
 
 
-def read_column(column: ReadColumn, parser: str) -> Sql:
+def read_column(column: FileColumn, parser: str) -> Sql:
     """Render a column that the files hold as text, or the path holds, in its own type."""
-    if column.folder_type:
+    if column.repeats_folder:
         return _compare_with_folder(column)
     if not column.in_path:
         return _convert(_read_text(column), column.conversion, parser)
     text = _folder_text(column)
-    if column.may_be_null:
+    if is_nullable(column.type):
         text = Sql(f"nullIf({text}, {literal(DEFAULT_PARTITION)})")
     return _convert(_decode(text), column.conversion, parser)
 
 
-def _compare_with_folder(column: ReadColumn) -> Sql:
+def _compare_with_folder(column: FileColumn) -> Sql:
     """Render a column of the files whose value has to be that of the folder, as it is written or decoded."""
-    own, text, kind = Sql(f"{FILES}.{identifier(column.name)}"), _folder_text(column), column.folder_type
+    own, text, kind = Sql(f"{FILES}.{identifier(column.name)}"), _folder_text(column), column.type
     known = [f"{own} = accurateCastOrNull({one}, {literal(base_type(kind))})" for one in (text, _decode(text))]
     # Other files may be in no such folder.
     same = " OR ".join([f"{text} = ''", *(f"ifNull({one}, 0)" for one in known)])
@@ -89,7 +89,7 @@ def _compare_with_folder(column: ReadColumn) -> Sql:
     return Sql(f"if({same}, {own}, {_cast(_cast(shown, 'UInt8'), kind)})")
 
 
-def _folder_text(column: ReadColumn) -> Sql:
+def _folder_text(column: FileColumn) -> Sql:
     folder = literal(rf"/{re.escape(column.name)}=([^/]*)/")
     return Sql(f"extract({FILES}._path, {folder})")
 
@@ -98,7 +98,7 @@ def _decode(text: Sql) -> Sql:
     return Sql(f"decodeURLComponent({text})")
 
 
-def _read_text(column: ReadColumn) -> Sql:
+def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
     if column.is_trimmed:
         text = Sql(f"trimBoth({text})")

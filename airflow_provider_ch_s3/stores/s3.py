@@ -151,16 +151,13 @@ class S3FileStore:
             start = {"StartAfter": after} if after else {}
             try:
                 yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix, **start)
-            except ClientError as error:
-                code = error.response.get("Error", {}).get("Code", "")
-                remedy = _REMEDIES.get(code, "check the connection and the bucket")
+            except (BotoCoreError, ClientError) as error:
+                remedy = "check the connection's endpoint_url, region and keys"
+                if isinstance(error, ClientError):
+                    code = error.response.get("Error", {}).get("Code", "")
+                    remedy = _REMEDIES.get(code, "check the connection and the bucket")
                 raise SourceError(
                     f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
-                ) from error
-            except BotoCoreError as error:
-                raise SourceError(
-                    f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; check the connection's"
-                    " endpoint_url, region and keys"
                 ) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
@@ -330,7 +327,7 @@ class S3FileStore:
             access_key=credentials.access_key,
             secret_key=credentials.secret_key,
             session_token=credentials.token or "",
-            token_expires_at=expiry.timestamp() if expiry else None,
+            expires_at=expiry.timestamp() if expiry else None,
         )
         # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
         for secret in access.secrets:

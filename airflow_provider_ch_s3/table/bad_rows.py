@@ -71,21 +71,6 @@ class LineFormat:
         return tuple(column.type for column in self.columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RejectTables:
-    """Where bad rows go.
-
-    :param name: for users; ``local``: the one that holds the parts on each node.
-    """
-
-    name: TableName
-    local: TableName
-
-
-def reject_tables(name: TableName, local: TableName) -> RejectTables:
-    """Name the tables for the bad rows of a table."""
-
-    def rejected(table: TableName) -> TableName:
-        return TableName(database=table.database, table=f"{table.table}_rejected")
-
-    return RejectTables(name=rejected(name), local=rejected(local))
+def reject_table(table: TableName) -> TableName:
+    """Name the table for the bad rows of a table."""
+    return TableName(database=table.database, table=f"{table.table}_rejected")

@@ -127,25 +127,23 @@ def _wanted_columns(
 def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> MappedColumn:
     where = "in the path" if source.in_path else "in the files"
     what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
-    _check_conversion(what, source.type, column)
-    return MappedColumn(target=column.name, source=source.name, conversion=plan_conversion(source.type, column.type))
+    return MappedColumn(target=column.name, source=source.name, conversion=_convert(what, source.type, column))
 
 
 def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:
     if not kind:
         return MappedColumn(target=column.name, expression=expression)
     what = f"the expression {expression!r} is {kind} and its column {column.name!r} is {column.type} in {target.name}"
-    _check_conversion(what, kind, column)
-    return MappedColumn(target=column.name, expression=expression, conversion=plan_conversion(kind, column.type))
+    return MappedColumn(target=column.name, expression=expression, conversion=_convert(what, kind, column))
 
 
-def _check_conversion(what: str, kind: str, column: TableColumn) -> None:
+def _convert(what: str, kind: str, column: TableColumn) -> Conversion | None:
     if not is_convertible(kind, column.type):
         problem = "there is no conversion"
     elif loss := silent_loss(kind, column.type):
         problem = f"ClickHouse would silently {loss}"
     else:
-        return
+        return plan_conversion(kind, column.type)
     raise TargetError(f"{what}, and {problem}; change the table, or convert it with select={{{column.name!r}: '…'}}")
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.common.arguments import build_value
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.common.arguments import build_value, refuse_argument
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
 
 AUTO = "auto"
@@ -60,9 +59,7 @@ def parse_create_table(value: object) -> CreateTable | None:
     if value == AUTO:
         return CreateTable()
     if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"create_table={value!r} is of type {type(value).__name__}; give 'auto', or CreateTable(order_by=…)"
-        )
+        raise refuse_argument("create_table", value, "give 'auto', or CreateTable(order_by=…)")
     return build_value("create_table", CreateTable, value)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, parse_type
-from airflow_provider_ch_s3.common.arguments import check_text, parse_choice, refuse_argument
+from airflow_provider_ch_s3.common.arguments import parse_choice, parse_items
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -61,13 +61,8 @@ def parse_provenance(value: object) -> dict[str, Origin]:
 
     :raises ConfigError: if it does not map names of columns to what a column can say.
     """
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise refuse_argument("provenance", value, 'give a dict such as {"source_file": "path"}, or leave it out')
-    for name in value:
-        check_text("a key of provenance", name)
-    return {name: parse_choice(f"provenance[{name!r}]", origin, Origin) for name, origin in value.items()}
+    given = parse_items("provenance", value, '{"source_file": "path"}')
+    return {name: parse_choice(f"provenance[{name!r}]", origin, Origin) for name, origin in given}
 
 
 def new_columns(provenance: Provenance) -> tuple[NewColumn, ...]:

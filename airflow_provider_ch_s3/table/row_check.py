@@ -16,12 +16,12 @@ from airflow_provider_ch_s3.common.arguments import (
     check_flag,
     check_text,
     parse_choice,
+    parse_items,
     refuse_argument,
 )
 from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.errors import ConfigError
 
-EXAMPLE = "{'no negative fare': 'countIf(fare < 0) = 0'}"
 ROWS = "count()"
 FILE_BYTES = "bytes of the files"
 """What stands in the place of an SQL expression for the stored size of the files, which no row knows."""
@@ -106,16 +106,8 @@ def parse_checks(value: object) -> dict[str, Check]:
 
     :raises ConfigError: if it is anything else.
     """
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise refuse_argument("checks", value, f"give a dict such as {EXAMPLE}, or leave it out")
-    return {_parse_name(name): _parse_check(f"checks[{name!r}]", given) for name, given in value.items()}
-
-
-def _parse_name(name: object) -> str:
-    check_text("a key of checks", name)
-    return str(name)
+    checks = parse_items("checks", value, "{'no negative fare': 'countIf(fare < 0) = 0'}")
+    return {name: _parse_check(f"checks[{name!r}]", given) for name, given in checks}
 
 
 def _parse_check(name: str, given: object) -> Check:

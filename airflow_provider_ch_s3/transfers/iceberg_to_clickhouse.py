@@ -13,8 +13,8 @@ from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 
 if TYPE_CHECKING:
+    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import OpenTable
-    from airflow_provider_ch_s3.lakes.table import LakeFiles
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -41,7 +41,7 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         super().__init__(source=source, snapshot=snapshot, **kwargs)
         self.catalog_conn_id = catalog_conn_id
 
-    def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
         """Import pyiceberg, and ask the catalog for the location, if there is one.
 
         :raises ConfigError: if the connection is missing, or the catalog does not know the table.

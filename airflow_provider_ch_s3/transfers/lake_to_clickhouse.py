@@ -10,8 +10,8 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_location
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
+    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
-    from airflow_provider_ch_s3.lakes.table import LakeFiles
 
 # Arguments about files that somebody delivers into a folder, each with the value that asks for nothing.
 OF_FOLDERS = {
@@ -53,7 +53,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         super().__init__(source=source, **{"data_format": OF_FOLDERS["data_format"], **kwargs})
         self.snapshot = snapshot
 
-    def find_table(self, source: str, files: LakeFiles) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
         """Find the location of the table, and import what reads its metadata.
 
         :raises ImportError: if that is not installed.

@@ -22,8 +22,9 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeFiles, Snapshot
+from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from tests.unit.exactly_once.cluster_model import Cluster, Fault
 from tests.unit.exactly_once.test_protocol import (
@@ -105,7 +106,7 @@ class LakeLoad(Load):
         return dataclasses.replace(super().request, pattern=PATTERN)
 
     def store(self, cluster: Cluster) -> LakeStore:
-        def open_table(_: LakeFiles, bucket: str, location: str) -> ModelTable:
+        def open_table(_: ReadableStore, bucket: str, location: str) -> ModelTable:
             assert (bucket, location) == ("bucket", "in")
             return ModelTable(cluster, self.steps)
 

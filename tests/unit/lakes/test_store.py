@@ -16,11 +16,11 @@ from airflow_provider_ch_s3.cli.request import _make_operator
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import LATEST, DataFile, Snapshot, count_rows
+from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
 from airflow_provider_ch_s3.load.selection import pin_snapshots
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator

@@ -14,11 +14,10 @@ from airflow_provider_ch_s3.common.arguments import parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
-from airflow_provider_ch_s3.files.snapshots import SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import DataFile, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import DataFile
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
 from airflow_provider_ch_s3.request import (
     AfterLoad,
@@ -117,7 +116,7 @@ ADDED = dataclasses.replace(SNAPSHOT, after="5")
 
 @pytest.mark.parametrize(("counted", "found"), [(2, 4), (None, 3), (2, None)])
 def test_rows_that_the_metadata_count(counted: int | None, found: int | None) -> None:
-    check_counted(LAKE, source_of(data_files(2, counted), found), SNAPSHOT)
+    check_counted(source_of(data_files(2, counted), found), SNAPSHOT)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def test_data_files_that_are_gone(snapshots: SnapshotRange, remedy: str) -> None
     with pytest.raises(
         SourceError, match=rf"count 4 rows in 2 data files, and the footers of the files .* there 2; .*{remedy}"
     ):
-        check_counted(LAKE, source_of(data_files(2), 2), snapshots)
+        check_counted(source_of(data_files(2), 2), snapshots)
     error = LoadError("INSERT failed: HTTP response code: 404: while reading 'k'")
     name_gone(error, snapshots)
     assert re.search(rf"reading 'k'; .*{remedy}", str(error))
