@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
@@ -21,7 +21,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_s
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals, find_file
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
-from airflow_provider_ch_s3.load.compared import RECENT_EPOCHS
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
 from airflow_provider_ch_s3.sql import ledger_queries
 
