@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.explain import is_misfit
 from airflow_provider_ch_s3.inspect.files import unreadable
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
+from airflow_provider_ch_s3.inspect.schemas import spread
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -92,10 +93,8 @@ def estimate_row_count(
     return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
 
 
-def _spread(source: SourceSpec) -> SourceSpec:
-    """Some of the files, spread from the first to the last."""
-    step = math.ceil(len(source.files) / SAMPLE_FILES)
-    return replace(source, files=source.files[::step])
+def _sample(source: SourceSpec) -> SourceSpec:
+    return replace(source, files=tuple(spread(source.files, SAMPLE_FILES)))
 
 
 def count_partitions(
@@ -113,7 +112,7 @@ def count_partitions(
     if not partition_key:
         return source
     statement = load_queries.render_sample_partitions(
-        _spread(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
+        _sample(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
     )
     try:
         rows = client.query(statement)
@@ -147,7 +146,7 @@ def find_rewritten(
     :returns: None if they are not found within seconds, as in a table that is not sorted by the key.
     """
     statement = load_queries.render_sample_touched(
-        _spread(source),
+        _sample(source),
         mapping,
         table,
         cluster=cluster.name,
