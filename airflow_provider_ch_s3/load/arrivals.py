@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from airflow_provider_ch_s3.common.text import count_of, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, OnNoFiles
@@ -68,7 +68,7 @@ def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
     """Yield a folder and those above it, up to the highest one that the source names."""
     line = [folder]
     while folder:
-        folder = folder[: folder[:-1].rfind("/") + 1]
+        folder = folder_of(folder[:-1])
         line.append(folder)
     highest = max(n for n, above in enumerate(line) if above in roots)
     yield from line[: highest + 1]
@@ -140,7 +140,7 @@ class Arrivals:
                     self.missed_key = self.missed_key or key
             else:
                 if names:
-                    self.folders.add(key[: key.rfind("/") + 1])
+                    self.folders.add(folder_of(key))
                 if age_seconds < self.request.min_file_age_seconds:
                     self.young_count += 1
                     self.young_key = self.young_key or key
@@ -213,8 +213,7 @@ class Arrivals:
     @property
     def young(self) -> str:
         """Name the young files, for messages."""
-        more = f" and {self.young_count - 1} more" if self.young_count > 1 else ""
-        return f"{self.young_key!r}{more}"
+        return name_first(self.young_key, self.young_count)
 
 
 def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> tuple[SourceFile, ...]:

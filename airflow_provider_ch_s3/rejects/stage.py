@@ -7,6 +7,7 @@ too many are bad.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -132,14 +133,13 @@ def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
     counted = target.find_staged(attempt, COUNTED)
     (lines,) = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
     rows = staging.query_agreed(staged, line_queries.render_count_rejected, is_exact=True)
-    by_reason: dict[tuple[str, str], int] = {}
+    by_reason: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        key = row["file"], row["why"]
-        by_reason[key] = by_reason.get(key, 0) + int(row["row_count"])
+        by_reason[row["file"], row["why"]] += row["row_count"]
     statement = line_queries.render_read_rejected(staged, staging.cluster, limit_rows=SHOWN_ROWS)
     ordered = sorted(by_reason.items(), key=lambda item: (-item[1], item[0]))
     return Rejects(
-        row_count=sum(by_reason.values()),
+        row_count=by_reason.total(),
         line_count=int(lines["line_count"]),
         reasons=[{"file": file, "reason": why, "rows": count} for (file, why), count in ordered[:REPORTED_REASONS]],
         first=[_describe(row) for row in staging.client.query(statement)] if by_reason else (),
