@@ -36,6 +36,11 @@ def count_of(count: float, noun: str) -> str:
     return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
 
 
+def name_first(name: str, count: int) -> str:
+    """Name the first of several: ``'a.csv'``, ``'a.csv' and 2 more``."""
+    return f"{name!r} and {count - 1} more" if count > 1 else repr(name)
+
+
 def format_estimate(seconds: float) -> str:
     """Format a duration that is only an estimate: ``under a second``, ``3.2 s``."""
     return "under a second" if seconds < 1 else format_seconds(seconds)

@@ -67,12 +67,12 @@ def read_new_columns(
     source = read_source(client, access, files, whole, empty, cluster)
     request = with_delimiter(request, source)
     in_files = tuple(column for column in source.columns if not column.in_path)
-    if request.structure:
+    if request.structure or not (source.format.is_typed or source.format.has_text_fields):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
-        found = _choose_typed(client, source, in_files, request, cluster)
+        found = _choose_typed(client, source, in_files, request.settings, cluster)
     else:
-        found = _choose_text(client, source, in_files, request)
+        found = _choose_text(client, source, request.settings)
     in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
     columns += _folder_columns(source, found, folder_types)
@@ -116,12 +116,12 @@ def _choose_typed(
     client: ClickHouseClient,
     source: SourceSpec,
     columns: Sequence[FileColumn],
-    request: LoadRequest,
+    settings: Mapping[str, SettingValue],
     cluster: str | None,
 ) -> dict[str, str]:
-    seen = _observe(client, source, columns, request.settings)
+    seen = _observe(client, source, columns, settings)
     is_whole = source.format.has_footers
-    null_free = _null_free(client, source, cluster, request.settings) if is_whole else set()
+    null_free = _null_free(client, source, cluster, settings) if is_whole else set()
     types = {}
     for column in columns:
         if column.name not in seen:
@@ -143,14 +143,12 @@ def _null_free(
 
 
 def _choose_text(
-    client: ClickHouseClient, source: SourceSpec, columns: Sequence[FileColumn], request: LoadRequest
+    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue]
 ) -> dict[str, str]:
-    if not source.format.has_text_fields:
-        return {column.name: column.type for column in columns}
-    guessed = _guess_types(client, source, request.settings)
+    guessed = _guess_types(client, source, settings)
     marks_texts = source.format.tells_null_from_empty
-    scalars = [FileColumn(name=name) for name, kind in guessed.items() if is_scalar(kind)]
-    seen = _observe(client, source, scalars, request.settings)
+    scalars = [FileColumn(name=name, type="Nullable(String)") for name, kind in guessed.items() if is_scalar(kind)]
+    seen = _observe(client, source, scalars, settings)
     return {
         name: choose_text_type(seen[name], is_text=marks_texts and base_type(kind) == "String")
         if name in seen
@@ -188,8 +186,6 @@ def _observe(
     settings: Mapping[str, SettingValue],
 ) -> dict[str, Observation]:
     """Observe a sample of those columns whose values can be written as text."""
-    if not source.format.is_typed:
-        columns = [FileColumn(name=column.name, type="Nullable(String)") for column in columns]
     columns = [column for column in columns if is_scalar(column.type)]
     if not columns:
         return {}
@@ -201,19 +197,8 @@ def _observe(
         limit_rows=SAMPLE_ROWS_PER_FILE,
         settings={**settings, **_lenient(source)},
     )
-    return {
-        row["name"]: Observation(
-            row_count=int(row["row_count"]),
-            null_count=int(row["null_count"]),
-            empty_count=int(row["empty_count"]),
-            distinct_count=int(row["distinct_count"]),
-            fits=tuple(map(int, row["fits"])),
-            low=row["low"],
-            high=row["high"],
-            digits=int(row["digits"]),
-        )
-        for row in query_files(client, statement, source)
-    }
+    rows = query_files(client, statement, source)
+    return {row.pop("name"): Observation(**row) for row in rows}
 
 
 def _lenient(source: SourceSpec) -> dict[str, SettingValue]:

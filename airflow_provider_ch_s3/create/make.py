@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.create.columns import read_new_columns
@@ -136,8 +135,7 @@ class TableMaker:
         local = distribution.local if distribution else self.name
         self._copy(local)
         if distribution:
-            name = self.name
-            self._everywhere(lambda cluster: render_create_distributed(name, distribution, cluster))
+            self._ddl.execute_everywhere(partial(render_create_distributed, self.name, distribution))
         return True
 
     def _check_types(self) -> None:
@@ -168,7 +166,7 @@ class TableMaker:
             if self._ddl_mode is DdlMode.PER_HOST:
                 self._ddl.execute_on([min(self._ddl.reachable)], render_create_table(new, None))
             else:
-                self._everywhere(partial(render_create_table, new))
+                self._ddl.execute_everywhere(partial(render_create_table, new))
         except ServerError as error:
             statement = render_create_table(new, None).text
             raise TargetError(
@@ -181,9 +179,6 @@ class TableMaker:
         if self._ddl_mode is DdlMode.PER_HOST and (lacking := self._lacking(found)):
             definition = found[min(found)]["create_table_query"]
             self._ddl.execute_on(lacking, render_copy_table(definition))
-
-    def _everywhere(self, render: Callable[[str | None], Statement]) -> None:
-        self._ddl.execute_everywhere(render)
 
     def _find(self, table: TableName) -> Definitions:
         return {row["node"]: row for row in read_table(self.client, table, self.cluster.name)}

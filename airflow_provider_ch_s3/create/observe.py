@@ -7,7 +7,7 @@ than a Float64 has. What comes later and does not fit fails its load.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parts
@@ -37,7 +37,7 @@ MIN_REPETITIONS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A sample of a column's values, as text.
+    """A sample of a column's values, as text; the statement that reads it names its columns like these fields.
 
     :param null_count: values that are missing; ``empty_count``: empty texts.
     :param distinct_count: different values; ``fits``: how many of them have each of ``FORMS``, in their order.
@@ -49,7 +49,7 @@ class Observation:
     null_count: int = 0
     empty_count: int = 0
     distinct_count: int = 0
-    fits: tuple[int, ...] = ()
+    fits: Sequence[int] = ()
     low: str = ""
     high: str = ""
     digits: int = 0

@@ -42,6 +42,8 @@ _COLUMN = re.compile(
 
 # A statement takes about 1 kB of a worker's memory for each file, its result half of that.
 FILES_PER_STATEMENT = 10_000
+# Epochs that a search for earlier loads goes back; a load takes two, one to plan and one to commit.
+RECENT_EPOCHS = 2_000
 
 
 def ledger_name(text: str | None, database: str) -> TableName:

@@ -120,7 +120,7 @@ def _plan(
 
 def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceRequest) -> SourceSpec:
     listed = LoadRequest(pattern=request.pattern, table="", on_no_files=OnNoFiles.SUCCEED)
-    files = list_files(store, listed, is_recorded=False).files
+    files = list_files(store, listed, is_recorded=False)
     if not files:
         raise SourceError(f"no file matches {request.pattern}; check the address, and that the files were delivered")
     given = check_format(client, request.data_format) if request.data_format else None

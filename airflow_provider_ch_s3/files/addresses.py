@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.files.globs import (
     UNSAFE_IN_URL,
     WILDCARD,
     before_wildcards,
+    folder_of,
     glob_regex,
     mask_url,
     read_host,
@@ -147,7 +148,7 @@ class SourcePattern:
     @property
     def folders(self) -> frozenset[str]:
         """The folder of each glob, up to its first wildcard, with its slash; '' for the bucket itself."""
-        return frozenset(prefix[: prefix.rfind("/") + 1] for prefix in map(before_wildcards, self.globs))
+        return frozenset(folder_of(before_wildcards(glob)) for glob in self.globs)
 
     def glob_above(self, key: str) -> str:
         """A glob whose beginning is that of the key, whether it matches the key or not; '' if there is none.

@@ -25,6 +25,11 @@ def before_wildcards(glob: str) -> str:
     return WILDCARD.split(glob, maxsplit=1)[0]
 
 
+def folder_of(key: str) -> str:
+    """The folder that a key is in, with its slash; '' for the bucket itself."""
+    return key[: key.rfind("/") + 1]
+
+
 def join_keys(keys: Sequence[str]) -> str:
     """Combine many keys into one glob: ``dt={2013-01-01,2013-01-02}/flights.parquet``."""
     if len(keys) == 1:

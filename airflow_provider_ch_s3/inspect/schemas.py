@@ -144,7 +144,7 @@ def read_schemas(
 
 
 def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list[SourceFile]:
-    """Pick the files to describe, evenly from the first to the last: columns change over time."""
+    """Pick some files, evenly from the first to the last: columns and sizes change over time."""
     count = min(most, len(files))
     return [files[number * (len(files) - 1) // max(1, count - 1)] for number in range(count)]
 

@@ -7,18 +7,18 @@ ETag that was loaded. Each step can be repeated: a retry finds the load committe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT
-from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.owner import Target
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -47,31 +47,32 @@ def dispose_of_files(
     :raises SourceError: if the store refuses.
     """
     folders: set[str] = set()
+    start = request.pattern.path("")
     last = None
     for attempt in committed:
-        files = _read_files(target.ledger, request.pattern, attempt.id)
-        left = _dispose(store, request, [(attempt.id, *file) for file in files], _describe_place(request, attempt.id))
+        manifest = target.ledger.read_manifest(attempt.id)
+        files = [(attempt.id, path.removeprefix(start), etag) for path, etag in manifest.items()]
+        where = f" to {_folder(request, attempt.id)!r}" if request.after_load is AfterLoad.MOVE else ""
+        left = _dispose(store, request, files, where)
         if left:
-            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            log.warning("%r%s: changed since the load; left in place", left[0], more)
-        folders.update(key[: key.rfind("/") + 1] for key, _ in files)
+            log.warning("%s: changed since the load; left in place", name_first(left[0], len(left)))
+        folders.update(folder_of(key) for _, key, _ in files)
         last = attempt.id
     for some in _find_left_behind(store, target, request, identity):
         _dispose(store, request, some, ", which earlier loads of this task have loaded")
-        folders.update(key[: key.rfind("/") + 1] for _, key, _ in some)
+        folders.update(folder_of(key) for _, key, _ in some)
         last = some[-1][0]
     if last and request.expected_files and request.after_load is not AfterLoad.TAG:
-        act = _action(store, request)
         for marker in _markers_of_empty(store, request, folders):
-            act(last, marker.key, marker.etag)
+            _act(store, request, (last, marker.key, marker.etag))
 
 
 def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedFile], where: str) -> list[str]:
     """Do what the request says with some files, and return the keys of files that have become other versions."""
-    act, left = _action(store, request), []
+    act, left = partial(_act, store, request), []
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         for some in batches(files):
-            for (_, key, _), is_done in zip(some, pool.map(act, *zip(*some, strict=True)), strict=True):
+            for (_, key, _), is_done in zip(some, pool.map(act, some), strict=True):
                 left += [] if is_done else [key]
     log.info("%s %s%s", _DID[request.after_load], count_of(len(files) - len(left), "file"), where)
     return left
@@ -126,37 +127,26 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
         markers = []
         for file in store.list_files(replace(pattern, globs=(f"{folder}**",))):
             if is_marker(file.key, request.expected_files):
-                markers += [file] if file.key[: file.key.rfind("/") + 1] == folder else []
+                markers += [file] if folder_of(file.key) == folder else []
             elif file.size_bytes and not (request.move_to and file.key.startswith(request.move_to)):
                 break
         else:
             yield from markers
 
 
-def _action(store: WritableStore, request: LoadRequest) -> Callable[[AttemptId, str, str], bool]:
+def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
+    """Do what the request says with a file; returns whether it still was the version that was loaded."""
+    attempt, key, etag = file
     bucket = request.pattern.bucket
-
-    def act(attempt: AttemptId, key: str, etag: str) -> bool:
-        match request.after_load:
-            case AfterLoad.TAG:
-                return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})
-            case AfterLoad.MOVE:
-                return store.move(bucket, key, etag, to=f"{_folder(request, attempt)}{key}")
-            case _:
-                return store.delete(bucket, key, etag)
-
-    return act
+    match request.after_load:
+        case AfterLoad.TAG:
+            return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})
+        case AfterLoad.MOVE:
+            return store.move(bucket, key, etag, to=f"{_folder(request, attempt)}{key}")
+        case _:
+            return store.delete(bucket, key, etag)
 
 
 def _folder(request: LoadRequest, attempt: AttemptId) -> str:
     """The folder of an attempt's files: its own, so that no file ever replaces another one."""
     return f"{request.move_to}{attempt.query_id}/"
-
-
-def _describe_place(request: LoadRequest, attempt: AttemptId) -> str:
-    return f" to {_folder(request, attempt)!r}" if request.after_load is AfterLoad.MOVE else ""
-
-
-def _read_files(ledger: Ledger, pattern: SourcePattern, attempt: AttemptId) -> list[tuple[str, str]]:
-    start = pattern.path("")
-    return [(path.removeprefix(start), etag) for path, etag in ledger.read_manifest(attempt).items()]

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from airflow_provider_ch_s3.common.text import count_of, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, OnNoFiles
@@ -68,7 +68,7 @@ def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
     """Yield a folder and those above it, up to the highest one that the source names."""
     line = [folder]
     while folder:
-        folder = folder[: folder[:-1].rfind("/") + 1]
+        folder = folder_of(folder[:-1])
         line.append(folder)
     highest = max(n for n, above in enumerate(line) if above in roots)
     yield from line[: highest + 1]
@@ -90,14 +90,6 @@ NO_FILES_REMEDY = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """The files that are ready, sorted by key, and how many were left out because they are too young."""
-
-    files: tuple[SourceFile, ...]
-    young_count: int = 0
-
-
 @dataclass(kw_only=True)
 class Arrivals:
     """Goes through a listing: yields the files that match and are ready, in the store's order, and notes the others.
@@ -106,6 +98,7 @@ class Arrivals:
 
     :param after: a key after which the listing begins; '' for all of it.
     :param goes_on: the listing is of what came after what is loaded, so that nothing in it is nothing new.
+    :param is_recorded: the ledger tells later loads which files this one has loaded.
     :param is_sorted: whether the keys have come in order so far.
     :param missed_count: objects that begin like a glob and do not match it, for the message.
     :param folders: folders with matching files; filled only if markers are expected.
@@ -116,6 +109,7 @@ class Arrivals:
     request: LoadRequest
     after: str = ""
     goes_on: bool = False
+    is_recorded: bool = True
     is_sorted: bool = field(default=True, init=False)
     ready_count: int = field(default=0, init=False)
     young_count: int = field(default=0, init=False)
@@ -146,7 +140,7 @@ class Arrivals:
                     self.missed_key = self.missed_key or key
             else:
                 if names:
-                    self.folders.add(key[: key.rfind("/") + 1])
+                    self.folders.add(folder_of(key))
                 if age_seconds < self.request.min_file_age_seconds:
                     self.young_count += 1
                     self.young_key = self.young_key or key
@@ -163,10 +157,9 @@ class Arrivals:
             return self.store.list_ages(self.request.pattern, after=self.after)
         return ((file, math.inf) for file in self.store.list_files(self.request.pattern, after=self.after))
 
-    def check(self, *, is_recorded: bool = True) -> None:
+    def check(self) -> None:
         """Check a listing that was gone through to its end. Nothing after the last loaded key is nothing new.
 
-        :param is_recorded: the ledger tells later loads which files this one has loaded.
         :raises SourceError: if no file is ready and ``on_no_files`` does not allow it, if there are fewer than
             ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
         """
@@ -176,7 +169,7 @@ class Arrivals:
         if self.folders or request.after_load in (AfterLoad.KEEP, AfterLoad.TAG):
             check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)
         # else an earlier load has taken the last files away, and their markers with them
-        self.check_young(is_recorded=is_recorded)
+        self.check_young()
         if not self.ready_count:
             message = _describe_no_files(self, request)
             if request.on_no_files is OnNoFiles.FAIL:
@@ -196,18 +189,17 @@ class Arrivals:
                 format_seconds(request.min_file_age_seconds),
             )
 
-    def check_young(self, *, is_recorded: bool = True) -> None:
+    def check_young(self) -> None:
         """Check that a later load adds the files that this one leaves out, and only those.
 
-        :param is_recorded: the ledger tells later loads which files this one has loaded.
         :raises SourceError: if none would.
         """
         request = self.request
-        if not self.young_count or (is_recorded and request.skips_loaded):
+        if not self.young_count or (self.is_recorded and request.skips_loaded):
             return
         if request.load_mode is not LoadMode.APPEND:
             why = f"load_mode={request.load_mode.value!r} would replace rows by those of the other files alone"
-        elif not is_recorded:
+        elif not self.is_recorded:
             why = "with staging=False no later load knows that they are missing"
         else:
             why = "with on_loaded_files='load' a later load would load the others again"
@@ -221,20 +213,20 @@ class Arrivals:
     @property
     def young(self) -> str:
         """Name the young files, for messages."""
-        more = f" and {self.young_count - 1} more" if self.young_count > 1 else ""
-        return f"{self.young_key!r}{more}"
+        return name_first(self.young_key, self.young_count)
 
 
-def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> Listing:
-    """List all files that match and are ready.
+def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> tuple[SourceFile, ...]:
+    """List all files that match and are ready, sorted by key.
 
-    :param is_recorded: as for :meth:`Arrivals.check`.
-    :raises SourceError: as there, if ClickHouse cannot read one of the keys, or if the store cannot be listed.
+    :param is_recorded: as for :class:`Arrivals`.
+    :raises SourceError: as :meth:`Arrivals.check`, if ClickHouse cannot read one of the keys, or if the store cannot
+        be listed.
     """
-    arrivals = Arrivals(store=store, request=request)
+    arrivals = Arrivals(store=store, request=request, is_recorded=is_recorded)
     files = tuple(sorted(arrivals))
-    arrivals.check(is_recorded=is_recorded)
-    return Listing(files=files, young_count=arrivals.young_count)
+    arrivals.check()
+    return files
 
 
 def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:

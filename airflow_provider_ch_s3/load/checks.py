@@ -422,8 +422,6 @@ def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
 
     :raises TargetError: if not; names the missing rights.
     """
-    if target.cluster.server_version < FIRST_VERSION:
-        return
     staged = target.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
     is_append = mode is LoadMode.APPEND
     holds_merges = is_append or mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
@@ -433,21 +431,23 @@ def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
         target.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }
-    check_needs(target.client, needs, but={staged: "*"})  # the names of staging tables are different in each load
+    # the names of staging tables are different in each load
+    check_needs(target.client, target.cluster, needs, but={staged: "*"})
 
 
 def check_needs(
     client: ClickHouseClient,
+    cluster: ClusterSpec,
     needs: Mapping[TableName, Sequence[str]],
     *,
     but: Mapping[TableName, str] = MappingProxyType({}),
 ) -> None:
-    """Check that the user has these rights on tables, which need not exist. Only from ``FIRST_VERSION`` on.
+    """Check that the user has these rights on tables, which need not exist; older servers cannot tell.
 
     :param but: tables that a message calls otherwise.
     :raises TargetError: if not; names the missing rights.
     """
-    if _has(client, needs):
+    if cluster.server_version < FIRST_VERSION or _has(client, needs):
         return
     for table, rights in needs.items():
         if missing := [right for right in rights if not _has(client, {table: [right]})]:

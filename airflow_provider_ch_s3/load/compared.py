@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import replace_calls, split_c
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.inspect.explain import is_about_expression, reason_of
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
@@ -23,8 +24,6 @@ OLD = "old"
 """Whose aggregates are those of the rows that will be replaced: ``old.count()``."""
 
 _BY_PARTITION = (LoadMode.REPLACE_PARTITIONS, LoadMode.MERGE)
-# A load takes two epochs, one to plan and one to commit.
-RECENT_EPOCHS = 2_000
 MAX_ATTEMPTS = 1_000
 
 
@@ -49,7 +48,7 @@ def bind_checks(
     :param partitions: the ones that get new rows, with their number.
     """
     old = _read_old(target, request, partitions)
-    earlier: Sequence[EarlierLoad] = ()
+    earlier: Sequence[Mapping[str, float]] = ()
     if any(isinstance(check, Expect) for check in request.checks.values()):
         earlier = _read_earlier(target, attempt)
     size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
@@ -126,24 +125,11 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class EarlierLoad:
-    """What the ledger says of a load that was committed.
+def _read_earlier(target: Target, attempt: Attempt) -> list[Mapping[str, float]]:
+    """Read the earlier loads of the same task, the newest first; of one that was cleared, only the last life.
 
-    :param values: expression → value, of its checks.
+    :returns: of each load, expression → value, as far as the ledger has them.
     """
-
-    rows: int
-    size_bytes: int
-    values: Mapping[str, float]
-
-    def value_of(self, expression: str) -> float | None:
-        """The value of an expression; None if this load did not record it."""
-        return {ROWS: self.rows, FILE_BYTES: self.size_bytes}.get(expression, self.values.get(expression))
-
-
-def _read_earlier(target: Target, attempt: Attempt) -> list[EarlierLoad]:
-    """Read the earlier loads of the same task, the newest first; of one that was cleared, only the last life."""
     planned = attempt.detail(EventKind.PLANNED)
     rows = target.ledger.look_up(
         ledger_queries.render_read_earlier_loads,
@@ -155,14 +141,17 @@ def _read_earlier(target: Target, attempt: Attempt) -> list[EarlierLoad]:
         limit=MAX_ATTEMPTS,
     )
     lives: dict[str, int] = {}
-    loads: dict[str, EarlierLoad] = {}
+    loads: dict[str, Mapping[str, float]] = {}
     for row in rows:
         load_id = row["load_id"]
         if lives.setdefault(load_id, row["generation"]) != row["generation"]:
             continue
-        chunk = EarlierLoad(rows=row["rows"], size_bytes=row["size_bytes"], values=_values_in(row["row_checks"]))
-        before = loads.get(load_id)
-        loads[load_id] = chunk if before is None else _add(before, chunk)
+        size = {ROWS: row["rows"], FILE_BYTES: row["size_bytes"]}
+        if before := loads.get(load_id):
+            # Another chunk of one load: what its checks found of each says nothing of the whole.
+            loads[load_id] = {name: before[name] + value for name, value in size.items()}
+        else:
+            loads[load_id] = _values_in(row["row_checks"]) | size
     return list(loads.values())
 
 
@@ -178,15 +167,10 @@ def _values_in(row_checks: str) -> dict[str, float]:
     return found
 
 
-def _add(one: EarlierLoad, other: EarlierLoad) -> EarlierLoad:
-    """Two chunks of one load; what its checks found of each says nothing of the whole."""
-    return EarlierLoad(rows=one.rows + other.rows, size_bytes=one.size_bytes + other.size_bytes, values={})
-
-
 def _bind_expected(
     name: str,
     check: Expect,
-    earlier: Sequence[EarlierLoad],
+    earlier: Sequence[Mapping[str, float]],
     old: Mapping[str, OldValue],
     *,
     rows: int,
@@ -196,7 +180,7 @@ def _bind_expected(
     value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
     # As the ledger counts them: also rows that delete in a merge, and rows that an engine has folded since.
     value = {ROWS: str(rows), FILE_BYTES: str(size_bytes)}.get(check.expression, value)
-    known = [one for one in (load.value_of(check.expression) for load in earlier) if one is not None][: check.loads]
+    known = [load[check.expression] for load in earlier if check.expression in load][: check.loads]
     if len(known) < MIN_LOADS:
         note = f"which nothing was compared with: {count_of(len(known), 'earlier load')} of this task into the table"
         return BoundCheck(

@@ -92,7 +92,7 @@ class DirectLoadRun(TaskLoad):
             return self._take_over(earlier)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
         with timed_step("plan", table=self.request.table, query_id=query_id) as planning:
-            files = list_files(self.store, self.request, is_recorded=False).files
+            files = list_files(self.store, self.request, is_recorded=False)
             if not files:
                 return self._report_nothing()
             prepared = self._prepared = self._prepare(found, cluster, files)
@@ -202,7 +202,7 @@ class DirectLoadRun(TaskLoad):
     def _prepare_again(self) -> PreparedLoad:
         """Return what this process has planned, or plan as another one has done; the files may have changed since."""
         if self._prepared is None:
-            files = list_files(self.store, self.request, is_recorded=False).files
+            files = list_files(self.store, self.request, is_recorded=False)
             if not files:
                 raise SourceError("its files are gone")
             self._prepared = self._prepare(*self._find(), files)

@@ -183,8 +183,8 @@ def check_ledger(subject: Subject) -> str:
         client=subject.client, cluster=cluster.name, name=name, target=name, load_id="", database_engine=engine
     )
     is_there = bool(ledger.check())
-    if has_database and cluster.server_version >= checks.FIRST_VERSION:
-        checks.check_needs(subject.client, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
+    if has_database:
+        checks.check_needs(subject.client, cluster, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
     created = "" if is_there else ", which the first load creates"
     return f"{name}{created}{'' if has_database else '; tables of other databases have one there'}"
 

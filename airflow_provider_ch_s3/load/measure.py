@@ -12,16 +12,16 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.explain import is_misfit
 from airflow_provider_ch_s3.inspect.files import unreadable
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
+from airflow_provider_ch_s3.inspect.schemas import spread
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
-from airflow_provider_ch_s3.sql.load_queries import render_count_loads
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
@@ -93,10 +93,8 @@ def estimate_row_count(
     return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
 
 
-def _spread(source: SourceSpec) -> SourceSpec:
-    """Some of the files, spread from the first to the last."""
-    step = math.ceil(len(source.files) / SAMPLE_FILES)
-    return replace(source, files=source.files[::step])
+def _sample(source: SourceSpec) -> SourceSpec:
+    return replace(source, files=tuple(spread(source.files, SAMPLE_FILES)))
 
 
 def count_partitions(
@@ -114,7 +112,7 @@ def count_partitions(
     if not partition_key:
         return source
     statement = load_queries.render_sample_partitions(
-        _spread(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
+        _sample(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
     )
     try:
         rows = client.query(statement)
@@ -148,7 +146,7 @@ def find_rewritten(
     :returns: None if they are not found within seconds, as in a table that is not sorted by the key.
     """
     statement = load_queries.render_sample_touched(
-        _spread(source),
+        _sample(source),
         mapping,
         table,
         cluster=cluster.name,
@@ -191,8 +189,6 @@ def estimate_staged_bytes(source: SourceSpec) -> float:
 
 # A smaller load spends most of its time on starting and ending.
 MIN_VOLUME_BYTES = 64 * MIB
-# A load takes two epochs, one to plan and one to commit.
-RECENT_EPOCHS = 2_000
 
 
 def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict[str, PastLoad]:
@@ -250,7 +246,8 @@ def read_sharing(
     :param ledger: where loads claim their part before they are planned; None to count only what runs.
     :raises ServerError: if a node cannot be queried.
     """
-    running = client.query(render_count_loads(cluster.name, but=identity.load_id, ledger=ledger))[0]["loads"]
+    statement = load_queries.render_count_loads(cluster.name, but=identity.load_id, ledger=ledger)
+    running = int(client.query(statement)[0]["loads"])
     if cluster.max_concurrent_loads is not None:
         limit = LoadLimit(cluster.max_concurrent_loads, "max_concurrent_loads")
-    return MemorySharing(running=int(running), limit=limit)
+    return MemorySharing(running=running, limit=limit)

@@ -53,7 +53,7 @@ def describe_attempt(
         # a filter on _path drops the rows of files with similar names after they have been read
         "is_filtered": bool(request.where or prepared.source.path_filter),
         "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(views)},
-        "reduction": prepared.reduction._asdict() if any(prepared.reduction) else {},
+        "reduction": prepared.plan.reduction._asdict() if any(prepared.plan.reduction) else {},
         "plan_seconds": plan_seconds,
         **describe_plan(prepared.plan),
         "columns_added": dict(columns_added),

@@ -78,7 +78,6 @@ class PreparedLoad:
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` is.
-    :param reduction: how far the load is reduced.
     :param merge: how rows are merged by their keys; None in the other modes.
     :param held: what the table holds now, if rows are merged.
     :param rewritten: what of that the merge is expected to write again; None if that is unknown.
@@ -95,7 +94,6 @@ class PreparedLoad:
     plan: LoadPlan
     plan_with: Callable[[Calibration], LoadPlan]
     sharing: MemorySharing
-    reduction: Reduction = field(default_factory=Reduction)
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
     held: TableSize | None = None
@@ -173,8 +171,7 @@ def prepare_load(
     access.check_version(cluster.server_version)
     server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
-    for_inspection = plan_inspection(server, access, request.settings)
-    inspection = replace(request, settings=for_inspection)
+    inspection = replace(request, settings=plan_inspection(server, access, request.settings))
     line_format: LineFormat | None = None
     mapping: tuple[MappedColumn, ...] = ()
     if request.rejects:
@@ -185,43 +182,38 @@ def prepare_load(
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_delimiter(one, source) for one in (request, inspection))
-        for_inspection = dict(inspection.settings)
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
-            check_condition(client, source, argument, getattr(request, argument), for_inspection)
+            check_condition(client, source, argument, getattr(request, argument), inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
 
     volumes = read_volumes(client, target, cluster.name)
 
-    def find_facts(source: SourceSpec, sharing: MemorySharing) -> LoadFacts:
-        facts = replace(
-            _facts(cluster, source, target, mapping, request, past.get(source.data_format)),
-            sharing=sharing,
-            one_sender=_find_one_sender(cluster, target, is_staged=is_staged),
-        )
-        return replace(facts, reduction=facts.first_reduction if reduction is None else reduction)
-
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
         facts = replace(
-            find_facts(source, sharing),
+            _facts(cluster, source, target, request, past.get(source.data_format)),
+            sharing=sharing,
             calibration=calibration,
+            one_sender=_find_one_sender(cluster, target, is_staged=is_staged),
             waits_for_replicas=waits_for_replicas,
             is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )
         return plan_load(
-            facts,
+            replace(facts, reduction=facts.first_reduction if reduction is None else reduction),
             server=server,
             operator=request.settings,
             connection=request.connection_settings,
         )
 
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
-    sent = {**for_inspection, **plan(source, MemorySharing(), cluster.calibration).sent}
+    sent = {**inspection.settings, **plan(source, MemorySharing(), cluster.calibration).sent}
     if line_format is None:  # a sample would stop at the first bad row
-        is_counted = source.data_format in past
-        source = _measure(client, source, mapping, target, request.where, sent, is_counted=is_counted)
+        source = measure.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
+        if source.rows is None and source.data_format not in past:
+            source = measure.estimate_row_count(client, source, settings=sent)
+        source = measure.count_partitions(client, source, mapping, target.partition_key, settings=sent)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
@@ -255,7 +247,6 @@ def prepare_load(
         held=held,
         rewritten=rewritten,
         volumes=volumes,
-        reduction=find_facts(source, sharing).reduction,
         line_format=line_format,
     )
 
@@ -271,26 +262,6 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
             " (max_bytes_per_chunk: each chunk takes a new token), or let the servers read with role_arn or"
             " named_collection"
         )
-
-
-def _measure(
-    client: ClickHouseClient,
-    source: SourceSpec,
-    mapping: tuple[MappedColumn, ...],
-    target: TargetSpec,
-    where: str,
-    settings: Mapping[str, SettingValue],
-    *,
-    is_counted: bool,
-) -> SourceSpec:
-    """Measure the rows of a sample.
-
-    :param is_counted: an earlier load of this format has counted its rows.
-    """
-    source = measure.measure_rows(client, source, mapping, target, where=where, settings=settings)
-    if source.rows is None and not is_counted:
-        source = measure.estimate_row_count(client, source, settings=settings)
-    return measure.count_partitions(client, source, mapping, target.partition_key, settings=settings)
 
 
 def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSpec, cluster: ClusterSpec) -> None:
@@ -401,7 +372,6 @@ def _facts(
     cluster: ClusterSpec,
     source: SourceSpec,
     target: TargetSpec,
-    mapping: Sequence[MappedColumn],
     request: LoadRequest,
     past: PastLoad | None,
 ) -> LoadFacts:

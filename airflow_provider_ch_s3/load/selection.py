@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
@@ -21,7 +21,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_s
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import Arrivals, find_file
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
-from airflow_provider_ch_s3.load.compared import RECENT_EPOCHS
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
 from airflow_provider_ch_s3.sql import ledger_queries
 
@@ -117,15 +116,15 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
         else:
             files.append(file)
     if changed and request.on_changed_files is OnChangedFiles.FAIL:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        named = name_first(changed[0].key, len(changed))
         if request.snapshot:
             raise SnapshotError(
-                f"{changed[0].key!r}{more} was loaded otherwise than by a snapshot of the lake's table, such as by an"
+                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an"
                 " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds;"
                 f" {LOAD_ALL}"
             )
         raise SourceError(
-            f"{changed[0].key!r}{more} changed since it was loaded, and the table holds the rows of the old version;"
+            f"{named} changed since it was loaded, and the table holds the rows of the old version;"
             " use on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those"
             " rows, on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to"
             " leave the new version out"

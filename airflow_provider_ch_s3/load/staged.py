@@ -104,7 +104,7 @@ from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.lines import check_reject
-from airflow_provider_ch_s3.rejects.stage import LineStage, create_rejected
+from airflow_provider_ch_s3.rejects.stage import create_rejected, stage_lines
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName
@@ -485,7 +485,7 @@ class LoadRun(TaskLoad):
         )
         stage = None
         if prepared.line_format is not None:
-            stage = LineStage(line_format=prepared.line_format, rejected=reject_table(self.target.spec.local)).create
+            stage = partial(stage_lines, prepared.line_format, reject_table(self.target.spec.local))
         create = create_merge_staging if self.request.merge else Staging.create
         staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))

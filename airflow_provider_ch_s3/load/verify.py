@@ -32,8 +32,7 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.rejects.stage import COUNTED, REJECTED
-from airflow_provider_ch_s3.rejects.summary import Rejects, check_rejects, read_rejects
+from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.merge_rule import DELETED
@@ -234,9 +233,7 @@ def verify_staged(
     partitions = target.partition_rows(staged)
     rejects = Rejects()
     if request.rejects:
-        rejects = read_rejects(
-            target.staging, target.find_staged(attempt.id, REJECTED), target.find_staged(attempt.id, COUNTED)
-        )
+        rejects = read_rejects(target, attempt.id)
         check_rejects(rejects, sum(partitions.values()), request, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]

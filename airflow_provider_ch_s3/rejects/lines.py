@@ -123,7 +123,7 @@ def read_line_format(
     if not has_header:
         names = [name for name in loadable if name not in in_path]
     columns = _by_position(names, loadable, in_path, request)
-    _check_required(columns, target, request)
+    _check_required(columns, loadable, target, request)
     return source, LineFormat(
         data_format=CSV, columns=columns, header=header, field_count=len(names), delimiter=delimiter
     )
@@ -250,9 +250,11 @@ def _by_position(
     return (*fields, *folders)
 
 
-def _check_required(columns: Sequence[LineColumn], target: TargetSpec, request: LoadRequest) -> None:
+def _check_required(
+    columns: Sequence[LineColumn], loadable: Mapping[str, TableColumn], target: TargetSpec, request: LoadRequest
+) -> None:
     found = {column.name for column in columns}
-    missing = [name for name, c in _loadable(target, request).items() if c.is_required and name not in found]
+    missing = [name for name, column in loadable.items() if column.is_required and name not in found]
     if missing and not request.may_lack_columns:
         raise SourceError(
             f"{target.name} has the columns {', '.join(map(show_name, missing))} without a DEFAULT, and the files"

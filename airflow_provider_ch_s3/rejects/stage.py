@@ -1,28 +1,43 @@
 """Stage lines: a table that keeps nothing, two views that take its lines apart, and one that counts them.
 
-The INSERT writes lines; what is committed are the rows that the views have staged, both kinds by one commit.
+The INSERT writes lines; what is committed are the rows that the views have staged, both kinds by one commit, unless
+too many are bad.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.errors import ConfigError, TargetError
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.table import read_columns
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
 from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+
+log = logging.getLogger(__name__)
 
 LINES = "_lines"
 REJECTED_COLUMNS = frozenset({"load_id", "query_id", "file", "row", "column", "value", "line", "reason", "time"})
 COUNTED = "_counted"
 REJECTED = f"{VIEW}0"
 """Role of the staged bad rows, which are committed like the rows of a view."""
+
+SHOWN_ROWS = 10
+SHOWN_CHARACTERS = 200
+# For the report, which goes through XCom.
+REPORTED_REASONS = 100
 
 
 def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool = True) -> None:
@@ -53,47 +68,119 @@ def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create:
         client.execute_everywhere(partial(render_create_distributed, reject_table(target.name), over))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineStage:
-    """Creates what an attempt stages lines with.
+def stage_lines(
+    line_format: LineFormat,
+    table: TableName,
+    staging: Staging,
+    attempt: AttemptId,
+    epoch: int,
+    staged: TableName,
+) -> TableName:
+    """Create what an attempt stages lines with, besides the table for good rows.
 
-    :param rejected: the table that gets the bad rows on each node.
+    :param table: the one that gets the bad rows on each node.
+    :param staged: the one for good rows.
+    :returns: the table that the INSERT writes lines into.
     """
 
-    line_format: LineFormat
-    rejected: TableName
+    def name(role: str) -> TableName:
+        return staging.name(StagingTable(attempt=attempt, epoch=epoch, role=role))
 
-    def create(self, staging: Staging, attempt: AttemptId, epoch: int, staged: TableName) -> TableName:
-        """Create the staging tables besides the one for good rows.
-
-        :param staged: the one for good rows.
-        :returns: the table that the INSERT writes lines into.
-        """
-
-        def name(role: str) -> TableName:
-            return staging.name(StagingTable(attempt=attempt, epoch=epoch, role=role))
-
-        rejected = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=REJECTED), self.rejected)
-        lines = name(LINES)
-        everywhere = staging.client.execute_everywhere
-        everywhere(partial(line_queries.render_create_lines, lines))
-        everywhere(
-            partial(line_queries.render_feed_accepted, name(f"{FEED}0"), lines, staged, line_format=self.line_format)
+    rejected = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=REJECTED), table)
+    lines = name(LINES)
+    everywhere = staging.client.execute_everywhere
+    everywhere(partial(line_queries.render_create_lines, lines))
+    everywhere(partial(line_queries.render_feed_accepted, name(f"{FEED}0"), lines, staged, line_format=line_format))
+    everywhere(
+        partial(
+            line_queries.render_feed_rejected,
+            name(f"{FEED}1"),
+            lines,
+            rejected,
+            line_format=line_format,
+            load_id=attempt.load_id,
+            query_id=attempt.query_id,
         )
-        everywhere(
-            partial(
-                line_queries.render_feed_rejected,
-                name(f"{FEED}1"),
-                lines,
-                rejected,
-                line_format=self.line_format,
-                load_id=attempt.load_id,
-                query_id=attempt.query_id,
-            )
+    )
+    counted = name(COUNTED)
+    everywhere(partial(line_queries.render_create_counted, counted))
+    everywhere(partial(line_queries.render_feed_counted, name(f"{FEED}2"), lines, counted, line_format=line_format))
+    return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejects:
+    """Staged bad rows.
+
+    :param line_count: lines that were taken apart, good and bad ones.
+    :param reasons: ``file``, ``reason`` and ``rows``, the most frequent first.
+    :param first: some of the rows, one line of text for each.
+    :param open_file: a file in which a text may span lines, from ``opened_at`` to ``ended_at``; '' if there is none.
+    """
+
+    row_count: int = 0
+    line_count: int = 0
+    reasons: Sequence[dict[str, Any]] = ()
+    first: Sequence[str] = ()
+    open_file: str = ""
+    opened_at: int = 0
+    ended_at: int = 0
+
+
+def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
+    """Count the lines and the bad rows of an attempt, and read the first of these."""
+    staging, staged = target.staging, target.find_staged(attempt, REJECTED)
+    counted = target.find_staged(attempt, COUNTED)
+    (lines,) = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
+    rows = staging.query_agreed(staged, line_queries.render_count_rejected, is_exact=True)
+    by_reason: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        by_reason[row["file"], row["why"]] += row["row_count"]
+    statement = line_queries.render_read_rejected(staged, staging.cluster, limit_rows=SHOWN_ROWS)
+    ordered = sorted(by_reason.items(), key=lambda item: (-item[1], item[0]))
+    return Rejects(
+        row_count=by_reason.total(),
+        line_count=int(lines["line_count"]),
+        reasons=[{"file": file, "reason": why, "rows": count} for (file, why), count in ordered[:REPORTED_REASONS]],
+        first=[_describe(row) for row in staging.client.query(statement)] if by_reason else (),
+        open_file=lines["open_file"],
+        opened_at=int(lines["opened_at"]),
+        ended_at=int(lines["ended_at"]),
+    )
+
+
+def check_rejects(rejects: Rejects, accepted_rows: int, request: LoadRequest, table: TableName) -> None:
+    """Log the first bad rows, and check that they are few enough.
+
+    :param table: where they go.
+    :raises LoadError: if they are too many, or if it is unknown where rows begin.
+    """
+    if not rejects.row_count:
+        return
+    if rejects.open_file:
+        raise LoadError(
+            f"{rejects.open_file!r} has a quote that is not closed in line {rejects.opened_at}, and one in line"
+            f" {rejects.ended_at} that may close it: what is between them may be one text of several lines, not rows,"
+            " so nothing was committed; correct the file, or use on_bad_rows='fail', which reads such texts"
         )
-        counted = name(COUNTED)
-        everywhere(partial(line_queries.render_create_counted, counted))
-        everywhere(
-            partial(line_queries.render_feed_counted, name(f"{FEED}2"), lines, counted, line_format=self.line_format)
+    shown = "\n  ".join(rejects.first)
+    total = rejects.row_count + accepted_rows
+    ratio = rejects.row_count / total
+    limit = ""
+    if request.max_bad_rows is not None and rejects.row_count > request.max_bad_rows:
+        limit = f"max_bad_rows={request.max_bad_rows}"
+    elif request.max_bad_ratio is not None and ratio > request.max_bad_ratio:
+        limit = f"max_bad_ratio={request.max_bad_ratio}"
+    if limit:
+        raise LoadError(
+            f"{count_of(rejects.row_count, 'row')} of {total:,} ({ratio:.2%}) cannot be loaded, more than {limit}"
+            f" allows, and nothing was committed; correct the files, or raise the limit. The first of them:"
+            f"\n  {shown}"
         )
-        return lines
+    log.warning("%s cannot be loaded and will be in %s:\n  %s", count_of(rejects.row_count, "row"), table, shown)
+
+
+def _describe(row: dict[str, Any]) -> str:
+    where = f"{row['file']}, row {row['row']}"
+    what = f"{row['column']}={row['value']!r}: {row['reason']}" if row["column"] else row["reason"]
+    return f"{where}: {what} in {row['line'][:SHOWN_CHARACTERS]!r}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
-from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Senders
+from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Reduction, Senders
 from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
 from airflow_provider_ch_s3.tuning.rule import (
     Decision,
@@ -74,11 +74,13 @@ class LoadPlan(Plan):
 
     :param basis: where the constants of the prediction come from.
     :param sends_rows: nodes send rows to their shards.
+    :param reduction: how far the load is reduced.
     """
 
     prediction: Prediction
     basis: str
     sends_rows: bool = False
+    reduction: Reduction = field(default_factory=Reduction)
 
 
 def plan_load(
@@ -105,6 +107,7 @@ def plan_load(
         prediction=_predict(facts, plan, server),
         basis=describe_basis(facts),
         sends_rows=facts.senders is not Senders.NONE,
+        reduction=facts.reduction,
     )
 
 

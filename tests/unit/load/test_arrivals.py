@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.arrivals import Listing, list_files
+from airflow_provider_ch_s3.load.arrivals import Arrivals, list_files
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnNoFiles
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
@@ -51,8 +51,16 @@ def request(*globs: str, **arguments: Any) -> LoadRequest:
     return LoadRequest(pattern=parse_source([f"s3://b/{glob}" for glob in globs]), table="t", **arguments)
 
 
-def keys(listing: Listing) -> list[str]:
-    return [file.key for file in listing.files]
+def keys(files: tuple[SourceFile, ...]) -> list[str]:
+    return [file.key for file in files]
+
+
+def ready_and_young(store: Store, asked: LoadRequest) -> tuple[list[str], int]:
+    """The keys of the files that are ready, and how many are too young."""
+    arrivals = Arrivals(store=store, request=asked)
+    ready = sorted(file.key for file in arrivals)
+    arrivals.check()
+    return ready, arrivals.young_count
 
 
 def refusal(store: Store, asked: LoadRequest, **how: Any) -> str:
@@ -138,7 +146,7 @@ class TestNoFiles:
     def test_allowed(self, choice: OnNoFiles, mode: LoadMode, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
         asked = request("d/*.csv", on_no_files=choice, min_files=5, load_mode=mode)
-        assert list_files(Store(**{"d/a.parquet": 1}), asked) == Listing(files=())
+        assert ready_and_young(Store(**{"d/a.parquet": 1}), asked) == ([], 0)
         assert "no file matches s3://b/d/*.csv, but 1 object begins like it" in caplog.text
 
     def test_min_files_alone_allows_nothing(self) -> None:
@@ -157,8 +165,8 @@ class TestNoFiles:
 class TestYoungFiles:
     def test_they_are_left_to_the_next_load(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
-        listing = list_files(Store(**MIXED), request("d/*", min_file_age_seconds=60))
-        assert (keys(listing), listing.young_count) == (["d/a", "d/d"], 2)
+        asked = request("d/*", min_file_age_seconds=60)
+        assert ready_and_young(Store(**MIXED), asked) == (["d/a", "d/d"], 2)
         assert "leaving out 'd/b' and 1 more, younger than min_file_age (1 min 00 s)" in caplog.text
 
     def test_without_the_argument_the_store_is_not_asked_for_ages(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +174,7 @@ class TestYoungFiles:
         files = store.list_files(request("d/*").pattern)
         monkeypatch.setattr(store, "list_files", lambda *_, after: files)
         monkeypatch.setattr(store, "list_ages", None)
-        assert list_files(store, request("d/*")).young_count == 0
+        assert ready_and_young(store, request("d/*"))[1] == 0
 
     @pytest.mark.parametrize(
         ("how", "is_recorded", "why"),
@@ -211,7 +219,7 @@ class TestYoungFiles:
             " later, e.g. by a retry of the task"
         )
         allowed = dataclasses.replace(asked, on_no_files=OnNoFiles.SUCCEED)
-        assert list_files(store, allowed) == Listing(files=(), young_count=1)
+        assert ready_and_young(store, allowed) == ([], 1)
 
     def test_they_do_not_count_for_min_files(self) -> None:
         asked = request("d/*", min_file_age_seconds=60, min_files=3)
@@ -252,8 +260,8 @@ class TestMarkers:
         ],
     )
     def test_complete(self, globs: list[str], objects: list[str]) -> None:
-        listing = list_files(Store(**dict.fromkeys(objects, 1)), request(*globs, expected_files=("_SUCCESS",)))
-        assert keys(listing) == [key for key in objects if key.endswith(".csv")]
+        found = list_files(Store(**dict.fromkeys(objects, 1)), request(*globs, expected_files=("_SUCCESS",)))
+        assert keys(found) == [key for key in objects if key.endswith(".csv")]
 
     @pytest.mark.parametrize(
         ("globs", "objects", "where"),
