@@ -263,6 +263,11 @@ class LoadReport:
         )
 
     @property
+    def about(self) -> dict[str, str | int]:
+        """What the steps of the load are recorded with."""
+        return {"table": self.table, "rows": self.rows_written, "query_id": self.query_id}
+
+    @property
     def is_nothing_new(self) -> bool:
         """Whether there was nothing to load, so that the table was not changed."""
         return not self.query_id
