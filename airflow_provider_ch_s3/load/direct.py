@@ -26,9 +26,8 @@ from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import check_after_load, check_expressions, check_list_after_loaded
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
-from airflow_provider_ch_s3.load.planned import describe_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.rejects.lines import check_reject

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -42,7 +42,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
-from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -81,13 +81,11 @@ from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads
 from airflow_provider_ch_s3.load.merge import check_merge
-from airflow_provider_ch_s3.load.missing_files import remove_missing
-from airflow_provider_ch_s3.load.planned import describe_attempt
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
-from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
+from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_missing, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
@@ -454,22 +452,48 @@ class LoadRun(TaskLoad):
     def _record(self, owner: Owner, selection: ChunkSelection, prepared: PreparedLoad, planning: TimedStep) -> Submit:
         attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
         planning.tell(rows=prepared.rows, query_id=attempt.query_id)
-        detail = describe_attempt(
-            self.target,
-            self.identity,
-            self.request,
-            prepared,
-            selection,
-            self.views,
-            plan_seconds=planning.seconds,
-            columns_added=self.columns_added,
-        )
+        detail = self._describe(selection, prepared, plan_seconds=planning.seconds)
         stage = None
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
         create = create_merge_staging if self.request.merge else Staging.create
         staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
+
+    def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> dict[str, Any]:
+        """Build the detail of the event ``planned``: plain values, for users and for whoever continues the load.
+
+        :param plan_seconds: what listing, inspecting and planning took.
+        """
+        request, source = self.request, prepared.source
+        # The columns that the files fill: the same row of another file is the same row.
+        filled = [column.target for column in prepared.mapping if column.target not in request.provenance]
+        return {
+            **self.identity.names,
+            "since": self.identity.life.since,
+            "definition": self.target.spec.definition,
+            "table": request.table,
+            "source": str(request.pattern),
+            "load_mode": request.load_mode.value,
+            "arguments": request.fingerprints,
+            "files": len(selection.files),
+            **selection.left_out.counts,
+            "chunk": prepared.chunk.as_dict(),
+            **({"snapshot": prepared.chunk.facts} if prepared.chunk.snapshots else {}),
+            "bytes": source.size_bytes,
+            "rows": prepared.rows,
+            "data_format": source.data_format,
+            "is_pattern": source.is_pattern,
+            **({"filled": filled} if prepared.merge else {}),
+            "provenance": {name: origin.value for name, origin in request.provenance.items()},
+            # a filter on _path drops the rows of files with similar names after they have been read
+            "is_filtered": bool(request.where or source.path_filter),
+            "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
+            "reduction": prepared.reduction._asdict() if any(prepared.reduction) else {},
+            "plan_seconds": plan_seconds,
+            **describe_plan(prepared.plan),
+            "columns_added": dict(self.columns_added),
+        }
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
         """Build the report of a load that has no more files.

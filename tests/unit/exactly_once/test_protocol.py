@@ -38,7 +38,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import base, kill, missing_files, replace_files, staged, undo
+from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
@@ -359,7 +359,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(base, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
-    for module in (undo, replace_files, missing_files):
+    for module in (undo, replace_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 
