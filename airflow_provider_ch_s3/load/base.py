@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
+from airflow_provider_ch_s3.common.steps import record_step
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
@@ -32,13 +34,13 @@ from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import Submission
+from airflow_provider_ch_s3.query.state import QueryStatus, Submission
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import NewTable
-from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning import check_given_settings
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.tuning import PastLoad, Reduction, check_given_settings
 
 log = logging.getLogger(__name__)
 
@@ -184,18 +186,37 @@ class TaskLoad(ABC):
 
     def _prepare_new(self, maker: TableMaker, new: NewTable, files: tuple[SourceFile, ...]) -> PreparedLoad:
         """Plan a load into a table that does not exist yet."""
-        prepared = prepare_load(
+        return dataclasses.replace(self._prepare(maker.cluster, new.target, files), new_table=new)
+
+    def _prepare(
+        self,
+        cluster: ClusterSpec,
+        target: TargetSpec,
+        files: tuple[SourceFile, ...],
+        *,
+        ledger: TableName | None = None,
+        past: Mapping[str, PastLoad] = MappingProxyType({}),
+        reduction: Reduction | None = None,
+        waits_for_replicas: bool = False,
+    ) -> PreparedLoad:
+        """Inspect, check and plan, as :func:`prepare_load` does.
+
+        :param ledger: where loads claim their part of the memory; None to count only what runs.
+        """
+        return prepare_load(
             self.client,
             self.request,
-            maker.cluster,
-            new.target,
-            access=maker.access,
+            cluster,
+            target,
+            access=self.store.access(),
             files=files,
-            read_sharing=partial(read_sharing, self.client, maker.cluster, self.request.limit, self.identity),
+            read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity, ledger),
+            past=past,
+            reduction=reduction,
+            waits_for_replicas=waits_for_replicas,
             is_staged=self.is_staged,
             folder_types=self._read_folder_types(),
         )
-        return dataclasses.replace(prepared, new_table=new)
 
     def _first_files(self) -> tuple[SourceFile, ...]:
         arrivals = Arrivals(store=self.store, request=self.request)
@@ -239,6 +260,13 @@ class TaskLoad(ABC):
         log.info("submitting %s", query_id)
         log_folded(log, "the SQL", self.sql)
         self.monitor.submit(statement, query_id)
+
+    def _report_insert(self, status: QueryStatus) -> LoadReport:
+        """Build the report of an INSERT that has ended, and record it as a step of the load."""
+        is_attached = not self.monitor.has_submitted(status.query_id)
+        report = build_report(status, table=self.request.table, attached=is_attached)
+        record_step("insert", ended=report.ended, seconds=report.seconds, **report.about)
+        return report
 
     def _explain_failure(self, failure: str, message: str, prepare: Callable[[], PreparedLoad]) -> ChS3Error:
         """Build the error for an INSERT that failed; if a value is to blame, look for the first one.

@@ -11,12 +11,11 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.steps import Fact, record_step, timed_step
+from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -26,10 +25,8 @@ from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import check_after_load, check_expressions, check_list_after_loaded
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
-from airflow_provider_ch_s3.load.measure import read_sharing
-from airflow_provider_ch_s3.load.planned import describe_plan
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
-from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.rejects.lines import check_reject
@@ -50,10 +47,7 @@ class DirectLoadRun(TaskLoad):
     _plan_seconds: float = field(default=0.0, init=False)
 
     def start(self) -> LoadReport | str:
-        """Run all steps up to the INSERT; returns its query id, or the report if there are no files.
-
-        :raises ChS3Error: as :meth:`run`.
-        """
+        """Submit the INSERT, unless an earlier try has; returns its query id, or the report if there are no files."""
         check_expressions(self.request)
         if self.request.load_mode is not LoadMode.APPEND:
             raise ConfigError(
@@ -95,7 +89,7 @@ class DirectLoadRun(TaskLoad):
             files = list_files(self.store, self.request, is_recorded=False)
             if not files:
                 return self._report_nothing()
-            prepared = self._prepared = self._prepare(found, cluster, files)
+            prepared = self._prepared = self._prepare_files(files)
             planning.tell(rows=prepared.rows)
             self._plan_seconds = planning.seconds
         # While this process was preparing, another one of the same task may have come this far.
@@ -108,24 +102,15 @@ class DirectLoadRun(TaskLoad):
         return query_id
 
     def complete(self, query_id: str) -> LoadReport:
-        """Wait for the end of the INSERT, and return the report.
-
-        :raises ChS3Error: as :meth:`run`.
-        """
+        """Wait for the end of the INSERT, and return the report."""
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
             failure = f"query {query_id} failed"
             raise with_rows_left(self._explain_failure(failure, status.error, self._prepare_again))
-        report = build_report(
-            self.monitor.wait_for_logs(status),
-            table=self.request.table,
-            attached=self.monitor.submission is None,
-        )
+        report = self._report_insert(self.monitor.wait_for_logs(status))
         if self._prepared is not None and not report.attached:
             planned = describe_plan(self._prepared.plan)
             report = dataclasses.replace(report, plan_seconds=self._plan_seconds, **planned)
-        about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": query_id}
-        record_step("insert", ended=report.ended, seconds=report.seconds, **about)
         self._log_report(report)
         is_read_whole = (
             not self.request.pattern.scheme.is_reliable
@@ -141,12 +126,7 @@ class DirectLoadRun(TaskLoad):
         return report
 
     def kill(self) -> None:
-        """Kill what this generation of the task submitted, and check that it has ended on all nodes.
-
-        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
-
-        :raises LoadError: if something may still be running.
-        """
+        """Kill what this generation of the task submitted, and check that it has ended on all nodes."""
         self._is_killed = True
         nodes = kill_queries(
             self.client,
@@ -159,18 +139,15 @@ class DirectLoadRun(TaskLoad):
 
     @property
     def cluster(self) -> ClusterSpec:
-        """The cluster that runs the load."""
         return self._find()[1]
 
     @property
     def cluster_client(self) -> ClickHouseClient:
-        """The client that reaches this cluster."""
         self._find()
         return self.client
 
     @property
     def table_name(self) -> TableName | None:
-        """The table, with its database; None if this load had no need to find it."""
         return self._found[0].name if self._found else None
 
     @property
@@ -186,18 +163,10 @@ class DirectLoadRun(TaskLoad):
             self._found = located.found, located.cluster
         return self._found
 
-    def _prepare(self, found: FoundTable, cluster: ClusterSpec, files: tuple[SourceFile, ...]) -> PreparedLoad:
+    def _prepare_files(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
+        found, cluster = self._find()
         check_ends(self.store, files, self.request)
-        return prepare_load(
-            self.client,
-            self.request,
-            cluster,
-            read_target(self.client, found, cluster),
-            access=self.store.access(),
-            files=files,
-            read_sharing=partial(read_sharing, self.client, cluster, self.request.limit, self.identity),
-            is_staged=self.is_staged,
-        )
+        return self._prepare(cluster, read_target(self.client, found, cluster), files)
 
     def _prepare_again(self) -> PreparedLoad:
         """Return what this process has planned, or plan as another one has done; the files may have changed since."""
@@ -205,7 +174,7 @@ class DirectLoadRun(TaskLoad):
             files = list_files(self.store, self.request, is_recorded=False)
             if not files:
                 raise SourceError("its files are gone")
-            self._prepared = self._prepare(*self._find(), files)
+            self._prepared = self._prepare_files(files)
         return self._prepared
 
     def _take_over(self, earlier: QueryStatus) -> str:

@@ -1,21 +1,27 @@
-"""Replace the rows of files that changed: an append whose commit also removes those of their older versions.
+"""Replace the rows of files that changed, and remove those of files that are gone.
 
-Which versions the table holds is decided by the owner of the table, right before the commit.
+What replaces rows is an append whose commit also removes those of older versions. Which versions the table holds is
+decided by the owner of the table, right before the commit.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.holdings import GONE
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load.removal import Removal, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
@@ -37,7 +43,7 @@ def check_replaced_files(
     holders = target.holdings.holders_of({request.pattern.path(file.key) for file in files})
     if not holders:
         return
-    old_rows(target, request, access, holders)
+    _old_rows(target, request, access, holders)
     check_keepable(target, "on_changed_files='replace'")
     log.info("replacing the rows of %s that changed", count_of(len(holders), "file"))
 
@@ -61,11 +67,68 @@ def replace_changed(
         return plan
     # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
     own = f"{identifier(_column(request, Origin.LOAD))} = {literal(attempt.query_id)}"
-    condition = f"{own} OR ({old_rows(target, request, access, holders)})"
+    condition = f"{own} OR ({_old_rows(target, request, access, holders)})"
     return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
 
 
-def old_rows(target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]) -> str:
+def remove_missing(
+    identity: LoadIdentity, find_target: Callable[[LoadIdentity], Target], request: LoadRequest, store: ObjectStore
+) -> None:
+    """Remove the rows of files that are no longer in the source, after a load of all that are there.
+
+    One commit removes as many as a statement can name. It is a load of its own in the ledger, which names these files
+    without a version. A retry of the task looks again.
+
+    :param identity: of the load.
+    :param find_target: wires the table for another one.
+    :raises LoadError: if they cannot be told from others, or others change the table at the same time.
+    """
+    target = find_target(replace(identity, task_id=f"{identity.task_id}.missing_files"))
+    find = partial(_find_missing, target, request, store)
+    while find() and (removed := remove_rows(target, find)):
+        log.info("removed %s", removed.what)
+
+
+def _find_missing(target: Target, request: LoadRequest, store: ObjectStore) -> Removal | None:
+    """Find the first ones; none if the source has no file at all, which is rather a mistake."""
+    pattern = request.pattern
+    there = {pattern.path(file.key) for file in store.list_files(pattern) if pattern.matches(file.key)}
+    if not there:
+        return None
+    holders: dict[str, Set[AttemptId]] = {}
+    for prefix in pattern.prefixes:
+        holders |= target.holdings.holders_under(
+            pattern.path(prefix), lambda path: pattern.covers(path) and path not in there
+        )
+    if not holders:
+        return None
+    check_keepable(target, "on_missing_files='delete'")
+    chosen = dict(_as_many_as_fit(holders))
+    keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
+    more = ", …" if len(keys) > 1 else ""
+    return Removal(
+        load_mode=REPLACE_FILES,
+        name="removal of files that are gone",
+        what=f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern} ({keys[0]!r}{more})",
+        source=str(pattern),
+        condition=_old_rows(target, request, store.access(), chosen),
+        files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
+        pattern=pattern,
+    )
+
+
+def _as_many_as_fit(holders: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str, Set[AttemptId]]]:
+    left_bytes = MAX_KEY_LIST_BYTES // 2  # quotes and separators need room, too
+    for path, attempts in sorted(holders.items()):
+        if left_bytes < 0:
+            return
+        left_bytes -= len(path.encode()) + sum(len(one.query_id) for one in attempts)
+        yield path, attempts
+
+
+def _old_rows(
+    target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]
+) -> str:
     """Write the SQL condition that a row is of one of the versions of files that the table holds.
 
     :param holders: path → the attempts that loaded these versions.

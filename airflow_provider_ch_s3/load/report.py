@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_co
 from airflow_provider_ch_s3.query.progress import expected_work
 from airflow_provider_ch_s3.query.state import QueryStatus
 from airflow_provider_ch_s3.table.row_check import CheckResult
-from airflow_provider_ch_s3.tuning import Prediction, Reduction
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Reduction
 
 # A table partitioned by day may have thousands, and a load may replace all.
 MAX_NAMED_PARTITIONS = 10
@@ -263,6 +263,11 @@ class LoadReport:
         )
 
     @property
+    def about(self) -> dict[str, str | int]:
+        """What the steps of the load are recorded with."""
+        return {"table": self.table, "rows": self.rows_written, "query_id": self.query_id}
+
+    @property
     def is_nothing_new(self) -> bool:
         """Whether there was nothing to load, so that the table was not changed."""
         return not self.query_id
@@ -380,6 +385,18 @@ def describe_partitions(rows: Mapping[str, int]) -> str:
 _BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
 
 
+def describe_plan(plan: LoadPlan) -> dict[str, Any]:
+    """Return the plan's part of a report."""
+    return {
+        "settings": {
+            s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason, "is_notable": s.is_notable}
+            for s in plan.settings
+        },
+        "left_out_settings": dict(plan.left_out),
+        "predicted": dataclasses.asdict(plan.prediction),
+    }
+
+
 def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
     """Build the report from a finished query, its settings too: another process may have planned the load."""
     initial = next(row for row in status.ended if row["is_initial"])
@@ -408,7 +425,10 @@ def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadRepo
         initial_parts=sum(row["initial_parts"] for row in status.ended),
         attached=attached,
         nodes={name: _node_report(status.ended, name) for name in sorted({row["node"] for row in workers})},
-        settings=_logged_settings(initial["settings"]),
+        settings={
+            name: {"value": value, "origin": "server log", "reason": ""}
+            for name, value in initial["settings"].items()
+        },
         volume_bytes=sum(row["part_bytes"] for row in status.ended),
     )
 
@@ -431,10 +451,6 @@ def _peak_memory_bytes(ended: Sequence[Mapping[str, Any]]) -> Counter[str]:
     for row in ended:
         peaks[row["node"]] += row["peak_memory_bytes"]
     return peaks
-
-
-def _logged_settings(logged: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    return {name: {"value": value, "origin": "server log", "reason": ""} for name, value in logged.items()}
 
 
 def join_reports(reports: Sequence[LoadReport]) -> LoadReport:

@@ -18,12 +18,12 @@ import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.steps import Fact, TimedStep, record_step, timed_step
+from airflow_provider_ch_s3.common.steps import TimedStep, timed_step
 from airflow_provider_ch_s3.common.text import count_of, format_seconds
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
@@ -42,7 +42,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
-from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
 from airflow_provider_ch_s3.exactly_once.views import View, read_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -79,15 +79,13 @@ from airflow_provider_ch_s3.load.decide import (
 )
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
-from airflow_provider_ch_s3.load.measure import read_past_loads, read_sharing
+from airflow_provider_ch_s3.load.measure import read_past_loads
 from airflow_provider_ch_s3.load.merge import check_merge
-from airflow_provider_ch_s3.load.missing_files import remove_missing
-from airflow_provider_ch_s3.load.planned import describe_attempt
-from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
+from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
-from airflow_provider_ch_s3.load.replace_files import check_replaced_files, replace_changed
+from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_missing, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
-from airflow_provider_ch_s3.load.report import LoadReport, build_report
+from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
@@ -142,10 +140,7 @@ class LoadRun(TaskLoad):
     _kept: TableName | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
-        """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
-
-        :raises ChS3Error: as :meth:`run`.
-        """
+        """Check the arguments, create the table if that is wanted, and begin with :meth:`recover`."""
         check_expressions(self.request)
         check_after_load(self.request, self.store, is_staged=True)
         check_reject(self.request, is_staged=True)
@@ -158,35 +153,24 @@ class LoadRun(TaskLoad):
             return
         if self.request.on_new_columns is OnNewColumns.ADD:
             raise ConfigError("validate_only=True and on_new_columns='add' contradict each other; remove one of them")
-        maker = self._find_table_maker()
-        if maker and not maker.is_there():
+        if not self.has_table:
             raise ConfigError(
                 f"validate_only=True changes nothing, and {self.request.table} does not exist; load once without it,"
                 " or look at what create_table would create with ch-s3 plan --create-table"
             )
 
     def complete(self, query_id: str) -> LoadReport | str:
-        """Wait for the end of an INSERT, verify the staged rows, and commit them.
-
-        :returns: the query id of the next chunk's INSERT, which runs, or the report of the load.
-        :raises ChS3Error: as :meth:`run`.
-        """
+        """Wait for the end of an INSERT, verify the staged rows, and commit them; then the next chunk's."""
         attempt = AttemptId.parse(query_id)
         return self._advance(Resume(attempt), waited_for=attempt)
 
     def kill(self) -> None:
-        """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done.
-
-        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
-
-        :raises LoadError: if something may still be running.
-        """
+        """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done."""
         self._is_killed = True
-        declaration, submission = self.declaration, None
+        declaration = self.declaration
         if self._target is not None:
             declaration = dataclasses.replace(declaration, cluster=self._target.cluster.name)
-            submission = self._submission
-        kill_load(self.client, declaration, self.identity, submission=submission, timing=self.timing)
+        kill_load(self.client, declaration, self.identity, submission=self._submission, timing=self.timing)
 
     def _advance(self, step: Step, waited_for: AttemptId | None = None) -> LoadReport | str:
         """Take one step after another: to the end, or until an INSERT runs, which another process can wait for."""
@@ -393,20 +377,15 @@ class LoadRun(TaskLoad):
         check_chunk(self.request, chunk)
         check_named(self.store, self.request, files)
         check_ends(self.store, files, self.request)
-        sharing = partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity, ledger)
         try:
-            prepared = prepare_load(
-                self.client,
-                self.request,
-                self.target.cluster,
+            prepared = self._prepare(
+                self.cluster,
                 self.target.spec,
-                access=self.store.access(),
-                files=files,
-                read_sharing=sharing,
+                files,
+                ledger=ledger,
                 past=past,
                 reduction=self.reduction,
                 waits_for_replicas=self.target.staging.replicas.exist,
-                folder_types=self._read_folder_types(),
             )
         except ChS3Error as error:
             name_gone(error, chunk.snapshots)
@@ -473,22 +452,48 @@ class LoadRun(TaskLoad):
     def _record(self, owner: Owner, selection: ChunkSelection, prepared: PreparedLoad, planning: TimedStep) -> Submit:
         attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
         planning.tell(rows=prepared.rows, query_id=attempt.query_id)
-        detail = describe_attempt(
-            self.target,
-            self.identity,
-            self.request,
-            prepared,
-            selection,
-            self.views,
-            plan_seconds=planning.seconds,
-            columns_added=self.columns_added,
-        )
+        detail = self._describe(selection, prepared, plan_seconds=planning.seconds)
         stage = None
         if prepared.line_format is not None:
             stage = partial(stage_lines, prepared.line_format, reject_table(self.target.spec.local))
         create = create_merge_staging if self.request.merge else Staging.create
         staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
+
+    def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> dict[str, Any]:
+        """Build the detail of the event ``planned``: plain values, for users and for whoever continues the load.
+
+        :param plan_seconds: what listing, inspecting and planning took.
+        """
+        request, source = self.request, prepared.source
+        # The columns that the files fill: the same row of another file is the same row.
+        filled = [column.target for column in prepared.mapping if column.target not in request.provenance]
+        return {
+            **self.identity.names,
+            "since": self.identity.life.since,
+            "definition": self.target.spec.definition,
+            "table": request.table,
+            "source": str(request.pattern),
+            "load_mode": request.load_mode.value,
+            "arguments": request.fingerprints,
+            "files": len(selection.files),
+            **selection.left_out.counts,
+            "chunk": prepared.chunk.as_dict(),
+            **({"snapshot": prepared.chunk.facts} if prepared.chunk.snapshots else {}),
+            "bytes": source.size_bytes,
+            "rows": prepared.rows,
+            "data_format": source.data_format,
+            "is_pattern": source.is_pattern,
+            **({"filled": filled} if prepared.merge else {}),
+            "provenance": {name: origin.value for name, origin in request.provenance.items()},
+            # a filter on _path drops the rows of files with similar names after they have been read
+            "is_filtered": bool(request.where or source.path_filter),
+            "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
+            "reduction": prepared.plan.reduction._asdict() if any(prepared.plan.reduction) else {},
+            "plan_seconds": plan_seconds,
+            **describe_plan(prepared.plan),
+            "columns_added": dict(self.columns_added),
+        }
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
         """Build the report of a load that has no more files.
@@ -601,16 +606,13 @@ class LoadRun(TaskLoad):
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""
-        target, is_attached = self.target, not self.monitor.has_submitted(status.query_id)
-        report = build_report(status, table=self.request.table, attached=is_attached)
-        about: dict[str, Fact] = {"table": report.table, "rows": report.rows_written, "query_id": report.query_id}
-        record_step("insert", ended=report.ended, seconds=report.seconds, **about)
+        target, report = self.target, self._report_insert(status)
         if self.request.settle_before_commit:
-            with timed_step("settle", **about) as settling:
+            with timed_step("settle", **report.about) as settling:
                 wait_until_settled(self.client, target.find_staged(attempt.id), target.cluster, self.monitor)
                 report = dataclasses.replace(report, settle_seconds=settling.seconds)
         manifest = target.ledger.read_manifest(attempt.id)
-        with timed_step("verify", **about) as verifying:
+        with timed_step("verify", **report.about) as verifying:
             plan = verify_staged(
                 target,
                 self.store,
@@ -778,36 +780,30 @@ class LoadRun(TaskLoad):
 
     @property
     def cluster(self) -> ClusterSpec:
-        """The cluster that runs the load."""
         return self.target.cluster
 
     @property
     def cluster_client(self) -> ClickHouseClient:
-        """The client that reaches this cluster."""
         return self.target.client
 
     @property
     def table_name(self) -> TableName | None:
-        """The table, with its database; None if this load had no need to find it."""
         return self._target.spec.name if self._target else None
 
     @property
     def column_types(self) -> Mapping[str, str]:
-        """Types of the table's columns by name."""
         return self._target.spec.column_types if self._target else {}
 
     @property
     def views(self) -> tuple[View, ...]:
         """The views that the target feeds; bad rows are committed like the rows of one."""
         if self._views is None:
-            self._views = self._read_views()
+            if self.request.rejects:
+                rejected = reject_table(self.target.spec.local)
+                self._views = (View(name=rejected, table=rejected, select=""),)
+            else:
+                self._views = read_views(self.client, self.target.spec, self.cluster.name)
         return self._views
-
-    def _read_views(self) -> tuple[View, ...]:
-        if self.request.rejects:
-            rejected = reject_table(self.target.spec.local)
-            return (View(name=rejected, table=rejected, select=""),)
-        return read_views(self.client, self.target.spec, self.target.cluster.name)
 
     def _committed_chunks(self, history: History) -> CommittedChunks:
         """The chunks of this load that the target holds.

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load import staged
-from airflow_provider_ch_s3.load.missing_files import remove_missing
+from airflow_provider_ch_s3.load.replace_files import remove_missing
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import direct, staged
+from airflow_provider_ch_s3.load import base
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from tests.marks import thorough
@@ -244,15 +244,14 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
     lab: Lab, table: str, staging: bool
 ) -> None:
     operator = lab.operator("in/*.csv", table, staging=staging)
-    module = staged if staging else direct
-    real = module.prepare_load
+    real = base.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:
         prepared = real(*given, **named)
         operator.on_kill()  # as Airflow's signal handler does, between any two instructions
         return prepared
 
-    lab.monkeypatch.setattr(module, "prepare_load", killed_meanwhile)
+    lab.monkeypatch.setattr(base, "prepare_load", killed_meanwhile)
     with pytest.raises(LoadError, match=r"killed before ch-s3-.* was submitted"):
         operator.execute(lab.context(operator))
     assert lab.inserts() == []

@@ -38,7 +38,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
-from airflow_provider_ch_s3.load import kill, missing_files, replace_files, staged, undo
+from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.query import state
@@ -281,6 +281,7 @@ def prepare_model_load(
     past: object,
     reduction: object,
     waits_for_replicas: bool,
+    is_staged: bool,
     folder_types: object,
 ) -> PreparedLoad:
     """Plan without inspecting the files."""
@@ -356,9 +357,9 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
-    monkeypatch.setattr(staged, "prepare_load", prepare_model_load)
+    monkeypatch.setattr(base, "prepare_load", prepare_model_load)
     monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
-    for module in (undo, replace_files, missing_files):
+    for module in (undo, replace_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 
@@ -1082,7 +1083,7 @@ def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypat
         planned.append(named["files"])
         return prepare_model_load(*given, **named)
 
-    monkeypatch.setattr(staged, "prepare_load", prepare)
+    monkeypatch.setattr(base, "prepare_load", prepare)
     first = Load("x", ("in/a",), LoadMode.APPEND, replaces_changed=True)
     loads = tuple(replace(first, name=f"x{version}", version=version) for version in ("", "-2", "-3", "-4"))
     play = Play(Cluster(2, OBJECTS, random.Random(0)), loads, switch_ratio=0.0)
