@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
@@ -165,6 +166,22 @@ class Staging:
 
     def _engine(self, table: TableName) -> str:
         return str(self.client.query(load_queries.render_read_table(table, None))[0]["engine_full"])
+
+    def alter(
+        self,
+        nodes: Collection[str],
+        partitions: Collection[str],
+        render: Callable[..., Statement],
+        next_query_id: Callable[[], str],
+    ) -> None:
+        """Change many partitions with few statements, each on all nodes at once.
+
+        A node that dies within one of them has changed some of its partitions, one of these perhaps by half.
+
+        :param render: takes some partitions.
+        """
+        for some in batches(sorted(partitions), self.partitions_per_statement):
+            self.client.execute_on(nodes, render(partitions=some), query_id=next_query_id())
 
     def fence(
         self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None
