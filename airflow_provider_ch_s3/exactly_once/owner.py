@@ -32,7 +32,6 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.views import View, stage_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -149,7 +148,9 @@ class Target:
 
     def is_last_of_task(self) -> bool:
         """Whether no other process of the same task has owned the target since this one did."""
-        return self.lease.is_last_of_task(self.ledger.read())
+        claims = self.ledger.read().claims_of(self.lease.identity.load_id)
+        locked = [event for event in claims if event.kind is EventKind.LOCKED]
+        return not locked or locked[-1].detail.get("token") == self.lease.token
 
     @property
     def holdings(self) -> Holdings:
@@ -330,13 +331,12 @@ class Owner:
         files: Sequence[SourceFile],
         pattern: SourcePattern,
         detail: dict[str, Any],
-        views: tuple[View, ...] = (),
         stage: Stage | None = None,
         create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
     ) -> TableName:
         """Record what an attempt is about to do, and create its staging tables.
 
-        :param stage: creates other tables instead of those for the views.
+        :param stage: creates the other staging tables.
         :param create: creates the one for the target's rows.
         :returns: the table that the INSERT writes to.
         """
@@ -344,10 +344,7 @@ class Owner:
         self.ledger.write_files(attempt, files, pattern)
         self._write(EventKind.PLANNED, attempt, detail)
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
-        if stage is not None:
-            return stage(self.staging, attempt, self.epoch, staged)
-        stage_views(self.staging, attempt, self.epoch, views)
-        return staged
+        return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
     def drop_created(self) -> None:
         """Drop the staging tables that this owner created, since a newer owner may have cleaned up before that.

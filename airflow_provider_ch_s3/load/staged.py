@@ -41,9 +41,9 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
-from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, Target
 from airflow_provider_ch_s3.exactly_once.staging import Staging
-from airflow_provider_ch_s3.exactly_once.views import View, read_views
+from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
@@ -483,11 +483,11 @@ class LoadRun(TaskLoad):
             plan_seconds=planning.seconds,
             columns_added=self.columns_added,
         )
-        stage = None
+        stage: Stage = partial(stage_views, views=self.views)
         if prepared.line_format is not None:
             stage = LineStage(line_format=prepared.line_format, tables=self.reject_tables).create
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
+        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
