@@ -73,10 +73,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     expected = {
         table: _columns_of(render(table, None, comment="", is_replicated=False))
         for name in ledgers
-        for table, render in (
-            (name, ledger_queries.render_create_ledger),
-            (files_name(name), ledger_queries.render_create_ledger_files),
-        )
+        for table, render in _renderers(name).items()
     }
     found = {
         TableName(database=row["database"], table=row["table"]): [
@@ -89,6 +86,14 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
         name: comment
         for name, comment in ledgers.items()
         if {name, files_name(name)} <= sound or comment != f"{_COMMENT}{SCHEMA_VERSION}"
+    }
+
+
+def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
+    """What renders the statement that creates each of the two tables."""
+    return {
+        ledger: ledger_queries.render_create_ledger,
+        files_name(ledger): ledger_queries.render_create_ledger_files,
     }
 
 
@@ -134,10 +139,8 @@ class Ledger:
         :param nodes: names of all nodes.
         :raises ChS3Error: as :meth:`check`.
         """
-        tables = (self.name, self.files_name)
         found = self.check()
-        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
-        for table, renderer in zip(tables, renderers, strict=True):
+        for table, renderer in _renderers(self.name).items():
             if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
                 render = partial(
                     renderer,

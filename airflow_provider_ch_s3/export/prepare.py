@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
 from airflow_provider_ch_s3.export.request import ExportRequest
@@ -30,7 +31,6 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
-from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, SettingValue, plan_query
 
 # Files that are counted with one statement: however long their keys are, it names each of them.
@@ -60,16 +60,12 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
         return ExportedRows(query=request.query, declaration=declaration, cluster=cluster)
     located = locate_table(client, declaration, request.table)
     name = located.found.name
-    is_local = _engine(client, name).endswith("MergeTree")
+    is_local = read_table(client, name, None)[0]["engine"].endswith("MergeTree")
     return ExportedRows(
         query=select_table(name, located.cluster.name if is_local else None),
         declaration=located.declaration,
         cluster=located.cluster,
     )
-
-
-def _engine(client: ClickHouseClient, table: TableName) -> str:
-    return str(read_table(client, table, None)[0]["engine"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +105,11 @@ class PreparedExport:
         :raises ServerError: if a file cannot be read.
         """
         found: list[ExportedFile] = []
-        for first in range(0, len(files), FILES_AT_ONCE):
+        for some in batches(files, FILES_AT_ONCE):
             source = SourceSpec(
                 pattern=self.request.destination.pattern,
                 access=self.access,
-                files=files[first : first + FILES_AT_ONCE],
+                files=tuple(some),
                 data_format=self.request.data_format,
                 compression="auto",
                 columns=self.columns,
@@ -127,13 +123,9 @@ class PreparedExport:
                     etag=file.etag,
                     rows=rows.get(source.server_path(file), 0),
                 )
-                for file in source.files
+                for file in some
             ]
         return tuple(found)
-
-    def describe_columns(self) -> list[dict[str, str]]:
-        """Name and type of each column."""
-        return [{"name": column.name, "type": column.type} for column in self.columns]
 
 
 def prepare_export(

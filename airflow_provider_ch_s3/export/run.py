@@ -253,7 +253,7 @@ class ExportRun:
             by=self.identity.names,
             life=self.identity.life,
             data_format=self.request.data_format,
-            columns=self._prepared.describe_columns(),
+            columns=[{"name": column.name, "type": column.type} for column in self._prepared.columns],
             files=files,
             rows=written,
             size_bytes=sum(file.size_bytes for file in files),

@@ -217,19 +217,18 @@ class LedgerView:
         ]
 
     def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:
-        names = [parse_table(target, "") for target in targets]
-        if not names:
+        if not targets:
             return []
-        databases = sorted({name.database for name in names})
+        names = {target: parse_table(target, "") for target in targets}
+        databases = sorted({name.database for name in names.values()})
         render = ledger_queries.render_read_locks
         rows = self.client.query(render(databases, LOCK_PREFIX, self.cluster, limit=MAX_TABLES))
-        by_prefix = {lock_prefix(name): target for name, target in zip(names, targets, strict=True)}
-        held = {
-            (by_prefix[prefix], int(epoch)): parse_claim(row["comment"])
-            for row in rows
-            for prefix, epoch in [_split_epoch(row["name"])]
-            if prefix in by_prefix  # others are of tables that another ledger records
-        }
+        by_prefix = {lock_prefix(name): target for target, name in names.items()}
+        held = {}
+        for row in rows:
+            prefix, _, epoch = row["name"].rpartition("_")
+            if target := by_prefix.get(f"{prefix}_"):  # others are of tables that another ledger records
+                held[target, int(epoch)] = parse_claim(row["comment"])
         signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
         ages = {(row["target"], row["attempt"]): row for row in signs}
         return [
@@ -328,11 +327,6 @@ def _list(names: Sequence[str]) -> str:
     """List the first names."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none"
-
-
-def _split_epoch(lock: str) -> tuple[str, str]:
-    prefix, _, epoch = lock.rpartition("_")
-    return f"{prefix}_", epoch
 
 
 def _key(row: Mapping[str, Any]) -> Key:
