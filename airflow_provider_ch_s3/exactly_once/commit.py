@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.ledger import read_uuids
 from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.moved import (
     Before,
@@ -35,7 +36,7 @@ from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, Staging
 from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
-from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
+from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName
 
@@ -68,11 +69,8 @@ class Commit:
 
     def is_possible(self) -> bool:
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
-        target = self.staging.target
-        rows = self.client.query(
-            ledger_queries.render_read_tables(target.database, [target.table], self.staging.cluster)
-        )
-        return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
+        found = read_uuids(self.client, self.staging.target, self.staging.cluster)
+        return found == set(self.plan.table_uuids)
 
     def prepare(self) -> None:
         """Prepare what the commit needs besides the staged rows, and read the tables; the target stays as it is.

@@ -105,6 +105,12 @@ def _columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
     ]
 
 
+def read_uuids(client: ClickHouseClient, table: TableName, cluster: str | None) -> set[str]:
+    """Read the UUIDs of a table on all nodes."""
+    rows = client.query(ledger_queries.render_read_tables(table.database, [table.table], cluster))
+    return {row["uuid"] for row in rows if row["name"] == table.table}
+
+
 @dataclass(kw_only=True)
 class Ledger:
     """The ledger of one target, written by all its loads.

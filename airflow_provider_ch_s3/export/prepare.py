@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
 from airflow_provider_ch_s3.inspect.locate import locate_table
 from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
 from airflow_provider_ch_s3.sql.export_queries import (
     PARTITION,
@@ -31,7 +32,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
-from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, SettingValue, plan_query
+from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, Plan, SettingValue, plan_query
 
 # Files that are counted with one statement: however long their keys are, it names each of them.
 FILES_AT_ONCE = 40
@@ -133,11 +134,10 @@ def prepare_export(
     request: ExportRequest,
     rows: ExportedRows,
     access: StoreAccess,
-    read_sharing: Callable[[], MemorySharing] = MemorySharing,
+    identity: LoadIdentity,
 ) -> PreparedExport:
     """Ask the server for the columns of the query, which checks it, and plan the settings.
 
-    :param read_sharing: counts the loads and exports among which the memory of the node is divided.
     :raises TargetError: if the query cannot be run.
     :raises ConfigError: if a setting is wrong, or the servers do not know such credentials.
     """
@@ -150,7 +150,7 @@ def prepare_export(
         ingest_memory_ratio=cluster.ingest_memory_ratio,
         data_format=request.data_format,
         is_partitioned=bool(request.partition_by),
-        sharing=read_sharing(),
+        sharing=read_sharing(client, cluster, request.limit, identity),
         uses_server_role=access.uses_server_role,
         timeout_seconds=request.timeout_seconds,
     )

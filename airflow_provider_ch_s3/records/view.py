@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix
-from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.records.values import (
     OPEN,
     FileRecord,
@@ -191,6 +191,14 @@ class LedgerView:
         )
         return Holdings(ledger=ledger)
 
+    def living(self, uuids: Collection[str]) -> set[str]:
+        """Find the UUIDs of the tables that still exist."""
+        return {
+            row["uuid"]
+            for some in batches(sorted(uuids))
+            for row in self.client.query(ledger_queries.render_read_uuids(some, self.cluster))
+        }
+
     def _latest(self, selection: Selection) -> list[dict[str, Any]]:
         return self.query(
             ledger_queries.render_read_latest_attempts,
@@ -259,14 +267,9 @@ class LedgerView:
 
     def _holdings_of(self, target: TableName, records: Sequence[LoadRecord]) -> Holdings | None:
         """What a table holds, or the one that some loads went into, whatever its name is now; None if it is gone."""
-        uuids = sorted({uuid for one in records for uuid in one.table_uuids})
-        if uuids:
-            rows = self.client.query(ledger_queries.render_read_uuids(uuids, self.cluster))
-        else:
-            rows = self.client.query(ledger_queries.render_read_tables(target.database, [target.table], self.cluster))
-            rows = [row for row in rows if row["name"] == target.table]
-        found = sorted({row["uuid"] for row in rows})
-        return self.holdings(target, found) if found else None
+        uuids = {uuid for one in records for uuid in one.table_uuids}
+        found = self.living(uuids) if uuids else read_uuids(self.client, target, self.cluster)
+        return self.holdings(target, sorted(found)) if found else None
 
     def _ask(self, table: TableName, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         try:
