@@ -34,7 +34,7 @@ from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTa
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
-from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import FoundTables, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.target import TableName, short_hash
@@ -56,7 +56,7 @@ class HeldLease:
     """A lease that this process has.
 
     :param history: the ledger as it was right after the lease was taken.
-    :param staged: the staging tables that were there then, and the nodes that have them.
+    :param staged: the staging tables that were there then.
     :param overtaken: older ones, whose owners count as dead.
     :param when_lost: called when it turns out that another process has taken it over.
     """
@@ -64,7 +64,7 @@ class HeldLease:
     epoch: int
     claim: Claim
     history: History
-    staged: Mapping[StagingTable, set[str]]
+    staged: FoundTables
     overtaken: Sequence[ClaimTable]
     when_lost: Callable[[], None] = lambda: None
 
@@ -80,12 +80,11 @@ class Look:
 
     :param leases: the latest one last.
     :param line: place → who waits there for the lease.
-    :param staged: the staging tables, and the nodes that have them.
     """
 
     leases: Sequence[ClaimTable]
     line: Mapping[int, ClaimTable]
-    staged: Mapping[StagingTable, set[str]]
+    staged: FoundTables
 
 
 class Watch:

@@ -19,7 +19,7 @@ SUCCESS = "_SUCCESS"
 Version = tuple[str, str]
 """Key and ETag of an object."""
 
-_PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-(?P<attempt>\d+))\.[^/]+", re.DOTALL)
+_PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-\d+)\.[^/]+", re.DOTALL)
 
 
 def part_name(query_id: str, extension: str) -> str:
