@@ -116,23 +116,21 @@ class ClaimTables:
             raise
         return True
 
-    def drop(self, number: int, node: str = "") -> None:
-        """Drop a table.
+    def drop(self, number: int, node: str = "") -> bool:
+        """Drop a table; returns whether it was still there.
 
         :param node: the one that has it; that on which they are created, if it is not given.
-        :raises ServerError: if it is not there, or cannot be dropped.
+        :raises ServerError: if it cannot be dropped.
         """
         # A Replicated database has it on every node, and drops it on all of them through any.
         chosen = node if node in self.client.reachable else self.node
-        self.client.execute_on([chosen], ledger_queries.render_drop_lock(self._name(number)))
-
-    def drop_if_there(self, number: int, node: str = "") -> None:
-        """Drop a table, unless another process has dropped it."""
         try:
-            self.drop(number, node)
+            self.client.execute_on([chosen], ledger_queries.render_drop_lock(self._name(number)))
         except ServerError as error:
-            if error.code != ErrorCode.UNKNOWN_TABLE:
-                raise
+            if error.code == ErrorCode.UNKNOWN_TABLE:
+                return False
+            raise
+        return True
 
     def _name(self, number: int) -> TableName:
         return TableName(database=self.database, table=f"{self.prefix}{number}")

@@ -18,11 +18,10 @@ from typing import Any, assert_never
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.altered import find_changes
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.ledger import read_uuids
 from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.moved import (
     Before,
@@ -37,9 +36,9 @@ from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, Staging
 from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
-from airflow_provider_ch_s3.sql import ledger_queries, staging_queries
-from airflow_provider_ch_s3.table.merge_rule import MergeRule
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.target import TableColumn, TableName
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +47,11 @@ Place = tuple[str, str]
 
 
 @dataclass(kw_only=True)
-class CommitTables:
-    """The tables of one attempt's commit; reads only.
+class Commit:
+    """The commit of one attempt, by the owner of one epoch.
 
     :param epoch: of the lock that this process holds; the staging tables are named after it already.
+    :ivar seconds: what its steps by this owner have taken so far.
     """
 
     client: ClickHouseClient
@@ -59,92 +59,6 @@ class CommitTables:
     attempt: AttemptId
     epoch: int
     plan: CommitPlan
-
-    @property
-    def _roles(self) -> Sequence[str]:
-        """Roles of the staging tables that are committed: the target's, and one for each view."""
-        return ("", *self.plan.views)
-
-    def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
-        for node, partitions in self.plan.before.get(role, {}).items():
-            for partition, before in partitions.items():
-                yield (node, partition), before
-
-    def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
-        """Read what the table holds, on each node, of each partition that will change, and what is staged for it."""
-        tables = {table: self._agree(table, role) for table in (self._staged(role), self._destination(role))}
-        rows = self.client.query(staging_queries.render_read_blocks(list(tables), self.staging.cluster))
-        coming, held = (
-            {_place(row): row for row in rows if row["table"] == table.table and row["node"] in nodes}
-            for table, nodes in tables.items()
-        )
-        staged = {place: row["rows"] for place, row in coming.items() if row["rows"]}
-        match self.plan.mode:
-            case LoadMode.APPEND:
-                changed = set()
-            case LoadMode.REPLACE_TABLE:
-                changed = {partition for _, partition in held}
-            case _:
-                changed = {*self.plan.partitions, *self.plan.touched}
-        places = {*staged, *(place for place in held if place[1] in changed)}
-        found: dict[str, dict[str, Before]] = {}
-        for node, partition in sorted(places):
-            row = held.get((node, partition), {"last_block": -1, "rows": 0})
-            found.setdefault(node, {})[partition] = Before(
-                last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
-            )
-        return found
-
-    def _count_staged(self) -> Counter[str]:
-        """Count the staged rows of each partition, as they were when the commit was prepared."""
-        staged: Counter[str] = Counter()
-        for (_, partition), before in self._before(""):
-            staged[partition] += before.staged_rows
-        return staged
-
-    def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
-        return {_place(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
-
-    def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
-        """Read all parts of the partitions that change."""
-        partitions = sorted({partition for (_, partition), _ in self._before(role)})
-        if not partitions:
-            return {}
-        rows = self._read(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
-        return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
-
-    def _read(
-        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
-    ) -> list[dict[str, Any]]:
-        return self.staging.query_agreed(table, render, is_exact=self._is_exact(role))
-
-    def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
-        return self.staging.agree(table, is_exact=self._is_exact(role))
-
-    def _is_exact(self, role: str) -> bool:
-        return self.plan.keeps_all_rows and role not in self.plan.views
-
-    def _destination(self, role: str) -> TableName:
-        if not role:
-            return self.staging.target
-        database, table = self.plan.views[role]
-        return TableName(database=database, table=table)
-
-    def _staged(self, role: str = "") -> TableName:
-        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
-
-
-def _place(row: Mapping[str, Any]) -> Place:
-    return row["node"], row["partition_id"]
-
-
-@dataclass(kw_only=True)
-class Commit(CommitTables):
-    """The commit of one attempt, by the owner of one epoch.
-
-    :ivar seconds: what its steps by this owner have taken so far.
-    """
-
     seconds: float = field(default=0.0, init=False)
     _count: int = field(default=0, init=False)
 
@@ -155,11 +69,8 @@ class Commit(CommitTables):
 
     def is_possible(self) -> bool:
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
-        target = self.staging.target
-        rows = self.client.query(
-            ledger_queries.render_read_tables(target.database, [target.table], self.staging.cluster)
-        )
-        return {row["uuid"] for row in rows if row["name"] == target.table} == set(self.plan.table_uuids)
+        found = read_uuids(self.client, self.staging.target, self.staging.cluster)
+        return found == set(self.plan.table_uuids)
 
     def prepare(self) -> None:
         """Prepare what the commit needs besides the staged rows, and read the tables; the target stays as it is.
@@ -168,9 +79,13 @@ class Commit(CommitTables):
         """
         match self.plan.mode:
             case LoadMode.REPLACE_WHERE:
-                self.plan = replace(self.plan, touched=self._keep_survivors())
+                touched = SurvivorsOfCondition(**self._of_commit).collect()
+                self.plan = replace(self.plan, touched=touched)
             case LoadMode.MERGE if self.plan.merge:
-                self.plan = self._merge(self.plan.merge)
+                survivors = SurvivorsOfMerge(rule=self.plan.merge, **self._of_commit)
+                touched = survivors.collect()
+                report = {**self.plan.report, "merge": survivors.counts}
+                self.plan = replace(self.plan, touched=touched, report=report)
             case LoadMode.APPEND:
                 for role in self._roles:
                     # If a MOVE is interrupted, each staged part must still be the one that was cloned.
@@ -192,7 +107,7 @@ class Commit(CommitTables):
         if self.plan.keeps_all_rows and staged != Counter(self.plan.partitions):
             raise LoadError(
                 f"{self._staged()} holds {count_of(staged.total(), 'row')}, and held"
-                f" {count_of(sum(self.plan.partitions.values()), 'row')} when they were verified; nothing was"
+                f" {count_of(self.plan.staged_rows, 'row')} when they were verified; nothing was"
                 " committed: load again"
             )
 
@@ -290,7 +205,7 @@ class Commit(CommitTables):
         staged, target = self._staged(role), self._destination(role)
         partitions = {partition for (_, partition), _ in self._before(role)}
         render = partial(staging_queries.render_move_partitions, staged, target)
-        self._alter(self._agree(staged, role).values(), partitions, render)
+        self.staging.alter(self._agree(staged, role).values(), partitions, render, self._query_id)
         if left := self._read_partitions(staged, role):
             raise LoadError(
                 f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
@@ -395,30 +310,8 @@ class Commit(CommitTables):
     def _replace(self, role: str, partitions: Collection[str]) -> None:
         source, target = self._staged(role), self.staging.target
         render = partial(staging_queries.render_replace_partitions, source, target, allow_empty=self.plan.allow_empty)
-        self._alter(self._agree(source, role).values(), partitions, render)
+        self.staging.alter(self._agree(source, role).values(), partitions, render, self._query_id)
         self._agree(target, role)
-
-    def _alter(self, nodes: Collection[str], partitions: Collection[str], render: Callable[..., Statement]) -> None:
-        """Change many partitions with few statements, each on all nodes at once.
-
-        A node that dies within one of them has changed some of its partitions, one of these perhaps by half.
-        """
-        for some in batches(sorted(partitions), self.staging.partitions_per_statement):
-            self.client.execute_on(nodes, render(partitions=some), query_id=self._query_id())
-
-    def _keep_survivors(self) -> Sequence[str]:
-        survivors = SurvivorsOfCondition(
-            condition=self.plan.replace_where,
-            mode=self.plan.load_mode,
-            staged_partitions=sorted(self.plan.partitions),
-            **self._of_commit,
-        )
-        return survivors.collect()
-
-    def _merge(self, rule: MergeRule) -> CommitPlan:
-        survivors = SurvivorsOfMerge(rule=rule, staged_rows=sum(self.plan.partitions.values()), **self._of_commit)
-        touched = survivors.collect()
-        return replace(self.plan, touched=touched, report={**self.plan.report, "merge": survivors.counts})
 
     @property
     def _of_commit(self) -> dict[str, Any]:
@@ -428,8 +321,7 @@ class Commit(CommitTables):
             "staging": self.staging,
             "attempt": self.attempt,
             "epoch": self.epoch,
-            "keeps_all_rows": self.plan.keeps_all_rows,
-            "allow_empty": self.plan.allow_empty,
+            "plan": self.plan,
             "next_query_id": self._query_id,
         }
 
@@ -461,3 +353,123 @@ class Commit(CommitTables):
     def _query_id(self) -> str:
         self._count += 1
         return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
+
+    @property
+    def _roles(self) -> Sequence[str]:
+        """Roles of the staging tables that are committed: the target's, and one for each view."""
+        return ("", *self.plan.views)
+
+    def _before(self, role: str) -> Iterator[tuple[Place, Before]]:
+        for node, partitions in self.plan.before.get(role, {}).items():
+            for partition, before in partitions.items():
+                yield (node, partition), before
+
+    def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
+        """Read what the table holds, on each node, of each partition that will change, and what is staged for it."""
+        tables = {table: self._agree(table, role) for table in (self._staged(role), self._destination(role))}
+        rows = self.client.query(staging_queries.render_read_blocks(list(tables), self.staging.cluster))
+        coming, held = (
+            {_place(row): row for row in rows if row["table"] == table.table and row["node"] in nodes}
+            for table, nodes in tables.items()
+        )
+        staged = {place: row["rows"] for place, row in coming.items() if row["rows"]}
+        match self.plan.mode:
+            case LoadMode.APPEND:
+                changed = set()
+            case LoadMode.REPLACE_TABLE:
+                changed = {partition for _, partition in held}
+            case _:
+                changed = {*self.plan.partitions, *self.plan.touched}
+        places = {*staged, *(place for place in held if place[1] in changed)}
+        found: dict[str, dict[str, Before]] = {}
+        for node, partition in sorted(places):
+            row = held.get((node, partition), {"last_block": -1, "rows": 0})
+            found.setdefault(node, {})[partition] = Before(
+                last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
+            )
+        return found
+
+    def _count_staged(self) -> Counter[str]:
+        """Count the staged rows of each partition, as they were when the commit was prepared."""
+        staged: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            staged[partition] += before.staged_rows
+        return staged
+
+    def _read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
+        return {_place(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
+
+    def _read_parts(self, table: TableName, role: str) -> dict[Place, list[Part]]:
+        """Read all parts of the partitions that change."""
+        partitions = sorted({partition for (_, partition), _ in self._before(role)})
+        if not partitions:
+            return {}
+        rows = self._read(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
+        return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
+
+    def _read(
+        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
+    ) -> list[dict[str, Any]]:
+        return self.staging.query_agreed(table, render, is_exact=self._is_exact(role))
+
+    def _agree(self, table: TableName, role: str) -> Mapping[str, str]:
+        return self.staging.agree(table, is_exact=self._is_exact(role))
+
+    def _is_exact(self, role: str) -> bool:
+        return self.plan.keeps_all_rows and role not in self.plan.views
+
+    def _destination(self, role: str) -> TableName:
+        if not role:
+            return self.staging.target
+        database, table = self.plan.views[role]
+        return TableName(database=database, table=table)
+
+    def _staged(self, role: str = "") -> TableName:
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+
+
+def _place(row: Mapping[str, Any]) -> Place:
+    return row["node"], row["partition_id"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnChanges:
+    """What an ALTER has to change of the columns of a staging table.
+
+    :param added: with their defaults, which are the values of the staged rows.
+    """
+
+    added: Sequence[NewColumn] = ()
+    dropped: Sequence[str] = ()
+    modified: Sequence[NewColumn] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(
+            (
+                *(f"ADD COLUMN {column.name} {column.type}" for column in self.added),
+                *(f"DROP COLUMN {name}" for name in self.dropped),
+                *(f"MODIFY COLUMN {column.name} {column.type}" for column in self.modified),
+            )
+        )
+
+
+def find_changes(staged: Sequence[TableColumn], target: Sequence[TableColumn]) -> ColumnChanges | None:
+    """Find how to give a staging table the columns that its target has by now.
+
+    :returns: None if it has them, or if a column is gone and another one is new: it may have been renamed, and the
+        staged values would be lost.
+    """
+    types = {column.name: column.type for column in staged}
+    names = {column.name for column in target}
+    changes = ColumnChanges(
+        added=[
+            NewColumn(name=one.name, type=f"{one.type} {one.default_kind} {one.default_expression}".strip())
+            for one in target
+            if one.name not in types
+        ],
+        dropped=[one.name for one in staged if one.name not in names],
+        modified=[
+            NewColumn(name=one.name, type=one.type) for one in target if types.get(one.name, one.type) != one.type
+        ],
+    )
+    return None if (changes.added and changes.dropped) or not str(changes) else changes

@@ -62,6 +62,11 @@ class CommitPlan:
         """The load mode that changes the table in the same way."""
         return LoadMode.REPLACE_WHERE if self.load_mode in (UNDO, REPLACE_FILES) else LoadMode(self.load_mode)
 
+    @property
+    def staged_rows(self) -> int:
+        """Rows that were staged for the target itself."""
+        return sum(self.partitions.values())
+
     def as_dict(self) -> dict[str, Any]:
         """Convert to plain JSON values, for the ledger."""
         return asdict(self)

@@ -86,6 +86,10 @@ class Committed:
         return self.is_held or (self.commit.load_mode == REPLACE_FILES and not self.is_past)
 
 
+HeldFile = tuple[Mapping[str, Any], Committed]
+"""A recorded file that the table holds, and the attempt that loaded it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
     """What the ledger knows about the content of its table.
@@ -110,9 +114,7 @@ class Holdings:
         :raises LoadError: if there is such a file.
         """
         found: dict[str, set[str]] = {}
-        for part in batches(sorted(paths), FILES_PER_STATEMENT):
-            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
-            current = _current(rows, self._committed({row["attempt"] for row in rows}, after=after))
+        for current in self._read_current(paths, after=after):
             for row, _ in current:
                 found.setdefault(row["path"], set()).add(row["etag"])
             if whole:
@@ -121,17 +123,14 @@ class Holdings:
 
     def versions_in_order(self, path: str) -> list[tuple[str, AttemptId]]:
         """Read which versions (ETags) of a path the table holds, and their attempts, in the order of commits."""
-        rows = self.ledger.read_files(self.names, path, path)
-        current = _current(rows, self._committed({row["attempt"] for row in rows}))
-        current.sort(key=lambda found: found[1].commit.committed_at)
+        current = sorted(next(self._read_current({path})), key=lambda found: found[1].commit.committed_at)
         return [(row["etag"], one.commit.id) for row, one in current]
 
     def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
         """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
         found: dict[str, set[AttemptId]] = {}
-        for part in batches(sorted(paths), FILES_PER_STATEMENT):
-            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
-            for row, one in _current(rows, self._committed({row["attempt"] for row in rows})):
+        for current in self._read_current(paths):
+            for row, one in current:
                 found.setdefault(row["path"], set()).add(one.commit.id)
         return found
 
@@ -140,8 +139,7 @@ class Holdings:
         found: set[FileKey] = set()
         for paths in batches(sorted({path for path, *_ in files}), NAMED_PATHS):
             rows = self.ledger.read_files(self.names, paths[0], paths[-1], only=paths)
-            committed = self._committed({row["attempt"] for row in rows})
-            found.update((row["path"], *one.commit.id.key) for row, one in _current(rows, committed))
+            found.update((row["path"], *one.commit.id.key) for row, one in self._current(rows))
         return found & set(files)
 
     def loaders(
@@ -171,6 +169,27 @@ class Holdings:
                 (path, own[key]) for path, key in rows if key in own and there >= set(held[key].commit.filled)
             )
         return found
+
+    def _read_current(self, paths: Set[str], *, after: int = 0) -> Iterator[list[HeldFile]]:
+        """Read, so many paths at a time, :meth:`_current` of all files that were recorded under them."""
+        for part in batches(sorted(paths), FILES_PER_STATEMENT):
+            rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
+            yield self._current(rows, after=after)
+
+    def _current(self, rows: Sequence[Mapping[str, Any]], *, after: int = 0) -> list[HeldFile]:
+        """Find which of some recorded files are held; not what a later attempt replaced or removed."""
+        committed = self._committed({row["attempt"] for row in rows}, after=after)
+        found = [(row, committed[key]) for row in rows if (key := (row["load_id"], row["attempt"])) in committed]
+        since: dict[str, Moment] = {}
+        for row, one in found:
+            # also of one whose own rows have been replaced since: what it removed does not come back
+            if one.commit.load_mode == REPLACE_FILES:
+                since[row["path"]] = max(since.get(row["path"], NEVER), one.commit.committed_at)
+        return [
+            (row, one)
+            for row, one in found
+            if row["etag"] != GONE and one.is_held and one.commit.committed_at >= since.get(row["path"], NEVER)
+        ]
 
     def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:
         """Find those of some attempts that a task has planned; those whose details were forgotten are not found."""
@@ -318,24 +337,7 @@ def _committed(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> Committ
     )
 
 
-def _current(
-    rows: Sequence[Mapping[str, Any]], committed: Mapping[tuple[str, int], Committed]
-) -> list[tuple[Mapping[str, Any], Committed]]:
-    """Those of some recorded files that are held, each with its attempt; not what a later one replaced or removed."""
-    found = [(row, committed[key]) for row in rows if (key := (row["load_id"], row["attempt"])) in committed]
-    since: dict[str, Moment] = {}
-    for row, one in found:
-        # also of one whose own rows have been replaced since: what it removed does not come back
-        if one.commit.load_mode == REPLACE_FILES:
-            since[row["path"]] = max(since.get(row["path"], NEVER), one.commit.committed_at)
-    return [
-        (row, one)
-        for row, one in found
-        if row["etag"] != GONE and one.is_held and one.commit.committed_at >= since.get(row["path"], NEVER)
-    ]
-
-
-def _check_whole(current: Sequence[tuple[Mapping[str, Any], Committed]]) -> None:
+def _check_whole(current: Sequence[HeldFile]) -> None:
     """Check of each file that is held that no partition of its last attempt was replaced.
 
     :raises LoadError: if one was: the ledger knows the partitions of an attempt, not those of each of its files.

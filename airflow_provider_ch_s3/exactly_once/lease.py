@@ -25,7 +25,6 @@ from airflow_provider_ch_s3.common.text import format_seconds
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
-    ErrorCode,
     LoadError,
     LockLostError,
     ServerError,
@@ -35,7 +34,7 @@ from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTa
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
-from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import FoundTables, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.target import TableName, short_hash
@@ -57,7 +56,7 @@ class HeldLease:
     """A lease that this process has.
 
     :param history: the ledger as it was right after the lease was taken.
-    :param staged: the staging tables that were there then, and the nodes that have them.
+    :param staged: the staging tables that were there then.
     :param overtaken: older ones, whose owners count as dead.
     :param when_lost: called when it turns out that another process has taken it over.
     """
@@ -65,7 +64,7 @@ class HeldLease:
     epoch: int
     claim: Claim
     history: History
-    staged: Mapping[StagingTable, set[str]]
+    staged: FoundTables
     overtaken: Sequence[ClaimTable]
     when_lost: Callable[[], None] = lambda: None
 
@@ -81,12 +80,11 @@ class Look:
 
     :param leases: the latest one last.
     :param line: place → who waits there for the lease.
-    :param staged: the staging tables, and the nodes that have them.
     """
 
     leases: Sequence[ClaimTable]
     line: Mapping[int, ClaimTable]
-    staged: Mapping[StagingTable, set[str]]
+    staged: FoundTables
 
 
 class Watch:
@@ -169,11 +167,6 @@ class Lease:
             raise
         self._release(held)
 
-    def is_last_of_task(self, history: History) -> bool:
-        """Whether no other process of the same task has had the lease since this one did."""
-        locked = [event for event in history.claims_of(self.identity.load_id) if event.kind is EventKind.LOCKED]
-        return not locked or locked[-1].detail.get("token") == self.token
-
     def drop_overtaken(self, held: HeldLease) -> None:
         """Drop the leases that were taken over, when nothing of their owners can be committed any more.
 
@@ -181,7 +174,7 @@ class Lease:
         """
         for table in held.overtaken:
             log.warning("taking over the lock of %s from %s", self.ledger.target, table.claim.attempt_id.prefix)
-            self._tables.drop_if_there(table.number, table.node)
+            self._tables.drop(table.number, table.node)
 
     def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLease:
         claim = Claim(
@@ -211,8 +204,10 @@ class Lease:
                 may_take = not ahead
             else:
                 # Whatever the line is: who stands ahead may be as dead as the owner.
-                may_take = self._outranks(claim, owner.claim, is_urgent=is_urgent) or self._is_silent(
-                    owner, watch, is_next=not ahead
+                may_take = (
+                    claim.outranks(owner.claim, self.ledger.target)
+                    or (is_urgent and owner.claim.load_id == claim.load_id)
+                    or self._is_silent(owner, watch, is_next=not ahead)
                 )
             if not may_take:
                 if owner is not None:
@@ -240,7 +235,7 @@ class Lease:
                     return HeldLease(
                         epoch=epoch, claim=claim, history=history, staged=now.staged, overtaken=look.leases
                     )
-                self._tables.drop_if_there(epoch)
+                self._tables.drop(epoch)
             self.timing.sleep(line.pause_seconds(0))
 
     def _first_epoch(self) -> int:
@@ -252,16 +247,12 @@ class Lease:
         return int(self.timing.clock()) * EPOCHS_PER_SECOND
 
     def _release(self, held: HeldLease) -> None:
-        try:
-            self._tables.drop(held.epoch)
-        except ServerError as error:
-            if error.code != ErrorCode.UNKNOWN_TABLE:
-                raise
+        if not self._tables.drop(held.epoch):
             held.when_lost()
             raise LockLostError(
                 f"another process has taken over the lock of {self.ledger.target}, because this one was too slow or"
                 " is not the newest try of its task; the other process continues"
-            ) from error
+            )
 
     @contextmanager
     def _kept_alive(self, held: HeldLease) -> Iterator[None]:
@@ -288,7 +279,7 @@ class Lease:
         try:
             self._write(EventKind.LOCKED, epoch, claim, first_open=first_open)
         except ServerError:
-            self._tables.drop_if_there(epoch)  # so that nobody waits until this owner is considered dead
+            self._tables.drop(epoch)  # so that nobody waits until this owner is considered dead
             raise
 
     def _write(self, kind: EventKind, epoch: int, claim: Claim, *, first_open: int = 0) -> None:
@@ -296,9 +287,6 @@ class Lease:
         held = AttemptId(load_id=claim.load_id, generation=claim.generation, number=epoch)
         detail = {"since": claim.since, "token": claim.token}
         self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
-
-    def _outranks(self, claim: Claim, owner: Claim, *, is_urgent: bool) -> bool:
-        return claim.outranks(owner, self.ledger.target) or (is_urgent and owner.load_id == claim.load_id)
 
     def _is_silent(self, owner: ClaimTable, watch: Watch, *, is_next: bool) -> bool:
         """Whether the owner has given no sign of life for so long that it is considered dead."""

@@ -75,10 +75,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     expected = {
         table: _columns_of(render(table, None, comment="", is_replicated=False))
         for name in ledgers
-        for table, render in (
-            (name, ledger_queries.render_create_ledger),
-            (files_name(name), ledger_queries.render_create_ledger_files),
-        )
+        for table, render in _renderers(name).items()
     }
     found = {
         TableName(database=row["database"], table=row["table"]): [
@@ -94,12 +91,26 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     }
 
 
+def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
+    """What renders the statement that creates each of the two tables."""
+    return {
+        ledger: ledger_queries.render_create_ledger,
+        files_name(ledger): ledger_queries.render_create_ledger_files,
+    }
+
+
 def _columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
     """The columns of a table, as ``system.columns`` will have them: name, type, kind of default, default."""
     return [
         (found["name"], found["type"], "DEFAULT" if found["default"] else "", found["default"] or "")
         for found in _COLUMN.finditer(create.text)
     ]
+
+
+def read_uuids(client: ClickHouseClient, table: TableName, cluster: str | None) -> set[str]:
+    """Read the UUIDs of a table on all nodes."""
+    rows = client.query(ledger_queries.render_read_tables(table.database, [table.table], cluster))
+    return {row["uuid"] for row in rows if row["name"] == table.table}
 
 
 @dataclass(kw_only=True)
@@ -136,10 +147,8 @@ class Ledger:
         :param nodes: names of all nodes.
         :raises ChS3Error: as :meth:`check`.
         """
-        tables = (self.name, self.files_name)
         found = self.check()
-        renderers = (ledger_queries.render_create_ledger, ledger_queries.render_create_ledger_files)
-        for table, renderer in zip(tables, renderers, strict=True):
+        for table, renderer in _renderers(self.name).items():
             if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
                 render = partial(
                     renderer,

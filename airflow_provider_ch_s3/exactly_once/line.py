@@ -101,6 +101,6 @@ class Line:
 
     def _drop(self, place: int, node: str = "") -> None:
         try:
-            self._tables.drop_if_there(place, node)
+            self._tables.drop(place, node)
         except ChS3Error as error:
             log.debug("the place %s in the line stays until others pass it: %s", place, error)

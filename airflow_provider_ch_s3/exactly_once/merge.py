@@ -54,12 +54,10 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 class SurvivorsOfMerge(Survivors):
     """The rows that stay where newer rows replace those with the same keys.
 
-    :param staged_rows: rows of the files.
     :ivar counts: what becomes of the staged rows, and how much is rewritten, when merged.
     """
 
     rule: MergeRule
-    staged_rows: int
     counts: dict[str, int] = field(default_factory=dict, init=False)
     reads_table: ClassVar[bool] = True
 
@@ -71,7 +69,7 @@ class SurvivorsOfMerge(Survivors):
         changes, cluster = self._create_changes(), self.staging.cluster
         self._agree(self._staged())
         self._agree(self.staging.target)
-        new = count_of(self.staged_rows, "new row")
+        new = count_of(self.plan.staged_rows, "new row")
         log.info("comparing %s with the rows of %s that have the same keys", new, self.staging.target)
         self.client.execute(
             merge_queries.render_find_changes(
@@ -111,10 +109,10 @@ class SurvivorsOfMerge(Survivors):
         return self.staging.make(table, self.staging.target, render)
 
     def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
-        if found["rows"] != self.staged_rows:
+        if found["rows"] != self.plan.staged_rows:
             raise LoadError(
                 f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
-                f" {format_count(self.staged_rows)} are staged; nothing was committed: load again"
+                f" {format_count(self.plan.staged_rows)} are staged; nothing was committed: load again"
             )
         if not found["doubled"] or self.rule.collapses:
             return

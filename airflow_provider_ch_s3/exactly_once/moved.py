@@ -82,16 +82,16 @@ def find_moved(
     target = tuple(target)
     new = _new_parts(target, before)
     matched = _match(staged, new)
+    digests = {part.digest for part in staged}
     staged_rows = _count(staged)
     gained_rows = _count(part for part in target if part.is_active) - before.rows
     if not new or not staged:
         return ()
     if not keeps_all_rows:
-        if len(matched) == len(staged) or _shows_all(new, {part.digest for part in staged}):
+        if len(matched) == len(staged) or _shows_all(new, digests):
             return tuple(part.name for part in matched)
     else:
         both_rows = gained_rows + staged_rows - before.staged_rows
-        digests = {part.digest for part in staged}
         foreign_rows = _count(p for p in new if p.is_fresh and not p.is_merged and p.digest not in digests)
         # Digests decide if the row counts agree with them, whether others have written meanwhile or not.
         if _count(matched) in (both_rows, both_rows - foreign_rows):

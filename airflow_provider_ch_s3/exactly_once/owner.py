@@ -9,7 +9,7 @@ A process owns it for the length of a block: :meth:`Target.owned`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,8 +31,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.views import View, stage_views
+from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -75,10 +74,7 @@ class Target:
     def owned(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
         """Wait for the lease, clean up after earlier owners, and release it at the end of the block.
 
-        :param attempt: the one that is to be committed or abandoned.
-        :param is_urgent: take it over from another process of the same try, too.
-        :raises LockLostError: if another process took it over: then what was done has no effect.
-        :raises OvertakenError: if a newer process of this task has it.
+        Arguments and errors are those of :meth:`Lease.held`.
         """
         with self.lease.held(attempt, is_urgent=is_urgent) as held:
             owner = Owner(
@@ -102,7 +98,7 @@ class Target:
     def tidy_up(self) -> None:
         """Finish interrupted commits, and remove what earlier processes could not remove.
 
-        :raises LockLostError: as :meth:`owned`.
+        :raises LockLostError: as :meth:`Lease.held`.
         """
         with self.owned():
             pass  # each new owner does that first
@@ -114,7 +110,7 @@ class Target:
         another table has by now is left to the loads of that one.
 
         :returns: whether there was anything.
-        :raises LockLostError: as :meth:`owned`.
+        :raises LockLostError: as :meth:`Lease.held`.
         """
         is_any_left = False
         for name, history in self.ledger.read_earlier():
@@ -149,7 +145,9 @@ class Target:
 
     def is_last_of_task(self) -> bool:
         """Whether no other process of the same task has owned the target since this one did."""
-        return self.lease.is_last_of_task(self.ledger.read())
+        claims = self.ledger.read().claims_of(self.lease.identity.load_id)
+        locked = [event for event in claims if event.kind is EventKind.LOCKED]
+        return not locked or locked[-1].detail.get("token") == self.lease.token
 
     @property
     def holdings(self) -> Holdings:
@@ -205,7 +203,7 @@ class Owner:
     timing: Timing
     epoch: int
     history: History = field(init=False)
-    _tables: Mapping[StagingTable, set[str]] | None = field(default=None, init=False)
+    _tables: FoundTables | None = field(default=None, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
     _collecting: AttemptId | None = field(default=None, init=False)
 
@@ -217,15 +215,13 @@ class Owner:
         for attempt in attempts:
             self.staging.fence(attempt, self.epoch)
 
-    def tidy_up(
-        self, history: History, tables: Mapping[StagingTable, set[str]], overtaken: Sequence[AttemptId] = ()
-    ) -> None:
+    def tidy_up(self, history: History, tables: FoundTables, overtaken: Sequence[AttemptId] = ()) -> None:
         """Finish or undo what earlier owners left behind.
 
         What this owner's own load has staged is left alone: it may be about to be committed.
 
         :param history: the ledger as it is now.
-        :param tables: the staging tables, and the nodes that have them.
+        :param tables: the staging tables as they are now.
         :param overtaken: what owners that count as dead were about to commit or abandon.
         """
         self.history = history
@@ -330,13 +326,12 @@ class Owner:
         files: Sequence[SourceFile],
         pattern: SourcePattern,
         detail: dict[str, Any],
-        views: tuple[View, ...] = (),
         stage: Stage | None = None,
         create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
     ) -> TableName:
         """Record what an attempt is about to do, and create its staging tables.
 
-        :param stage: creates other tables instead of those for the views.
+        :param stage: creates the other staging tables.
         :param create: creates the one for the target's rows.
         :returns: the table that the INSERT writes to.
         """
@@ -344,10 +339,7 @@ class Owner:
         self.ledger.write_files(attempt, files, pattern)
         self._write(EventKind.PLANNED, attempt, detail)
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
-        if stage is not None:
-            return stage(self.staging, attempt, self.epoch, staged)
-        stage_views(self.staging, attempt, self.epoch, views)
-        return staged
+        return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
     def drop_created(self) -> None:
         """Drop the staging tables that this owner created, since a newer owner may have cleaned up before that.

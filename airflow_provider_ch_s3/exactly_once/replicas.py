@@ -196,7 +196,7 @@ class Replicas:
     def _cluster(self) -> str:
         return f"the cluster {self.cluster!r}" if self.cluster else "a connection without a cluster"
 
-    def _poll(self, table: TableName, *, with_merges: bool = False) -> ReplicaSnapshot:
+    def _poll(self, table: TableName, *, with_merges: bool) -> ReplicaSnapshot:
         def query(render: Callable[[TableName, str | None], Statement]) -> list[dict[str, Any]]:
             return self.client.query(render(table, self.cluster))
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
@@ -57,6 +58,10 @@ class StagingTable:
     def kept_seconds(self) -> float | None:
         """How long it is kept; None if a load works with it."""
         return float(self.role.removeprefix(KEPT)) if self.role.startswith(KEPT) else None
+
+
+FoundTables = Mapping[StagingTable, set[str]]
+"""Staging tables, and the nodes that have each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +120,13 @@ class Staging:
         nodes = self.agree(table, is_exact=is_exact)
         return [row for row in self.client.query(render(table, self.cluster)) if row["node"] in nodes]
 
-    def find(self) -> dict[StagingTable, set[str]]:
-        """Find all that exist, and the nodes that have them."""
+    def find(self) -> FoundTables:
+        """Find all that exist."""
         statement = ledger_queries.render_read_tables(self.database, [self.prefix], self.cluster)
         return self.parse(self.client.query(statement))
 
-    def parse(self, rows: Iterable[Mapping[str, Any]]) -> dict[StagingTable, set[str]]:
-        """Parse what ``read_tables`` has found: the staging tables, and the nodes that have them."""
+    def parse(self, rows: Iterable[Mapping[str, Any]]) -> FoundTables:
+        """Parse what ``read_tables`` has found."""
         found: dict[StagingTable, set[str]] = {}
         for row in rows:
             match = _NAME.fullmatch(row["name"].removeprefix(self.prefix))
@@ -166,13 +171,27 @@ class Staging:
     def _engine(self, table: TableName) -> str:
         return str(self.client.query(load_queries.render_read_table(table, None))[0]["engine_full"])
 
-    def fence(
-        self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None
-    ) -> dict[StagingTable, set[str]]:
+    def alter(
+        self,
+        nodes: Collection[str],
+        partitions: Collection[str],
+        render: Callable[..., Statement],
+        next_query_id: Callable[[], str],
+    ) -> None:
+        """Change many partitions with few statements, each on all nodes at once.
+
+        A node that dies within one of them has changed some of its partitions, one of these perhaps by half.
+
+        :param render: takes some partitions.
+        """
+        for some in batches(sorted(partitions), self.partitions_per_statement):
+            self.client.execute_on(nodes, render(partitions=some), query_id=next_query_id())
+
+    def fence(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> FoundTables:
         """Take the tables of an attempt from their earlier owner, by renaming them.
 
-        :param known: all staging tables and the nodes that have them, if they have just been read.
-        :returns: the tables, and the nodes that have them.
+        :param known: all staging tables, if they have just been read.
+        :returns: the tables.
         :raises LockLostError: if the owner of a later epoch has taken them.
         """
         # Repeat until all are renamed: an earlier owner may rename a table, too, after it was found.
@@ -210,9 +229,7 @@ class Staging:
         """Whether no node has the attempt's rows for the target itself any more."""
         return not any(not table.role for table in self._tables_of(attempt))
 
-    def claim(
-        self, attempt: AttemptId, epoch: int, known: Mapping[StagingTable, set[str]] | None = None
-    ) -> list[StagingTable]:
+    def claim(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> list[StagingTable]:
         """Fence the tables of an attempt, and check that every node has the one for the target itself.
 
         :param known: as in :meth:`fence`.
@@ -265,12 +282,12 @@ class Staging:
         self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))
 
 
-def _of(attempt: AttemptId, tables: Mapping[StagingTable, set[str]]) -> dict[StagingTable, set[str]]:
-    """The tables that an attempt works with, and the nodes that have them."""
+def _of(attempt: AttemptId, tables: FoundTables) -> FoundTables:
+    """The tables that an attempt works with."""
     return {t: nodes for t, nodes in tables.items() if t.attempt == attempt and t.kept_seconds is None}
 
 
-def _nodes_with_later(table: StagingTable, found: Mapping[StagingTable, set[str]]) -> set[str]:
+def _nodes_with_later(table: StagingTable, found: FoundTables) -> set[str]:
     """Nodes that have a table of the same role with a later epoch."""
     later = (nodes for other, nodes in found.items() if other.role == table.role and other.epoch > table.epoch)
     return set().union(*later)

@@ -8,18 +8,18 @@ this user may not see are kept like all others.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
-from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
+from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, expression
 from airflow_provider_ch_s3.table.target import TableName
@@ -37,8 +37,7 @@ _INDEPENDENT = (
 class Survivors(ABC):
     """Fills the attempt's table with the role ``MERGED``.
 
-    :param keeps_all_rows: merges of the target leave every row as it is.
-    :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
+    :param plan: of the commit, whose staged rows are the new ones.
     :param next_query_id: returns query ids for the statements that may take long.
     """
 
@@ -46,8 +45,7 @@ class Survivors(ABC):
     staging: Staging
     attempt: AttemptId
     epoch: int
-    keeps_all_rows: bool
-    allow_empty: bool
+    plan: CommitPlan
     next_query_id: Callable[[], str]
     reads_table: ClassVar[bool] = False
 
@@ -99,19 +97,9 @@ class Survivors(ABC):
         statement = staging_queries.render_touched_partitions(table, self.staging.cluster, condition=condition)
         return {row["_partition_id"] for row in self.client.query(statement, query_id=self.next_query_id())}
 
-    def _copy(self, merged: TableName, source: TableName, partitions: Sequence[str]) -> None:
-        self._send(
-            *(
-                staging_queries.render_copy_partitions(merged, source, partitions=some, allow_empty=self.allow_empty)
-                for some in batches(partitions, self.staging.partitions_per_statement)
-            ),
-            reads=source,
-        )
-
-    def _send(self, *statements: Statement, reads: TableName) -> None:
-        nodes = self._agree(reads).values()
-        for statement in statements:
-            self.client.execute_on(nodes, statement, query_id=self.next_query_id())
+    def _copy(self, merged: TableName, source: TableName, partitions: Collection[str]) -> None:
+        render = partial(staging_queries.render_copy_partitions, merged, source, allow_empty=self.plan.allow_empty)
+        self.staging.alter(self._agree(source).values(), partitions, render, self.next_query_id)
 
     def _delete(self, merged: TableName, condition: Sql) -> tuple[int, int]:
         """Delete the rows that a condition holds for; returns the number of all rows, and of those left.
@@ -119,11 +107,12 @@ class Survivors(ABC):
         :raises LoadError: if the mutation, which runs with the server's own settings, left another number of rows.
         """
         rows, expected = self._count(merged, condition)
-        self._send(
+        nodes = self._agree(merged).values()
+        for statement in (
             staging_queries.render_delete_rows(merged, condition=condition, reads_table=self.reads_table),
             staging_queries.render_await_deletion(merged),
-            reads=merged,
-        )
+        ):
+            self.client.execute_on(nodes, statement, query_id=self.next_query_id())
         left, _ = self._count(merged, condition)
         if left != expected:
             raise LoadError(
@@ -139,7 +128,7 @@ class Survivors(ABC):
 
     def _check_complete(self, merged: TableName, touched: Sequence[str], *, kept: int, new: int) -> None:
         found, _ = self._count(merged, Sql("0"))
-        if self.keeps_all_rows and found != kept + new:
+        if self.plan.keeps_all_rows and found != kept + new:
             raise LoadError(
                 f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
                 f" {format_count(new)} new ones; nothing was committed: load again"
@@ -157,7 +146,7 @@ class Survivors(ABC):
         return count_rows(self.client, merged, self.staging.cluster, condition, query_id=query_id)
 
     def _agree(self, table: TableName) -> Mapping[str, str]:
-        return self.staging.agree(table, is_exact=self.keeps_all_rows)
+        return self.staging.agree(table, is_exact=self.plan.keeps_all_rows)
 
     def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Read what inserts into a partition and mutations of it change, but merges do not, of each on each node."""
@@ -178,37 +167,37 @@ def _of(partitions: Sequence[str], versions: Versions) -> Versions:
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfCondition(Survivors):
-    """The rows that ``replace_where`` keeps.
+    """The rows for which the plan's condition does not hold.
 
-    :param condition: the rows that it holds for are replaced.
-    :param staged_partitions: partitions with new rows. All new rows fulfil the condition, so that they are never
-        mistaken for survivors if an earlier owner got halfway through the commit.
-    :param mode: of the load; only in ``replace_where`` the condition is the user's.
+    It holds for all new rows, so that they are never mistaken for survivors if an earlier owner got halfway through
+    the commit.
     """
 
-    condition: str
-    staged_partitions: Sequence[str]
-    mode: str = "replace_where"
+    @property
+    def _is_of_user(self) -> bool:
+        """Whether the user wrote the condition."""
+        return self.plan.load_mode == LoadMode.REPLACE_WHERE.value
 
     @property
     def _argument(self) -> str:
-        return (
-            f"replace_where={self.condition!r}" if self.mode == "replace_where" else f"the condition of {self.mode}"
-        )
+        if self._is_of_user:
+            return f"replace_where={self.plan.replace_where!r}"
+        return f"the condition of {self.plan.load_mode}"
 
     @property
     def _remedy(self) -> str:
-        return _INDEPENDENT if self.mode == "replace_where" else super()._remedy
+        return _INDEPENDENT if self._is_of_user else super()._remedy
 
     def _find_touched(self) -> list[str]:
-        replaced = self._find_partitions(self.staging.target, expression(self.condition))
-        return sorted({*self.staged_partitions, *replaced})
+        replaced = self._find_partitions(self.staging.target, expression(self.plan.replace_where))
+        return sorted({*self.plan.partitions, *replaced})
 
     def _fill(self, touched: Sequence[str]) -> None:
-        staged, condition = self._staged(), expression(self.condition)
+        staged, condition = self._staged(), expression(self.plan.replace_where)
+        with_new_rows = self.plan.partitions.keys()
         merged = self._create()
         # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
-        self._copy(merged, staged, self.staged_partitions)
+        self._copy(merged, staged, with_new_rows)
         new, left = self._delete(merged, condition)
         if left:
             raise LoadError(
@@ -218,13 +207,8 @@ class SurvivorsOfCondition(Survivors):
         self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged, condition)
         # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
-        self._send(
-            *(
-                staging_queries.render_attach_partitions(merged, staged, partitions=some)
-                for some in batches(self.staged_partitions, self.staging.partitions_per_statement)
-            ),
-            reads=staged,
-        )
+        render = partial(staging_queries.render_attach_partitions, merged, staged)
+        self.staging.alter(self._agree(staged).values(), with_new_rows, render, self.next_query_id)
         self._check_complete(merged, touched, kept=kept, new=new)
 
 

@@ -52,9 +52,14 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
     return views
 
 
-def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[View, ...]) -> None:
-    """Create the staging copies of the views' tables, and the clones of the views that feed them."""
-    source = staging.name(StagingTable(attempt=attempt, epoch=epoch))
+def stage_views(
+    staging: Staging, attempt: AttemptId, epoch: int, source: TableName, *, views: tuple[View, ...]
+) -> TableName:
+    """Create the staging copies of the views' tables, and the clones of the views that feed them.
+
+    :param source: the staging table for the target's rows, which feeds them.
+    :returns: the same.
+    """
     for number, view in enumerate(views):
         staged = staging.create(StagingTable(attempt=attempt, epoch=epoch, role=f"{VIEW}{number}"), view.table)
         feed = staging.name(StagingTable(attempt=attempt, epoch=epoch, role=f"{FEED}{number}"))
@@ -62,6 +67,7 @@ def stage_views(staging: Staging, attempt: AttemptId, epoch: int, views: tuple[V
         staging.client.execute_everywhere(
             partial(staging_queries.render_create_feed, feed, staged, select=server_sql(select))
         )
+    return source
 
 
 def select_from(view: View, table: TableName, other: TableName) -> str:

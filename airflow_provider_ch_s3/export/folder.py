@@ -12,9 +12,11 @@ from airflow_provider_ch_s3.export.manifest import (
     MANIFEST,
     SUCCESS,
     Manifest,
+    Version,
     attempt_of,
     parse_manifest,
     query_id_of,
+    versions_of,
 )
 from airflow_provider_ch_s3.export.request import Destination
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -113,16 +115,15 @@ class ExportFolder:
         """
         manifest = self.read().manifest
         kept = manifest.versions if manifest else frozenset()
-        abandoned = [one for one in self.list_own() if query_id_of(one.key).startswith(start)]
-        self._remove((one.key, one.etag) for one in abandoned if (one.key, one.etag) not in kept)
+        written = versions_of(one for one in self.list_own() if query_id_of(one.key).startswith(start))
+        self._remove(sorted(written - kept))
 
-    def still_replaced(self, published: Published) -> tuple[tuple[str, str], ...]:
+    def still_replaced(self, published: Published) -> tuple[Version, ...]:
         """The files that a new manifest replaces: those of the old one, and what the old one has left behind."""
         old = published.manifest
         if old is None:
             return ()
-        present = {(one.key, one.etag) for one in self._list()}
-        return tuple(sorted(present & {*old.versions, *old.replaced}))
+        return tuple(sorted(versions_of(self._list()) & {*old.versions, *old.replaced}))
 
     def write_manifest(self, manifest: Manifest, instead_of: SmallObject | None) -> Manifest:
         """Write the manifest, if the folder still is what this process has read; returns the one that is there.
@@ -168,11 +169,11 @@ class ExportFolder:
     def count_others(self, published: Published) -> int:
         """Number of objects in the folder that belong to no export that is known there."""
         old = published.manifest.versions if published.manifest else frozenset()
-        own = {(one.key, one.etag) for one in self.list_own()} | old
+        others = versions_of(self._list()) - versions_of(self.list_own()) - old
         small = {f"{self.destination.prefix}{name}" for name in (MANIFEST, SUCCESS)}
-        return sum((one.key, one.etag) not in own and one.key not in small for one in self._list())
+        return sum(key not in small for key, _ in others)
 
-    def _remove(self, versions: Iterable[tuple[str, str]]) -> None:
+    def _remove(self, versions: Iterable[Version]) -> None:
         for key, etag in versions:
             self.store.delete(self.destination.bucket, key, etag)
             log.info("removed %s, which is not part of the export", key)

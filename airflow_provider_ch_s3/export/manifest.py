@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
@@ -16,7 +16,10 @@ from airflow_provider_ch_s3.identity import Life, LoadIdentity
 MANIFEST = "_manifest.json"
 SUCCESS = "_SUCCESS"
 
-_PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-(?P<attempt>\d+))\.[^/]+", re.DOTALL)
+Version = tuple[str, str]
+"""Key and ETag of an object."""
+
+_PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-\d+)\.[^/]+", re.DOTALL)
 
 
 def part_name(query_id: str, extension: str) -> str:
@@ -44,9 +47,10 @@ class ExportedFile:
     etag: str
     rows: int
 
-    @property
-    def version(self) -> tuple[str, str]:
-        return self.key, self.etag
+
+def versions_of(files: Iterable[ExportedFile | SourceFile]) -> frozenset[Version]:
+    """The version of each file."""
+    return frozenset((one.key, one.etag) for one in files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class Manifest:
     :param by: the task instance, in Airflow's terms.
     :param life: the task instance's life, from one clear to the next.
     :param columns: name and type of each column.
-    :param replaced: key and ETag of files of the export before, which are not part of this one.
+    :param replaced: versions of files of the export before, which are not part of this one.
     """
 
     query_id: str
@@ -69,7 +73,7 @@ class Manifest:
     rows: int
     size_bytes: int
     seconds: float
-    replaced: tuple[tuple[str, str], ...] = field(default=())
+    replaced: tuple[Version, ...] = ()
 
     def is_of(self, identity: LoadIdentity, *, is_complete: bool) -> bool:
         """Whether this task instance exported it, in its present life.
@@ -86,14 +90,12 @@ class Manifest:
         return f"{self.by.get('dag')}.{self.by.get('task')} of run {self.by.get('run')} ({self.query_id})"
 
     @property
-    def versions(self) -> frozenset[tuple[str, str]]:
-        """Key and ETag of each file."""
-        return frozenset(file.version for file in self.files)
+    def versions(self) -> frozenset[Version]:
+        return versions_of(self.files)
 
     def lacks(self, objects: Sequence[SourceFile]) -> list[str]:
         """Keys of files that are not among the objects any more, or have changed."""
-        present = {(one.key, one.etag) for one in objects}
-        return sorted(key for key, etag in self.versions - present)
+        return sorted(key for key, _ in self.versions - versions_of(objects))
 
     def dump(self) -> bytes:
         """As JSON."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
 from airflow_provider_ch_s3.export.request import ExportRequest
@@ -20,6 +21,7 @@ from airflow_provider_ch_s3.identity import Life, LoadIdentity
 from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
 from airflow_provider_ch_s3.inspect.table import locate_table, read_table
+from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
 from airflow_provider_ch_s3.sql.export_queries import (
     PARTITION,
@@ -29,8 +31,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
-from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, SettingValue, plan_query
+from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, Plan, SettingValue, plan_query
 
 # Files that are counted with one statement: however long their keys are, it names each of them.
 FILES_AT_ONCE = 40
@@ -59,16 +60,12 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
         return ExportedRows(query=request.query, declaration=declaration, cluster=cluster)
     located = locate_table(client, declaration, request.table)
     name = located.found.name
-    is_local = _engine(client, name).endswith("MergeTree")
+    is_local = read_table(client, name, None)[0]["engine"].endswith("MergeTree")
     return ExportedRows(
         query=select_table(name, located.cluster.name if is_local else None),
         declaration=located.declaration,
         cluster=located.cluster,
     )
-
-
-def _engine(client: ClickHouseClient, table: TableName) -> str:
-    return str(read_table(client, table, None)[0]["engine"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +105,11 @@ class PreparedExport:
         :raises ServerError: if a file cannot be read.
         """
         found: list[ExportedFile] = []
-        for first in range(0, len(files), FILES_AT_ONCE):
+        for some in batches(files, FILES_AT_ONCE):
             source = SourceSpec(
                 pattern=self.request.destination.pattern,
                 access=self.access,
-                files=files[first : first + FILES_AT_ONCE],
+                files=tuple(some),
                 data_format=self.request.data_format,
                 compression="auto",
                 columns=self.columns,
@@ -126,13 +123,9 @@ class PreparedExport:
                     etag=file.etag,
                     rows=rows.get(source.server_path(file), 0),
                 )
-                for file in source.files
+                for file in some
             ]
         return tuple(found)
-
-    def describe_columns(self) -> list[dict[str, str]]:
-        """Name and type of each column."""
-        return [{"name": column.name, "type": column.type} for column in self.columns]
 
 
 def prepare_export(
@@ -140,11 +133,10 @@ def prepare_export(
     request: ExportRequest,
     rows: ExportedRows,
     access: StoreAccess,
-    read_sharing: Callable[[], MemorySharing] = MemorySharing,
+    identity: LoadIdentity,
 ) -> PreparedExport:
     """Ask the server for the columns of the query, which checks it, and plan the settings.
 
-    :param read_sharing: counts the loads and exports among which the memory of the node is divided.
     :raises TargetError: if the query cannot be run.
     :raises ConfigError: if a setting is wrong, or the servers do not know such credentials.
     """
@@ -157,7 +149,7 @@ def prepare_export(
         ingest_memory_ratio=cluster.ingest_memory_ratio,
         data_format=request.data_format,
         is_partitioned=bool(request.partition_by),
-        sharing=read_sharing(),
+        sharing=read_sharing(client, cluster, request.limit, identity),
         uses_server_role=access.uses_server_role,
         timeout_seconds=request.timeout_seconds,
     )

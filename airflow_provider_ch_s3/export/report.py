@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
-from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest
-from airflow_provider_ch_s3.export.request import Destination
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +41,3 @@ class ExportReport:
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
         return dataclasses.asdict(self)
-
-
-def build_report(manifest: Manifest, destination: Destination, *, attached: bool) -> ExportReport:
-    """Build the report of a complete export."""
-    return ExportReport(
-        destination=str(destination),
-        manifest=f"{destination}{MANIFEST}",
-        files=len(manifest.files),
-        rows=manifest.rows,
-        size_bytes=manifest.size_bytes,
-        query_id=manifest.query_id,
-        seconds=manifest.seconds,
-        attached=attached,
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder, Published
-from airflow_provider_ch_s3.export.manifest import Manifest, attempt_of
+from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest, attempt_of
 from airflow_provider_ch_s3.export.prepare import (
     ExportedRows,
     PreparedExport,
@@ -29,11 +29,10 @@ from airflow_provider_ch_s3.export.prepare import (
     locate_rows,
     prepare_export,
 )
-from airflow_provider_ch_s3.export.report import ExportReport, build_report
+from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 
@@ -157,13 +156,8 @@ class ExportRun:
 
     @cached_property
     def _prepared(self) -> PreparedExport:
-        return prepare_export(
-            self.client,
-            self.request,
-            self._rows,
-            self.store.access(),
-            partial(read_sharing, self.client, self.cluster, self.request.limit, self.identity),
-        )
+        rows = self._rows  # finding it narrows the client
+        return prepare_export(self.client, self.request, rows, self.store.access(), self.identity)
 
     def _choose(self, statuses: Mapping[str, QueryStatus], published: Published) -> QueryStatus | None:
         """Choose the query to continue with; kill all others that are running.
@@ -253,7 +247,7 @@ class ExportRun:
             by=self.identity.names,
             life=self.identity.life,
             data_format=self.request.data_format,
-            columns=self._prepared.describe_columns(),
+            columns=[{"name": column.name, "type": column.type} for column in self._prepared.columns],
             files=files,
             rows=written,
             size_bytes=sum(file.size_bytes for file in files),
@@ -266,7 +260,17 @@ class ExportRun:
 
     def _finish(self, manifest: Manifest, *, attached: bool) -> ExportReport:
         self._folder.complete(manifest)
-        report = build_report(manifest, self.request.destination, attached=attached)
+        destination = self.request.destination
+        report = ExportReport(
+            destination=str(destination),
+            manifest=f"{destination}{MANIFEST}",
+            files=len(manifest.files),
+            rows=manifest.rows,
+            size_bytes=manifest.size_bytes,
+            query_id=manifest.query_id,
+            seconds=manifest.seconds,
+            attached=attached,
+        )
         log.info("%s", report)
         return report
 

@@ -41,9 +41,9 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
-from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, Target
 from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
-from airflow_provider_ch_s3.exactly_once.views import View, read_views
+from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
@@ -453,11 +453,11 @@ class LoadRun(TaskLoad):
         attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
         planning.tell(rows=prepared.rows, query_id=attempt.query_id)
         detail = self._describe(selection, prepared, plan_seconds=planning.seconds)
-        stage = None
+        stage: Stage = partial(stage_views, views=self.views)
         if prepared.line_format is not None:
             stage = partial(stage_lines, prepared.line_format, reject_table(self.target.spec.local))
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, self.views, stage, create)
+        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def prune(view: LedgerView, older_than_days: float) -> int:
     before = time.time() - older_than_days * DAY_SECONDS
     locks = {row["target"]: row for row in view.query(ledger_queries.render_read_last_locks)}
     ended = view.query(ledger_queries.render_read_ended_attempts, before_seconds=before)
-    living = _living_uuids(view, {uuid for row in ended for uuid in row["uuids"]})
+    living = view.living({uuid for row in ended for uuid in row["uuids"]})
     count = 0
     for target, of_target in groupby(ended, key=lambda row: str(row["target"])):
         rows = list(of_target)
@@ -44,16 +44,6 @@ def prune(view: LedgerView, older_than_days: float) -> int:
         view.execute(ledger_queries.render_prune_locks, last_epoch=lock["last_epoch"], **about)
         view.execute(ledger_queries.render_forget_details, first_open=lock["first_open"], **about)
     return count
-
-
-def _living_uuids(view: LedgerView, uuids: set[str]) -> set[str]:
-    """Find the UUIDs of the tables that still exist."""
-    rows = [
-        row
-        for some in batches(sorted(uuids))
-        for row in view.client.query(ledger_queries.render_read_uuids(some, view.cluster))
-    ]
-    return {row["uuid"] for row in rows}
 
 
 def _holders(view: LedgerView, target: str, attempts: Keys, living: set[str]) -> Keys:

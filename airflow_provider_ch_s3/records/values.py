@@ -147,13 +147,8 @@ class LoadRecord:
             seconds=round(report.total_seconds, 3) if report else None,
             table_uuids=attempt.committed_uuids,
             events=[
-                {
-                    "time": event.time,
-                    "event": event.kind.value,
-                    "try_number": event.try_number,
-                    "epoch": event.epoch,
-                }
-                for event in attempt.events
+                {"time": one.time, "event": one.kind.value, "try_number": one.try_number, "epoch": one.epoch}
+                for one in attempt.events
             ],
         )
 

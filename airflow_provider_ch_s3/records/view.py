@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix
-from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event
+from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.records.values import (
     OPEN,
     FileRecord,
@@ -191,6 +191,14 @@ class LedgerView:
         )
         return Holdings(ledger=ledger)
 
+    def living(self, uuids: Collection[str]) -> set[str]:
+        """Find the UUIDs of the tables that still exist."""
+        return {
+            row["uuid"]
+            for some in batches(sorted(uuids))
+            for row in self.client.query(ledger_queries.render_read_uuids(some, self.cluster))
+        }
+
     def _latest(self, selection: Selection) -> list[dict[str, Any]]:
         return self.query(
             ledger_queries.render_read_latest_attempts,
@@ -217,19 +225,18 @@ class LedgerView:
         ]
 
     def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:
-        names = [parse_table(target, "") for target in targets]
-        if not names:
+        if not targets:
             return []
-        databases = sorted({name.database for name in names})
+        names = {target: parse_table(target, "") for target in targets}
+        databases = sorted({name.database for name in names.values()})
         render = ledger_queries.render_read_locks
         rows = self.client.query(render(databases, LOCK_PREFIX, self.cluster, limit=MAX_TABLES))
-        by_prefix = {lock_prefix(name): target for name, target in zip(names, targets, strict=True)}
-        held = {
-            (by_prefix[prefix], int(epoch)): parse_claim(row["comment"])
-            for row in rows
-            for prefix, epoch in [_split_epoch(row["name"])]
-            if prefix in by_prefix  # others are of tables that another ledger records
-        }
+        by_prefix = {lock_prefix(name): target for target, name in names.items()}
+        held = {}
+        for row in rows:
+            prefix, _, epoch = row["name"].rpartition("_")
+            if target := by_prefix.get(f"{prefix}_"):  # others are of tables that another ledger records
+                held[target, int(epoch)] = parse_claim(row["comment"])
         signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
         ages = {(row["target"], row["attempt"]): row for row in signs}
         return [
@@ -260,14 +267,9 @@ class LedgerView:
 
     def _holdings_of(self, target: TableName, records: Sequence[LoadRecord]) -> Holdings | None:
         """What a table holds, or the one that some loads went into, whatever its name is now; None if it is gone."""
-        uuids = sorted({uuid for one in records for uuid in one.table_uuids})
-        if uuids:
-            rows = self.client.query(ledger_queries.render_read_uuids(uuids, self.cluster))
-        else:
-            rows = self.client.query(ledger_queries.render_read_tables(target.database, [target.table], self.cluster))
-            rows = [row for row in rows if row["name"] == target.table]
-        found = sorted({row["uuid"] for row in rows})
-        return self.holdings(target, found) if found else None
+        uuids = {uuid for one in records for uuid in one.table_uuids}
+        found = self.living(uuids) if uuids else read_uuids(self.client, target, self.cluster)
+        return self.holdings(target, sorted(found)) if found else None
 
     def _ask(self, table: TableName, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         try:
@@ -328,11 +330,6 @@ def _list(names: Sequence[str]) -> str:
     """List the first names."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none"
-
-
-def _split_epoch(lock: str) -> tuple[str, str]:
-    prefix, _, epoch = lock.rpartition("_")
-    return f"{prefix}_", epoch
 
 
 def _key(row: Mapping[str, Any]) -> Key:

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
@@ -58,11 +59,15 @@ def merge(
         staging=Staging(client=client, cluster="c" if shards > 1 else None, target=target, replicas=replicas),
         attempt=ATTEMPT,
         epoch=8,
-        keeps_all_rows=keeps_all_rows,
-        allow_empty=True,
+        plan=CommitPlan(
+            load_mode="merge",
+            partitions={"p": 3},
+            table_uuids=["u"],
+            keeps_all_rows=keeps_all_rows,
+            allow_empty=True,
+        ),
         next_query_id=lambda: f"q-{next(ids)}",
         rule=MergeRule(key=("id",), version="at", **rule),
-        staged_rows=3,
     )
     return survivors.collect(), survivors.counts
 

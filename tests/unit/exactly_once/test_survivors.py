@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
@@ -81,10 +82,14 @@ def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
         staging=Staging(client=client, cluster=None, target=target, replicas=replicas),
         attempt=ATTEMPT,
         epoch=8,
-        condition="n < 10",
-        staged_partitions=staged or ["p"],
-        keeps_all_rows=True,
-        allow_empty=True,
+        plan=CommitPlan(
+            load_mode="replace_where",
+            replace_where="n < 10",
+            partitions=dict.fromkeys(staged or ["p"], 3),
+            table_uuids=["u"],
+            keeps_all_rows=True,
+            allow_empty=True,
+        ),
         next_query_id=lambda: f"q-{next(ids)}",
     )
 
