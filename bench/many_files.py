@@ -125,7 +125,7 @@ def main() -> None:
         os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
         os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = store.airflow_conn
         shutil.rmtree(cache_dir() / "bench" / "objects" / BUCKET, ignore_errors=True)
-        store.client().create_bucket(Bucket=BUCKET)
+        store.make_bucket(BUCKET)
         began = time.monotonic()
         make_files(args.objects)
         print(f"{args.objects:,} objects written in {time.monotonic() - began:.0f} s", flush=True)

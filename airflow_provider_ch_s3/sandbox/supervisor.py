@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.sandbox.node import EmbeddedNode, Server, memory_byt
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
-from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
+from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
 
 LOG_NAME = "supervisor.log"
