@@ -85,7 +85,7 @@ bench-quick: $(READY)
 
 # What staging, verification and commit cost, compared with a direct load of the same data.
 bench-exactly-once: $(READY)
-	$(BIN)/python bench/exactly_once.py
+	$(BIN)/python -m bench.exactly_once
 
 # What replicas cost a load.
 bench-replicas: $(READY)

@@ -7,15 +7,12 @@ prints the seconds of all loads, how long each one took, and how many statements
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
-from bench.statements import StatementCount
+from bench.loads import StatementCount, bench_sandbox, load, make_files, make_table
 
 
 def measure(name: str, table: str, loads: int, at_once: int, statements: StatementCount) -> float:
@@ -45,12 +42,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=16)
     args = parser.parse_args()
     statements = StatementCount()
-    with running_sandbox(SandboxConfig(shards=3)) as sandbox:
-        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        for node in range(sandbox.nodes):
-            sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
+    with bench_sandbox(SandboxConfig(shards=3)) as sandbox:
         for number in range(args.loads):
             make_files(sandbox, f"file{number}", 1_000, 1)
         for table in ("warm", "alone", "together"):

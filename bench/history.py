@@ -1,6 +1,6 @@
 """Measure how the time of a load grows with the history of its table.
 
-``make bench-history``, or ``python bench/history.py --loads 100000 --files 365 --rounds 7``. Starts a sandbox of its
+``make bench-history``, or ``python -m bench.history --loads 100000 --files 365 --rounds 7``. Starts a sandbox of its
 own and loads one small file, in alternation, into a table without history and into tables with more and more earlier
 loads, which are written into the ledger directly, and merged as years are. Prints medians of the task's seconds and
 of what look-ups in the ledger take, the ratio to the table without history, and how much the worker's peak memory
@@ -10,7 +10,6 @@ has grown.
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import statistics
 from collections import defaultdict
@@ -19,9 +18,7 @@ from operator import not_
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
-from bench.statements import StatementCount
+from bench.loads import BUCKET, StatementCount, bench_sandbox, load, make_files, make_table
 
 NODES = 3
 # The events of a load, each with the epoch in which it is written: the first to plan, the second to commit.
@@ -101,12 +98,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=365, help="files of each earlier load")
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
-    with running_sandbox(SandboxConfig(shards=NODES)) as sandbox:
-        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        for node in range(NODES):
-            sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
+    with bench_sandbox(SandboxConfig(shards=NODES)) as sandbox:
         for number in range(args.rounds + 1):
             make_files(sandbox, f"new{number}", 1_000, 1)
         make_files(sandbox, "first", 1_000, 1)

@@ -42,11 +42,9 @@ def files(store: S3Server, extension: str, name: str) -> str:
 
 def write_files(sandbox: Sandbox, store: S3Server) -> None:
     """Write the files of both formats, unless an earlier run did: those of versitygw stay in the cache."""
-    client = store.client()
-    if BUCKET not in {found["Name"] for found in client.list_buckets()["Buckets"]}:
-        client.create_bucket(Bucket=BUCKET)
+    store.make_bucket(BUCKET)
     for extension in EXTENSIONS:
-        names = [item["Key"] for item in client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+        names = [item["Key"] for item in store.client().list_objects_v2(Bucket=BUCKET).get("Contents", [])]
         if sum(name.endswith(extension) for name in names) == FILES:
             continue
         sandbox.query(

@@ -19,7 +19,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from airflow_provider_ch_s3.bench.store import running_store
@@ -28,6 +27,7 @@ from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from bench.loads import context_of
 
 BUCKET = "many-files"
 ROWS_PER_FILE = 10
@@ -56,10 +56,7 @@ def load(try_number: int, started: datetime.datetime, sender: Any, arguments: di
         retries=9,
         **arguments,
     )
-    ti = SimpleNamespace(
-        dag_id="bench", task_id="load", run_id="bench", map_index=-1, try_number=try_number, max_tries=9
-    )
-    context: Any = {"ti": ti, "dag_run": SimpleNamespace(start_date=started), "task": operator}
+    context = context_of(operator, started=started, try_number=try_number, max_tries=9)
     sender.send(operator.execute(context))
 
 
@@ -125,7 +122,7 @@ def main() -> None:
         os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
         os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = store.airflow_conn
         shutil.rmtree(cache_dir() / "bench" / "objects" / BUCKET, ignore_errors=True)
-        store.client().create_bucket(Bucket=BUCKET)
+        store.make_bucket(BUCKET)
         began = time.monotonic()
         make_files(args.objects)
         print(f"{args.objects:,} objects written in {time.monotonic() - began:.0f} s", flush=True)

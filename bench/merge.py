@@ -16,8 +16,7 @@ from collections import defaultdict
 from typing import Any
 
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load
+from bench.loads import BUCKET, bench_sandbox, load
 
 COLUMNS = "id UInt64, at DateTime, changed UInt32, value Float64"
 PARTITIONS = 12
@@ -90,11 +89,7 @@ def measure(sandbox: Sandbox, way: str, layout: int, percent: int, number: int) 
 def main(rows: int, rounds: int) -> None:
     """Print the medians, and beside them their ratios to those of the merge."""
     found: dict[tuple[int, str, str], list[dict[str, float]]] = defaultdict(list)
-    with running_sandbox(SandboxConfig(shards=1)) as sandbox:
-        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        sandbox.query("CREATE DATABASE bench ENGINE = Atomic")
+    with bench_sandbox(SandboxConfig(shards=1)) as sandbox:
         make_tables(sandbox, rows)
         runs = [(layout, way) for layout in range(len(LAYOUTS)) for way in ("merge", "delete")] + [(0, "replacing")]
         number = 0

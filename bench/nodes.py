@@ -9,14 +9,11 @@ nodes, one after the other; all nodes share the cores of this machine.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 from collections import Counter
 
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
-from bench.statements import StatementCount
+from bench.loads import StatementCount, bench_sandbox, load, make_files, make_table
 
 # Name → partition key, load mode, and whether the table holds the same rows already.
 LOADS = {
@@ -35,12 +32,7 @@ def count_statements(sandbox: Sandbox) -> int:
 def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
     """Measure each kind of load on one cluster, and print medians."""
     statements = StatementCount()
-    with running_sandbox(SandboxConfig(shards=nodes)) as sandbox:
-        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        for node in range(sandbox.nodes):
-            sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
+    with bench_sandbox(SandboxConfig(shards=nodes)) as sandbox:
         make_files(sandbox, "small", 60_000, 2 * nodes)
         for kind, (partition, mode, is_full) in LOADS.items():
             seconds, counts = [], []

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, COLUMNS, load, make_files
+from bench.loads import BUCKET, COLUMNS, load, make_files
 
 FIGURES = ("task", "INSERT", "commit", "other")
 PARTITIONS = 4

@@ -101,8 +101,7 @@ def main() -> None:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(shards=1, memory_bytes_per_node=4 * GIB)))
         sandbox.create_database(DATABASE, node=0)
         store = stack.enter_context(running_store())
-        if BUCKET not in {found["Name"] for found in store.client().list_buckets()["Buckets"]}:
-            store.client().create_bucket(Bucket=BUCKET)
+        store.make_bucket(BUCKET)
         for seconds in LATENCIES_SECONDS:
             far = stack.enter_context(delayed(store, seconds)) if seconds else store
             for number, shape in enumerate(SHAPES):

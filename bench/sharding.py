@@ -14,8 +14,7 @@ from collections import defaultdict
 
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
+from bench.loads import bench_sandbox, load, make_files, make_table
 
 NODES = 3
 FILES = 48
@@ -62,12 +61,7 @@ def measure(sandbox: Sandbox, number: int, *, senders: int) -> dict[str, float]:
 def main(rows: int, rounds: int) -> None:
     """Print the medians of both."""
     found: dict[int, list[dict[str, float]]] = defaultdict(list)
-    with running_sandbox(SandboxConfig(shards=NODES)) as sandbox:
-        os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        for node in range(NODES):
-            sandbox.query("CREATE DATABASE bench ENGINE = Atomic", node=node)
+    with bench_sandbox(SandboxConfig(shards=NODES)) as sandbox:
         make_files(sandbox, "big", rows, FILES)
         for number in range(rounds + 1):
             for senders in (1, NODES) if number % 2 else (NODES, 1):

@@ -19,8 +19,7 @@ from airflow_provider_ch_s3.cluster.spec import DEFAULT_INGEST_MEMORY_RATIO
 from airflow_provider_ch_s3.common.text import GIB, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
+from bench.loads import bench_sandbox, load, make_files, make_table
 
 LOOK_SECONDS = 0.05
 # max_server_memory_usage_to_ram_ratio, by which a plan computes the memory of a node
@@ -96,10 +95,7 @@ def main() -> None:
     memory_bytes = int(args.memory_gib * GIB)
     # a full server: the embedded engine does not choose which query to stop when memory is full
     config = SandboxConfig(shards=1, engine="25.8", memory_bytes_per_node=int(memory_bytes * SERVER_RATIO))
-    with running_sandbox(config) as sandbox:
-        os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
-        sandbox.s3_client().create_bucket(Bucket=BUCKET)
-        sandbox.query("CREATE DATABASE bench ENGINE = Atomic")
+    with bench_sandbox(config) as sandbox:
         make_files(sandbox, "big", args.rows, args.files)
         for limit in (1, args.loads):
             measure(sandbox, args.loads, limit, memory_bytes * DEFAULT_INGEST_MEMORY_RATIO)

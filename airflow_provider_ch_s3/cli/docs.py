@@ -6,20 +6,16 @@ import argparse
 import difflib
 import sys
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.screen import print_table
 from airflow_provider_ch_s3.errors import ConfigError
-
-if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
 
 # The site's own: a list of pages, and a page that includes the changelog.
 NO_PAGES = {"index", "changelog"}
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``docs``."""
     parser = subparsers.add_parser(
         "docs", help="list the pages of the documentation, or print one", description=__doc__

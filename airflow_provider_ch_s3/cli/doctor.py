@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_line
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
     from airflow_provider_ch_s3.load.doctor import Finding
 
 MARKS = {"ok": "✔", "failed": "✘", "skipped": "-"}
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``doctor``."""
     parser = subparsers.add_parser(
         "doctor",

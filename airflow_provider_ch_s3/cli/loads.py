@@ -10,13 +10,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.cli.parser import amount_of, count_of_some
+from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
     from _typeshed import DataclassInstance
 
     from airflow_provider_ch_s3.exactly_once.owner import Target
@@ -29,7 +26,7 @@ RUNNING = "running"
 STATES = (RUNNING, "committed", "undone", "abandoned")
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``loads``."""
     parser = subparsers.add_parser("loads", help="list loads, show one, delete old records", description=__doc__)
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")

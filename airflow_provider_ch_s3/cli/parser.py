@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What a command adds its parser to; a string, since only type checkers know that this class is generic."""
 
 USAGE_ERROR = 2
 """The exit code of a command that was called wrongly."""

@@ -7,20 +7,17 @@ import dataclasses
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql, print_text
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
     from airflow_provider_ch_s3.clickhouse.statement import Statement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``plan``."""
     parser = subparsers.add_parser(
         "plan", help="print the settings and the SQL of a load, with reasons, and run nothing", description=__doc__

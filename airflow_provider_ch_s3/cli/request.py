@@ -81,11 +81,6 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
     parser.add_argument("--data-format", help="e.g. Parquet (default: inferred from the file names)")
     parser.add_argument("--compression", help="e.g. gz (default: inferred from the file names)")
     parser.add_argument("--structure", help="columns of the files, as name Type, …")
-    add_arrival_arguments(parser)
-
-
-def add_arrival_arguments(parser: argparse.ArgumentParser) -> None:
-    """Register the arguments that say which files are ready."""
     parser.add_argument(
         "--min-file-age",
         type=amount_of("a number of seconds"),

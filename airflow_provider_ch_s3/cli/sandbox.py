@@ -8,21 +8,16 @@ import shlex
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.cli.parser import count_of_some
+from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.cli.topology import add_topology, read_topology
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 
-if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
 
-
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``sandbox`` and its actions."""
     parser = subparsers.add_parser(
         "sandbox", help="run a ClickHouse cluster and an object store on this machine", description=__doc__

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.cli.parser import amount_of
+from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
 from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.bars import show_steps
@@ -16,9 +16,6 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_se
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    # Known to type checkers only.
-    from argparse import _SubParsersAction
-
     from airflow_provider_ch_s3.bench.measurement import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
@@ -26,7 +23,7 @@ BAR_SECONDS = 0.25
 LONGEST_BAR = 60
 
 
-def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Register ``tune``."""
     parser = subparsers.add_parser(
         "tune",

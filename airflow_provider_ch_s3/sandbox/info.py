@@ -107,27 +107,11 @@ class Sandbox:
 
     def to_json(self) -> str:
         """Serialize to one line, which :meth:`from_json` reads. It contains all secrets."""
-        document = {
-            "host": self.host,
-            "http": self.http_ports,
-            "tcp": self.tcp_ports,
-            "https": self.https_ports,
-            "ca_cert": self.ca_cert,
-            "replicas": self.replicas,
-            "has_keeper": self.has_keeper,
-            "cluster": self.cluster,
-            "user": self.user,
-            "password": self.password,
-            "database": self.database,
-            "database_engine": self.database_engine,
-            "s3_endpoint": self.s3_endpoint,
-            "s3_access_key": self.s3_access_key,
-            "s3_secret_key": self.s3_secret_key,
-            "airflow_conn_clickhouse": self.airflow_conn_clickhouse,
-            "airflow_conn_aws": self.airflow_conn_aws,
-            "directory": None if self.directory is None else str(self.directory),
-        }
-        return json.dumps(document)
+        keys = {"http_ports": "http", "tcp_ports": "tcp", "https_ports": "https"}
+        document = {keys.get(name, name): value for name, value in vars(self).items()}
+        document["airflow_conn_clickhouse"] = self.airflow_conn_clickhouse
+        document["airflow_conn_aws"] = self.airflow_conn_aws
+        return json.dumps(document, default=str)  # the directory
 
     @classmethod
     def from_json(cls, text: str) -> Sandbox:
@@ -135,25 +119,17 @@ class Sandbox:
 
         :raises ConfigError: if the text is not JSON, a key is missing, or no port is listed.
         """
+        needed = ("cluster", "user", "password", "database", "s3_endpoint", "s3_access_key", "s3_secret_key")
+        optional = ("host", "ca_cert", "replicas", "has_keeper", "database_engine")
         try:
             document = json.loads(text)
             sandbox = cls(
-                host=document.get("host", "127.0.0.1"),
                 http_ports=tuple(document["http"]),
                 tcp_ports=tuple(document.get("tcp", ())),
                 https_ports=tuple(document.get("https", ())),
-                ca_cert=document.get("ca_cert", ""),
-                replicas=document.get("replicas", 1),
-                has_keeper=document.get("has_keeper", False),
-                cluster=document["cluster"],
-                user=document["user"],
-                password=document["password"],
-                database=document["database"],
-                database_engine=document.get("database_engine", "Atomic"),
-                s3_endpoint=document["s3_endpoint"],
-                s3_access_key=document["s3_access_key"],
-                s3_secret_key=document["s3_secret_key"],
                 directory=Path(document["directory"]) if document.get("directory") else None,
+                **{name: document[name] for name in needed},
+                **{name: document[name] for name in optional if name in document},
             )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             # The cause may quote the document, including its secrets.

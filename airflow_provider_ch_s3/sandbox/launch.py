@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.sandbox.config import SandboxConfig
 from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
 from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import lock_owner
+from airflow_provider_ch_s3.sandbox.process import wait_or_kill
 
 # Longer than the time in which a supervisor lets its nodes stop.
 STOP_TIMEOUT_SECONDS = 20.0
@@ -139,8 +140,4 @@ def end_process(process: subprocess.Popen[Any]) -> None:
     if process.stdin is not None:
         process.stdin.close()
     process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    wait_or_kill(process, STOP_TIMEOUT_SECONDS)

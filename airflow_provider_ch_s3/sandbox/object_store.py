@@ -142,9 +142,9 @@ class SignatureGate:
         expected = self._sign(environ, match["region"], match["headers"].split(";"))
         if not hmac.compare_digest(expected, match["signature"]):
             return WRONG_SIGNATURE
-        return (
-            ACCESS_DENIED if _asks_sts(environ) and b"Action=GetCallerIdentity" not in _read_form(environ) else None
-        )
+        if _asks_sts(environ) and b"Action=GetCallerIdentity" not in _read_form(environ):
+            return ACCESS_DENIED
+        return None
 
     def _sign(self, environ: WSGIEnvironment, region: str, signed_headers: list[str]) -> str:
         from botocore.auth import S3SigV4Auth, SigV4Auth

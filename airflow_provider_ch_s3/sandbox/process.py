@@ -12,6 +12,7 @@ from contextlib import closing
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Any
 
 from airflow_provider_ch_s3.errors import SandboxError
 
@@ -83,13 +84,8 @@ class SandboxProcess(ABC):
 
     def wait(self, timeout_seconds: float) -> None:
         """Wait for the process to end after :meth:`close`; kill it after the timeout."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(timeout_seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            wait_or_kill(self._process, timeout_seconds)
 
     def last_log_lines(self) -> str:
         """Return the last lines that the process logged, for an error message."""
@@ -100,6 +96,15 @@ class SandboxProcess(ABC):
                 written = path.read_text(errors="replace").splitlines()
                 lines += [line for line in written if not NOISE.match(line)][-LAST_LOG_LINES:]
         return "\n".join(lines) or "(none)"
+
+
+def wait_or_kill(process: subprocess.Popen[Any], timeout_seconds: float) -> None:
+    """Wait for a child process to end; kill it after the timeout."""
+    try:
+        process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answers_ping(port: int) -> bool:

@@ -37,7 +37,9 @@ def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
         what = f"npm pack {wanted}"
     else:
         wanted, endings, setting = f"{name}=={version}", "*.whl", "pip config list"
-        done = _run_pip(["download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", wanted], directory)
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+        options = ("--no-deps", "--no-cache-dir", "--only-binary", ":all:")
+        done = _run([*pip, "download", *options, wanted], directory)
         what = f"pip download {wanted}"
     archives = list(directory.glob(endings))
     if done.returncode == 0 and len(archives) == 1:
@@ -111,10 +113,6 @@ def _wheel_of_node() -> str:
             " pip install 'airflow-provider-ch-s3[sandbox]'"
         ) from exc
     return str(executable.ROOT_DIR)
-
-
-def _run_pip(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    return _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *args], directory)
 
 
 def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:

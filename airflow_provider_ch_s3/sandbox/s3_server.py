@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,12 @@ class S3Server:
             aws_secret_access_key=self.secret_key,
             region_name=S3_REGION,
         )
+
+    def make_bucket(self, name: str) -> None:
+        """Create a bucket, unless it exists."""
+        client = self.client()
+        with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
+            client.create_bucket(Bucket=name)
 
     @property
     def airflow_conn(self) -> str:

@@ -19,16 +19,14 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.certificates import Authority
 from airflow_provider_ch_s3.sandbox.config import SandboxConfig
-from airflow_provider_ch_s3.sandbox.embedded import EmbeddedNode
 from airflow_provider_ch_s3.sandbox.engine import ensure_library, package_of
 from airflow_provider_ch_s3.sandbox.info import INFO_NAME, Sandbox
 from airflow_provider_ch_s3.sandbox.lock import acquire_lock
-from airflow_provider_ch_s3.sandbox.node_config import NodeConfig, memory_bytes_per_node
+from airflow_provider_ch_s3.sandbox.node import EmbeddedNode, Server, memory_bytes_per_node
 from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
 from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.sandbox.process import SandboxProcess, write_private
-from airflow_provider_ch_s3.sandbox.server import Server
-from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
+from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import ZooKeeper, find_classpath
 
 LOG_NAME = "supervisor.log"
@@ -99,19 +97,20 @@ def _nodes(
     config: SandboxConfig, sandbox: Sandbox, library: Path, *, keeper_port: int, interserver_ports: Iterator[int]
 ) -> Sequence[SandboxProcess]:
     memory_bytes = config.memory_bytes_per_node or memory_bytes_per_node(config.nodes)
-    configs = [
-        NodeConfig(
+    kind = Server if config.has_keeper else EmbeddedNode
+    assert sandbox.directory is not None
+    return [
+        kind(
+            sandbox.directory / f"node{index + 1}",
             sandbox=sandbox,
             index=index,
+            library=library,
             memory_bytes=memory_bytes,
             interserver_port=next(interserver_ports),
             keeper_port=keeper_port,
         )
         for index in range(config.nodes)
     ]
-    kind = Server if config.has_keeper else EmbeddedNode
-    assert sandbox.directory is not None
-    return [kind(sandbox.directory / f"node{one.index + 1}", config=one, library=library) for one in configs]
 
 
 def _make_directory(wanted: Path | None) -> tuple[Path, bool]:

@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.exactly_once import BUCKET, load, make_files, make_table
+from bench.loads import BUCKET, load, make_files, make_table
 from tests.faults.oracle import find_leftovers
 from tests.sandbox.conftest import wait_until
 from tests.sandbox.gates import Gate, watch_statements

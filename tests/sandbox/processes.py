@@ -14,7 +14,7 @@ from pathlib import Path
 
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.node_config import CONFIG_NAME
+from airflow_provider_ch_s3.sandbox.node import CONFIG_NAME
 
 ZOOKEEPER = "zookeeper"
 # A server checks its configuration every two seconds.

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.certificates import Authority
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.tls_proxy import tls_proxy
+from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
 from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sandbox import Sandbox
-from airflow_provider_ch_s3.sandbox.node_config import available_memory_bytes
+from airflow_provider_ch_s3.sandbox.node import available_memory_bytes
 
 SANDBOX = Sandbox(
     http_ports=(8123, 8124),
