@@ -39,7 +39,8 @@ from airflow_provider_ch_s3.inspect.cluster import check_reach
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.load_queries import render_read_table, render_running_queries
+from airflow_provider_ch_s3.sql.load_queries import render_running_queries
+from airflow_provider_ch_s3.sql.table_queries import render_read_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
-from airflow_provider_ch_s3.sql import ledger_queries, load_queries, staging_queries
+from airflow_provider_ch_s3.sql import ledger_queries, staging_queries, table_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
 from airflow_provider_ch_s3.table.target import TableName, has_replicas, plain_engine, short_hash, unplaced_engine
 
@@ -169,7 +169,7 @@ class Staging:
         return server_sql(plain_engine(self._engine(like), with_keys=with_keys))
 
     def _engine(self, table: TableName) -> str:
-        return str(self.client.query(load_queries.render_read_table(table, None))[0]["engine_full"])
+        return str(self.client.query(table_queries.render_read_table(table, None))[0]["engine_full"])
 
     def alter(
         self,

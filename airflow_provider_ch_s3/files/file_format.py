@@ -52,6 +52,11 @@ class FileFormat:
         """Whether values are parsed from text, field by field."""
         return self.is_text and not self.may_hold_sql
 
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is one of the variants of CSV, whose fields may have spaces around them, and any delimiter."""
+        return self.variants == "CSV"
+
     def takes(self, setting: str) -> bool:
         """Whether a setting concerns the format; a setting that is not specific to formats concerns all."""
         return setting not in FORMAT_SETTINGS or setting in (*self.settings, self.missing_columns_setting)

@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.driver_errors import scrub
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
-from airflow_provider_ch_s3.sql.table_queries import render_read_node
+from airflow_provider_ch_s3.sql.server_queries import render_read_node
 
 log = logging.getLogger(__name__)
 

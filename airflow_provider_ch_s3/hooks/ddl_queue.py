@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import format_seconds
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.sql.table_queries import render_read_ddl_entry
+from airflow_provider_ch_s3.sql.server_queries import render_read_ddl_entry
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.cluster.spec import (
 )
 from airflow_provider_ch_s3.common.text import GIB, show_name
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ErrorCode, ServerError
-from airflow_provider_ch_s3.sql.table_queries import render_detect_nodes, render_read_memory, render_read_server
+from airflow_provider_ch_s3.sql.server_queries import render_detect_nodes, render_read_memory, render_read_server
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import check_folders_of_url, path_column_names
@@ -83,7 +83,7 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
 
     :raises ConfigError: if these are others.
     """
-    if request.csv_dialect != CsvDialect() and not source.data_format.startswith("CSV"):
+    if request.csv_dialect != CsvDialect() and not source.format.is_csv:
         raise ConfigError(
             f"csv_dialect says how CSV files are written, and these are {source.data_format}; remove it, or give"
             " data_format='CSV'"
@@ -127,7 +127,7 @@ def _may_guess(source: SourceSpec, in_path: frozenset[str], request: LoadRequest
     columns = [c for c in target.columns if c.is_insertable and c.name not in in_path]
     settings = {**request.settings, **request.connection_settings}
     is_known = DELIMITER_SETTING in settings or request.csv_dialect.delimiter is not None
-    return source.data_format.startswith("CSV") and len(columns) != 1 and not is_known
+    return source.format.is_csv and len(columns) != 1 and not is_known
 
 
 def _describe_text(
@@ -162,7 +162,7 @@ def check_format(client: ClickHouseClient, data_format: str) -> str:
     :raises ConfigError: if the server does not read it.
     """
     # s3() with keys mistakes an unknown format for a session token, and guesses the format
-    known: set[str] = {row["name"] for row in client.query(load_queries.render_read_formats())}
+    known: set[str] = {row["name"] for row in client.query(server_queries.render_read_formats())}
     by_folded_name = {name.casefold(): name for name in known}
     if data_format.casefold() not in by_folded_name:
         near = difflib.get_close_matches(data_format, known, n=1)

@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
 )
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
-from airflow_provider_ch_s3.sql import load_queries, merge_queries
+from airflow_provider_ch_s3.sql import merge_queries, table_queries
 from airflow_provider_ch_s3.table.target import (
     Distribution,
     TableColumn,
@@ -89,7 +89,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
     """Read definition, engine, keys and views of a table, for each node that has it."""
-    return client.query(load_queries.render_read_table(table, cluster))
+    return client.query(table_queries.render_read_table(table, cluster))
 
 
 def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
@@ -176,7 +176,7 @@ def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: Cluster
     named = f"only the cluster {cluster.name!r}" if cluster.name else "no cluster"
     for other in _wider_clusters(found.server, cluster.name):
         try:
-            rows = client.query(load_queries.render_find_on_nodes(table, other))
+            rows = client.query(table_queries.render_find_on_nodes(table, other))
         except ServerError as error:  # a user who may not query other servers cannot load into them either
             log.info("cannot check whether %s also exists on other nodes of %s: %s", table, other, error)
             continue
@@ -274,7 +274,7 @@ def read_volumes(client: ClickHouseClient, target: TargetSpec, cluster: str | No
     if not policies:
         return ()
     try:
-        rows = client.query(load_queries.render_read_volumes(policies, cluster))
+        rows = client.query(table_queries.render_read_volumes(policies, cluster))
     except ServerError as error:
         log.info("the disks of the storage policies %s remain unknown: %s", ", ".join(policies), error)
         return ()
@@ -306,7 +306,7 @@ def read_columns(
 ) -> dict[str, tuple[TableColumn, ...]]:
     """Read the columns of a table in their order, by node."""
     by_node: dict[str, list[TableColumn]] = defaultdict(list)
-    for row in client.query(load_queries.render_read_columns(table, cluster)):
+    for row in client.query(table_queries.render_read_columns(table, cluster)):
         column = TableColumn(
             name=row["name"],
             type=row["type"],

@@ -40,7 +40,7 @@ from airflow_provider_ch_s3.request import (
     MergeDuplicates,
     OnPartialPartitions,
 )
-from airflow_provider_ch_s3.sql import load_queries, staging_queries
+from airflow_provider_ch_s3.sql import server_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.file_schema import parse_structure
@@ -451,7 +451,7 @@ def check_needs(
         return
     for table, rights in needs.items():
         if missing := [right for right in rights if not _has(client, {table: [right]})]:
-            user = client.query(load_queries.render_read_user())[0]["user"]
+            user = client.query(server_queries.render_read_user())[0]["user"]
             where = f"{short_identifier(table.database)}.{but.get(table) or short_identifier(table.table)}"
             raise TargetError(
                 f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
@@ -461,7 +461,7 @@ def check_needs(
 
 
 def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> bool:
-    return bool(client.query(load_queries.render_check_grant(needs))[0]["result"])
+    return bool(client.query(server_queries.render_check_grant(needs))[0]["result"])
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:

@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import Arrivals
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import LoadRun
-from airflow_provider_ch_s3.sql import load_queries, table_queries
+from airflow_provider_ch_s3.sql import load_queries, server_queries
 
 # Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
 MAX_CLOCK_SECONDS = 60
@@ -126,7 +126,7 @@ def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
 
 def check_connection(subject: Subject) -> str:
     """The server answers, and accepts the login."""
-    user = subject.client.query(load_queries.render_read_user())[0]["user"]
+    user = subject.client.query(server_queries.render_read_user())[0]["user"]
     return f"user {user!r}, database {subject.server.database!r}"
 
 
@@ -146,7 +146,7 @@ def check_nodes(subject: Subject) -> str:
 
 def check_clocks(subject: Subject) -> str:
     """The nodes agree about the time."""
-    rows = subject.client.query(table_queries.render_read_clocks(subject.cluster.name))
+    rows = subject.client.query(server_queries.render_read_clocks(subject.cluster.name))
     first, last = (choose(rows, key=lambda row: row["seconds"]) for choose in (min, max))
     apart = last["seconds"] - first["seconds"]
     if apart > MAX_CLOCK_SECONDS:

@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
@@ -337,7 +337,7 @@ def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None =
     :param cluster: whose nodes to compare with it.
     """
     name, nodes = (cluster.name, len(cluster.nodes)) if cluster else (None, 1)
-    rows = client.query(load_queries.render_read_settings(name, nodes=nodes))
+    rows = client.query(server_queries.render_read_settings(name, nodes=nodes))
     return {
         row["name"]: ServerSetting(
             value=row["value"],

@@ -23,7 +23,7 @@ MAX_NAMED_PARTITIONS = 10
 # Files and reasons of bad rows.
 MAX_REJECTED = 100
 # What may become of a row of the files in a merge.
-MERGED = ("inserted", "updated", "deleted", "unchanged", "late")
+OUTCOMES = ("inserted", "updated", "deleted", "unchanged", "late")
 
 
 def _sum(numbers: Sequence[int | float | None]) -> int | float | None:
@@ -131,7 +131,7 @@ class LoadReport:
         ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether it is
         more than a guard that has the servers' own value.
     :param left_out_settings: computed setting that the server does not accept → the reason.
-    :param data_format: format of the files; '' where no plan is known.
+    :param data_format: format of the files; '' where no plan is known, and without staging.
     :param snapshot: of a lake's table its ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the
         snapshot that was loaded; ``after``: id of the one that the table held, '' if all rows of the snapshot were
         loaded. Empty unless the source is a lake's table.
@@ -313,7 +313,7 @@ class LoadReport:
     @property
     def merged(self) -> str:
         """What became of the rows of a merge: ``3 inserted, 2 updated, 1 deleted, 0 unchanged, 0 late``."""
-        return ", ".join(f"{format_count(self.merge[name])} {name}" for name in MERGED if name in self.merge)
+        return ", ".join(f"{format_count(self.merge[name])} {name}" for name in OUTCOMES if name in self.merge)
 
     def __str__(self) -> str:
         if self.is_nothing_new:

@@ -597,7 +597,7 @@ class LoadRun(TaskLoad):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            plan = self._complete(attempt, plan, paths)
+            plan = self._check_replaced(attempt, plan, paths)
             prepared = owner.prepare_commit(attempt.id, plan).plan
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
@@ -638,7 +638,7 @@ class LoadRun(TaskLoad):
                 log.info("%s", news)
                 owner.abandon(attempt.id)
                 return Recover()
-            plan = self._complete(attempt, plan, paths)
+            plan = self._check_replaced(attempt, plan, paths)
             if not owner.commit(attempt.id, plan):
                 self._count_alteration()
                 owner.abandon(attempt.id)
@@ -658,7 +658,7 @@ class LoadRun(TaskLoad):
             return "the snapshot that this load goes on from was undone or replaced in the meantime: beginning again"
         return ""
 
-    def _complete(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
+    def _check_replaced(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
         """Check what the commit would replace, and add to its plan which rows these are; by the target's owner.
 
         :raises LoadError: if they may not be replaced.

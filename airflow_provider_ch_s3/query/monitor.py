@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, QueryLog
 from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
-from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.sql import server_queries
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +198,7 @@ class QueryMonitor:
 
     def restarted_node(self, since_seconds: float) -> str:
         """A node that was restarted in the last ``since_seconds``, so may have lost its log; '' if none was."""
-        for row in self.client.query(load_queries.render_read_uptimes(self.cluster.name)):
+        for row in self.client.query(server_queries.render_read_uptimes(self.cluster.name)):
             if row["uptime_seconds"] < since_seconds:
                 return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
         return ""

@@ -1,4 +1,4 @@
-"""Render the statements of a load, in the order of their use, and those with which it is watched."""
+"""The statements that read files and load them, in the order of use, and those with which a query is watched."""
 
 from __future__ import annotations
 
@@ -14,71 +14,6 @@ from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
-
-
-@statement
-def render_read_table(table: TableName, cluster: str | None) -> str:
-    """Definition, engine and keys of a table, one row for each node that has it."""
-    return IN_FILE
-
-
-@statement
-def render_read_volumes(policies: Sequence[str], cluster: str | None) -> str:
-    """The volumes of storage policies on each node: new parts go to the first one that has room."""
-    return IN_FILE
-
-
-@statement
-def render_read_columns(table: TableName, cluster: str | None) -> str:
-    """Columns of a table in their order, for each node that has it."""
-    return """
-        SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
-        FROM {{ cluster | all_nodes("system.columns") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
-        ORDER BY node, position
-        SETTINGS skip_unavailable_shards = 0
-    """
-
-
-@statement
-def render_find_on_nodes(table: TableName, cluster: str) -> str:
-    """Nodes of a cluster that have a table; unavailable nodes are skipped."""
-    return """
-        SELECT DISTINCT {{ node_name }} AS node
-        FROM {{ cluster | all_nodes("system.tables") }}
-        WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
-        ORDER BY node
-        SETTINGS skip_unavailable_shards = 1
-    """
-
-
-@statement
-def render_read_user() -> str:
-    """The name of the session's user."""
-    return "SELECT currentUser() AS user"
-
-
-def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
-    """Whether the user has all of the given rights on tables, which need not exist."""
-    return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
-
-
-def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> Statement:
-    """All settings of the connected server, and whether each node has the same value for other nodes' queries.
-
-    A profile that cuts the answer of a node hides its values: then they count as different ones.
-    """
-    return replace(render("read_settings", cluster=cluster, nodes=nodes), reads_profiles=True)
-
-
-@statement
-def render_read_formats() -> str:
-    """Every format that the connected server reads."""
-    return """
-        SELECT name
-        FROM system.formats
-        WHERE is_input
-    """
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
@@ -350,16 +285,6 @@ def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int)
     :param age_seconds: how far to go back, by the servers' clock and in their time zone.
     """
     return IN_FILE
-
-
-@statement
-def render_read_uptimes(cluster: str | None) -> str:
-    """How long each node has been up."""
-    return """
-        SELECT {{ node_name }} AS node, uptime() AS uptime_seconds
-        FROM {{ cluster | all_nodes("system.one") }}
-        SETTINGS skip_unavailable_shards = 0
-    """
 
 
 @statement

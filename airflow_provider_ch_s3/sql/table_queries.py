@@ -1,4 +1,4 @@
-"""Render the statements that create a table from files, and that find out which nodes are there to hold it."""
+"""The statements that look a table up, and that create one from files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,42 @@ from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
 from airflow_provider_ch_s3.tuning.rule import SettingValue
+
+
+@statement
+def render_read_table(table: TableName, cluster: str | None) -> str:
+    """Definition, engine and keys of a table, one row for each node that has it."""
+    return IN_FILE
+
+
+@statement
+def render_read_volumes(policies: Sequence[str], cluster: str | None) -> str:
+    """The volumes of storage policies on each node: new parts go to the first one that has room."""
+    return IN_FILE
+
+
+@statement
+def render_read_columns(table: TableName, cluster: str | None) -> str:
+    """Columns of a table in their order, for each node that has it."""
+    return """
+        SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
+        FROM {{ cluster | all_nodes("system.columns") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        ORDER BY node, position
+        SETTINGS skip_unavailable_shards = 0
+    """
+
+
+@statement
+def render_find_on_nodes(table: TableName, cluster: str) -> str:
+    """Nodes of a cluster that have a table; unavailable nodes are skipped."""
+    return """
+        SELECT DISTINCT {{ node_name }} AS node
+        FROM {{ cluster | all_nodes("system.tables") }}
+        WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
+        ORDER BY node
+        SETTINGS skip_unavailable_shards = 1
+    """
 
 
 def render_observe_values(
@@ -113,72 +149,3 @@ def render_add_columns(table: TableName, cluster: str | None, *, columns: Sequen
 
         {% endfor %}
     """  # noqa: E501
-
-
-@statement
-def render_read_server() -> str:
-    """Read the session's database, and what the connected server knows: databases, macros, and clusters with their
-    members, in the order of ``_shard_num``."""
-    return IN_FILE
-
-
-@statement
-def render_detect_nodes(cluster: str | None) -> str:
-    """Read version, cores and memory limit of each node, how it defines the cluster, and whether it has a query log.
-
-    :param cluster: ``None`` for the connected server alone.
-    """
-    return IN_FILE
-
-
-@statement
-def render_read_ddl_entry(mark: str) -> str:
-    """Read how far each node has got with a statement in the ``ON CLUSTER`` queue.
-
-    :param mark: the statement's ``log_comment``.
-    """
-    return """
-        SELECT
-            concat(host, ':', toString(port)) AS node,
-            ifNull(status = 'Finished', 0) AS finished,
-            ifNull(status = 'Active', 0) AS active,
-            ifNull(exception_code, 0) AS code,
-            ifNull(exception_text, '') AS failure
-        FROM system.distributed_ddl_queue
-        WHERE settings['log_comment'] = {{ mark | literal }}
-        ORDER BY node
-    """
-
-
-@statement
-def render_read_node() -> str:
-    """Read the name of the server that responds."""
-    return "SELECT {{ node_name }} AS node"
-
-
-@statement
-def render_read_memory(cluster: str | None) -> str:
-    """Read the memory of each node's machine, and how much of it is free."""
-    return """
-        SELECT
-            {{ node_name }} AS node,
-            toUInt64(maxIf(value, metric = 'OSMemoryAvailable')) AS free_bytes,
-            toUInt64(maxIf(value, metric = 'OSMemoryTotal')) AS total_bytes
-        FROM {{ cluster | all_nodes("system.asynchronous_metrics") }}
-        GROUP BY node
-        HAVING total_bytes > 0
-        ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
-    """
-
-
-@statement
-def render_read_clocks(cluster: str | None) -> str:
-    """Read the time of each node."""
-    return """
-        SELECT {{ node_name }} AS node, toUInt32(max(nowInBlock())) AS seconds
-        FROM {{ cluster | all_nodes("system.one") }}
-        GROUP BY node
-        ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
-    """

@@ -71,7 +71,7 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
         return source
     strict = [c if c.in_path else _read_strictly(c, is_given) for c in source.columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
-    if source.data_format.startswith("CSV"):
+    if source.format.is_csv:
         read = [replace(c, is_trimmed=c.read_as.endswith(("String", "String)"))) for c in read]
     return replace(source, columns=tuple(read))
 

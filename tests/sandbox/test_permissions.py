@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
-from airflow_provider_ch_s3.sql.table_queries import render_read_ddl_entry
+from airflow_provider_ch_s3.sql.server_queries import render_read_ddl_entry
 from tests.failures import own_errors
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers

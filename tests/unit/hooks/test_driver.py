@@ -8,7 +8,8 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.driver import whole_text
-from airflow_provider_ch_s3.sql.load_queries import render_read_settings, render_read_user, render_running_queries
+from airflow_provider_ch_s3.sql.load_queries import render_running_queries
+from airflow_provider_ch_s3.sql.server_queries import render_read_settings, render_read_user
 
 WHOLE = {
     *("limit", "offset", "additional_table_filters", "additional_result_filter", "final", "use_query_cache"),

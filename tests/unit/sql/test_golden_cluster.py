@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql.load_queries import render_show_queries
 from airflow_provider_ch_s3.sql.nodes import all_nodes, on_cluster
-from airflow_provider_ch_s3.sql.table_queries import (
+from airflow_provider_ch_s3.sql.server_queries import (
     render_detect_nodes,
     render_read_clocks,
     render_read_ddl_entry,

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql import load_queries, render
+from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin, map_provenance
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
@@ -244,16 +244,16 @@ CASES: dict[str, Statement] = {
     "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
     "read_on_each_node_cluster": load_queries.render_read_on_each_node(source(KEYS), {}, CLUSTER),
     "read_on_each_node_single": load_queries.render_read_on_each_node(UNSAFE, {}, None),
-    **at_both("read_volumes_cluster", load_queries.render_read_volumes, ["default", "it's"]),
+    **at_both("read_volumes_cluster", table_queries.render_read_volumes, ["default", "it's"]),
     "largest_row_group": load_queries.render_largest_row_group(source(), SETTINGS),
-    **at_both("read_table_cluster", load_queries.render_read_table, TABLE),
-    **at_both("read_columns_cluster", load_queries.render_read_columns, TABLE),
-    "find_on_nodes": load_queries.render_find_on_nodes(TABLE, CLUSTER),
-    "check_grant": load_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
-    "read_user": load_queries.render_read_user(),
-    "read_formats": load_queries.render_read_formats(),
-    "read_settings": load_queries.render_read_settings(),
-    "read_settings_cluster": load_queries.render_read_settings(CLUSTER, nodes=3),
+    **at_both("read_table_cluster", table_queries.render_read_table, TABLE),
+    **at_both("read_columns_cluster", table_queries.render_read_columns, TABLE),
+    "find_on_nodes": table_queries.render_find_on_nodes(TABLE, CLUSTER),
+    "check_grant": server_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
+    "read_user": server_queries.render_read_user(),
+    "read_formats": server_queries.render_read_formats(),
+    "read_settings": server_queries.render_read_settings(),
+    "read_settings_cluster": server_queries.render_read_settings(CLUSTER, nodes=3),
     **at_both("running_queries_cluster", load_queries.render_running_queries, PREFIX),
     **at_both(
         "count_loads_cluster", load_queries.render_count_loads, but="ch-s3-0123456789abcdef0123", ledger=LEDGER
@@ -263,7 +263,7 @@ CASES: dict[str, Statement] = {
     "flush_logs_old": load_queries.render_flush_logs(CLUSTER, None),
     **at_both("logged_queries_cluster", load_queries.render_logged_queries, PREFIX, age_seconds=3600),
     **at_both("has_query_log_cluster", load_queries.render_has_query_log),
-    **at_both("read_uptimes_cluster", load_queries.render_read_uptimes),
+    **at_both("read_uptimes_cluster", server_queries.render_read_uptimes),
     **at_both("kill_queries_on_cluster", load_queries.render_kill_queries, PREFIX),
 }
 
