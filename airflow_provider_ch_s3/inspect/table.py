@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import (
-    REPLICATED_DATABASES,
-    ClusterDeclaration,
-    ClusterSpec,
-)
+from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES, ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import (
     ColumnsDifferError,

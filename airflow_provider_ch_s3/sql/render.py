@@ -116,7 +116,7 @@ def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
     """
     if source := values.get("source"):
         of_source = ("access", "address", "data_format", "structure")
-        values = {name: getattr(source, name) for name in of_source} | values
+        values = {attribute: getattr(source, attribute) for attribute in of_source} | values
     parameters = values["access"].parameters if "access" in values else {}
     template = _template(text) if text else _ENVIRONMENT.get_template(f"{name}.sql.jinja")
     text = template.render(**values).strip()

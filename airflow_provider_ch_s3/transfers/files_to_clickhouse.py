@@ -49,8 +49,8 @@ class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]
 
     The rows go from the store straight into ClickHouse (``INSERT INTO … SELECT … FROM s3Cluster(…)``, for example);
     none passes through the worker. All settings are computed from the cluster's hardware and the files, each with a
-    reason in the log. A retry takes over the query of an earlier try; it
-    starts no second one while the rows of the first may still count.
+    reason in the log. A retry takes over the query of an earlier try; it starts no second one while the rows of the
+    first may still count.
 
     Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
     as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
