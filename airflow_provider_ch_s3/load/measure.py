@@ -49,17 +49,19 @@ def measure_rows(
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
     *,
+    staged: Sequence[MappedColumn] = (),
     where: str,
     settings: Mapping[str, SettingValue],
 ) -> SourceSpec:
     """Measure the mean size of a row in memory; the server also checks the condition.
 
+    :param staged: columns that only the staging table has: what they are computed from is read, too.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
     """
     used = {column.target for column in mapping}
     numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
     statement = load_queries.render_sample_files(
-        source, mapping, numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
+        source, (*mapping, *staged), numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
     )
     try:
         sample = client.query(statement)[0]

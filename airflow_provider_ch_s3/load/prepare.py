@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -123,10 +123,7 @@ class PreparedLoad:
                 settings=settings,
             )
         else:
-            mapping = self.mapping
-            if into and self.merge and self.merge.deleted:
-                deleted = f"ifNull(({self.merge.deleted}), 0) != 0"
-                mapping = (*mapping, MappedColumn(target=DELETED, expression=deleted))
+            mapping = (*self.mapping, *_mark_deletions(self.merge)) if into else self.mapping
             statement = load_queries.render_insert_load(
                 self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
             )
@@ -210,7 +207,10 @@ def prepare_load(
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
     sent = {**inspection.settings, **plan(source, MemorySharing(), cluster.calibration).sent}
     if line_format is None:  # a sample would stop at the first bad row
-        source = measure.measure_rows(client, source, mapping, target, where=request.where, settings=sent)
+        marks = _mark_deletions(request.merge)
+        source = measure.measure_rows(
+            client, source, mapping, target, staged=marks, where=request.where, settings=sent
+        )
         if source.rows is None and source.data_format not in past:
             source = measure.estimate_row_count(client, source, settings=sent)
         source = measure.count_partitions(client, source, mapping, target.partition_key, settings=sent)
@@ -249,6 +249,12 @@ def prepare_load(
         volumes=volumes,
         line_format=line_format,
     )
+
+
+def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
+    """The column that only the staging table of a merge has."""
+    is_deletion = rule.is_deletion if rule else ""
+    return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
@@ -291,7 +297,20 @@ def _map(
         _log_widened(source, mapping, target)
         _log_null_lists(source, mapping)
     _log_unused_folders(source, mapping, request, target)
-    return mapping
+    return _ignore_deleted_values(mapping, request.merge, target) if request.merge else mapping
+
+
+def _ignore_deleted_values(
+    mapping: tuple[MappedColumn, ...], rule: MergeRule, target: TargetSpec
+) -> tuple[MappedColumn, ...]:
+    """Have a row that stands for a deletion fill its key and version only: sources of changes send no more."""
+    types = {name: plain_type(base_type(kind)) for name, kind in target.column_types.items()}
+    return tuple(
+        column
+        if column.target in rule.columns
+        else replace(column, unused_if=rule.is_deletion, type=types[column.target])
+        for column in mapping
+    )
 
 
 def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None:

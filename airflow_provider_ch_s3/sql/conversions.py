@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, decimal_digits, is_nullable, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.column_types import (
+    SCALARS,
+    base_type,
+    decimal_digits,
+    family,
+    is_nullable,
+    scale_and_zone,
+)
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
@@ -53,10 +60,15 @@ def select_item(column: MappedColumn, parser: str) -> Sql:
 
     :param parser: the setting ``date_time_input_format``: how to read ambiguous days and months.
     """
-    if not column.expression:
-        return _convert(identifier(column.source), column.conversion, parser)
     # In brackets, ClickHouse does not accept an alias without AS.
-    return _convert(Sql(f"({expression(column.expression)})"), column.conversion, parser)
+    value = Sql(f"({expression(column.expression)})") if column.expression else identifier(column.source)
+    converted = _convert(value, column.conversion, parser)
+    if not column.unused_if:
+        return converted
+    # A NULL in other rows is left to the INSERT, whose error names the column.
+    is_scalar = family(column.type) in SCALARS
+    cast = f"CAST({converted}, {literal(f'Nullable({column.type})' if is_scalar else column.type)})"
+    return Sql(f"if({expression(column.unused_if)}, defaultValueOfTypeName({literal(column.type)}), {cast})")
 
 
 def select_list(columns: Iterable[MappedColumn], parser: str) -> Sql:

@@ -15,6 +15,9 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
+# ClickHouse takes a column that a statement does not use for one that the files should not have.
+READS_SOME_COLUMNS: Mapping[str, SettingValue] = {"input_format_skip_unknown_fields": 1}
+
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
     """Names and types of the columns in the files, or in the structure of ``source`` if it has one.
@@ -90,6 +93,7 @@ def render_sample_partitions(
         partition_key=server_sql(partition_key),
         settings={
             **settings,
+            **READS_SOME_COLUMNS,
             "max_execution_time": seconds,
             "timeout_overflow_mode": "break",
         },
@@ -123,7 +127,7 @@ def render_sample_touched(
         key=[column.target for column in of_key],
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, "max_execution_time": seconds},
+        settings={**settings, **READS_SOME_COLUMNS, "max_execution_time": seconds},
     )
 
 
@@ -170,6 +174,7 @@ def _render_rows(
         # in the order of the file
         "max_threads": 1,
         "input_format_parquet_preserve_order": 1,
+        **READS_SOME_COLUMNS,
     }
     return _render_read("read_rows", source, mapping, where="", settings={**settings, **own}, **rows)
 
@@ -179,11 +184,10 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
 
     :param seconds: fail if it takes longer.
     """
-    # The query reads no columns, so every field of the files is unknown to it.
     own: dict[str, SettingValue] = {
         "max_execution_time": seconds,
         "timeout_overflow_mode": "throw",
-        "input_format_skip_unknown_fields": 1,
+        **READS_SOME_COLUMNS,
     }
     return _render_read("count_rows", source, (), settings={**settings, **own})
 

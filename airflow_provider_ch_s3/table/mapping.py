@@ -23,12 +23,17 @@ class MappedColumn:
     Exactly one of ``source`` (a column of the files) and ``expression`` (the user's SQL) is set.
 
     :param conversion: None to leave the conversion to the INSERT.
+    :param unused_if: SQL expression over the columns of the files: in such rows the value is not read, and is the
+        default of ``type``; '' if all are read.
+    :param type: of the column in the table, but not Nullable, where ``unused_if`` is given.
     """
 
     target: str
     source: str = ""
     expression: str = ""
     conversion: Conversion | None = None
+    unused_if: str = ""
+    type: str = ""
 
 
 def map_columns(

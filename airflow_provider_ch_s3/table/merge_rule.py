@@ -53,6 +53,11 @@ class MergeRule:
         return tuple(self.names.values())
 
     @property
+    def is_deletion(self) -> str:
+        """SQL expression over the columns of the files: 1 for a deletion, 0 for any other row; '' if none is."""
+        return f"ifNull(({self.deleted}), 0) != 0" if self.deleted else ""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns that each new row must have a value in."""
         return (*self.key, self.version) if self.version else self.key

@@ -13,4 +13,4 @@ FROM
 WHERE id > 0
 SETTINGS
     max_threads = 1, max_execution_time = 30, timeout_overflow_mode = 'throw',
-    input_format_parquet_preserve_order = 1
+    input_format_parquet_preserve_order = 1, input_format_skip_unknown_fields = 1

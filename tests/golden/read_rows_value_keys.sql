@@ -12,4 +12,4 @@ FROM
 ) AS `ch_s3_files`
 SETTINGS
     max_execution_time = 30, timeout_overflow_mode = 'throw', max_threads = 1,
-    input_format_parquet_preserve_order = 1
+    input_format_parquet_preserve_order = 1, input_format_skip_unknown_fields = 1

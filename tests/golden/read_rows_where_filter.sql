@@ -14,4 +14,4 @@ WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 WHERE id > 0
 SETTINGS
     max_execution_time = 30, timeout_overflow_mode = 'throw', max_threads = 1,
-    input_format_parquet_preserve_order = 1
+    input_format_parquet_preserve_order = 1, input_format_skip_unknown_fields = 1

@@ -36,4 +36,4 @@ WITH
     GROUP BY ch_s3_path
 )
 SETTINGS
-    max_threads = 4, max_execution_time = 1, timeout_overflow_mode = 'break'
+    max_threads = 4, input_format_skip_unknown_fields = 1, max_execution_time = 1, timeout_overflow_mode = 'break'

@@ -16,4 +16,4 @@ WHERE id > 0
     LIMIT 100
 )
 SETTINGS
-    max_execution_time = 10
+    input_format_skip_unknown_fields = 1, max_execution_time = 10

@@ -170,6 +170,20 @@ CASES: dict[str, Statement] = {
             ),
         ),
     ),
+    "insert_load_deletions": insert(
+        source(KEYS),
+        mapping=(
+            MappedColumn(target="id", source="id"),
+            MappedColumn(
+                target="dt",
+                source="dt",
+                conversion=plan_conversion("Nullable(String)", "Date"),
+                unused_if="ifNull((id = 5), 0) != 0",
+                type="Date",
+            ),
+            MappedColumn(target="ch_s3_deleted", expression="ifNull((id = 5), 0) != 0"),
+        ),
+    ),
     "insert_load_repeated_folder": insert(
         dataclasses.replace(
             source(KEYS), columns=(FileColumn(name="id", type="Nullable(Int64)", repeats_folder=True),)
