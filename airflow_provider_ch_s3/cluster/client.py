@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
+from airflow_provider_ch_s3.common.seal import Login
 
 
 class ClickHouseClient(Protocol):
@@ -53,6 +54,10 @@ class ClickHouseClient(Protocol):
         :param nodes: their own names, ``hostName():tcpPort()``.
         :raises ConfigError: if the address of one of them is unknown.
         """
+
+    @property
+    def login(self) -> Login:
+        """How it logs in: seals what later processes may carry out."""
 
     @property
     def reachable(self) -> frozenset[str]:

@@ -101,6 +101,7 @@ class Event:
     :param epoch: of the lock that its writer held.
     :param time: Unix time, by the server's clock.
     :param age_seconds: its age when it was read, by the same clock.
+    :param is_sealed: its writer had the login of the reader; only for ``PLANNED`` and ``COMMITTING``.
     """
 
     kind: EventKind
@@ -110,6 +111,7 @@ class Event:
     detail: Mapping[str, Any]
     time: float
     age_seconds: float = 0.0
+    is_sealed: bool = False
 
     @property
     def since(self) -> float:
@@ -176,10 +178,22 @@ class Attempt:
         """The plan of its commit, as it was written last; empty if that has not begun.
 
         An owner that sets rows aside writes its plan without what the tables held, and then again with it. That one
-        counts, whatever the servers' clocks say.
+        counts, whatever the servers' clocks say; and one that is sealed counts more than any that is not.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
-        return max(written, key=lambda e: (e.epoch, bool(e.detail.get("before")))).detail if written else {}
+        if not written:
+            return {}
+        return max(written, key=lambda e: (e.is_sealed, e.epoch, bool(e.detail.get("before")))).detail
+
+    @property
+    def is_plan_sealed(self) -> bool:
+        """Whether :attr:`commit_plan` may be carried out: a process with the same login wrote it."""
+        return any(event.kind is EventKind.COMMITTING and event.is_sealed for event in self.events)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether a process with the same login planned it."""
+        return any(event.kind is EventKind.PLANNED and event.is_sealed for event in self.events)
 
     @property
     def committed_uuids(self) -> Sequence[str]:

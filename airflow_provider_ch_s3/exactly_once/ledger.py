@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES
 from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
+from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
@@ -33,6 +34,8 @@ _NAMED = "named"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
+_SEALED = (EventKind.PLANNED, EventKind.COMMITTING)
+"""What later processes act upon."""
 _COLUMN = re.compile(
     r"^    (?!INDEX )(?P<name>\w+) (?P<type>.+?)(?: DEFAULT (?P<default>.+?))?"
     r"(?: COMMENT '[^']*')?(?: CODEC\(\w+\))?,?$",
@@ -124,6 +127,7 @@ class Ledger:
     :param database_engine: of the ledger's database; '' if there is no such database.
     :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
     :param quorum: number of replicas that must have a row before it counts as written.
+    :param login: seals the plans that it writes, and tells which of those it reads may be carried out.
     """
 
     client: ClickHouseClient
@@ -135,6 +139,7 @@ class Ledger:
     database_engine: str = ""
     is_replicated: bool = False
     quorum: int = 0
+    login: Login = field(default_factory=Login)
     _seen: History | None = field(default=None, init=False)
 
     @property
@@ -199,7 +204,7 @@ class Ledger:
             attempts=attempts,
             since=seen.since,
         )
-        events = [parse_event(row) for row in rows if row["event"] != _NAMED]
+        events = [self._parse(row) for row in rows if row["event"] != _NAMED]
         names = sorted({row["name"] for row in rows if row["event"] == _NAMED})
         self._seen = seen.renewed(events, names, attempts)
         return self._seen
@@ -238,6 +243,8 @@ class Ledger:
         :param first_open: for ``LOCKED``, the number of the first attempt that is open.
         :returns: the event as it will be read, but without its time, which the server adds.
         """
+        if kind in _SEALED:
+            detail = self.login.sealed(detail or {}, *self._identity_of(kind, attempt, epoch))
         row = {
             "target": str(self.target),
             "load_id": attempt.load_id,
@@ -253,7 +260,18 @@ class Ledger:
         # A heartbeat only matters to those who read the ledger now.
         quorum = 0 if kind is EventKind.ALIVE else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
-        return parse_event({**row, "time_seconds": 0.0, "age_seconds": 0.0})
+        return self._parse({**row, "time_seconds": 0.0, "age_seconds": 0.0})
+
+    def _parse(self, row: Mapping[str, Any]) -> Event:
+        """Parse an event of the target, and find out who wrote it where that matters."""
+        event = parse_event(row)
+        if event.kind not in _SEALED:
+            return event
+        identity = self._identity_of(event.kind, event.attempt, event.epoch)
+        return replace(event, is_sealed=self.login.has_sealed(event.detail, *identity))
+
+    def _identity_of(self, kind: EventKind, attempt: AttemptId, epoch: int) -> tuple[Any, ...]:
+        return str(self.target), *attempt.key, attempt.generation, epoch, kind.value
 
     def claim(self) -> None:
         """Have other loads that are planned now count this one."""

@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.errors import (
     LoadError,
     LockLostError,
     ServerError,
+    UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan
@@ -32,6 +33,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.views import read_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -41,6 +43,7 @@ from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.table_queries import render_read_table
+from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
@@ -85,6 +88,7 @@ class Target:
                 identity=self.lease.identity,
                 timing=self.lease.timing,
                 epoch=held.epoch,
+                spec=self.spec,
             )
             held.when_lost = owner.drop_created
             owner.fence(held.overtaken_attempts)
@@ -193,6 +197,7 @@ class Target:
 class Owner:
     """The right to write to a target, until another process takes over the lease.
 
+    :param spec: of the target, as it is now.
     :param history: the ledger as it was read last, with what this owner has written since; all interrupted commits
         in it are finished.
     """
@@ -203,6 +208,7 @@ class Owner:
     identity: LoadIdentity
     timing: Timing
     epoch: int
+    spec: TargetSpec
     history: History = field(init=False)
     _tables: FoundTables | None = field(default=None, init=False)
     _planned: AttemptId | None = field(default=None, init=False)
@@ -405,6 +411,10 @@ class Owner:
         self.staging.claim(attempt.id, self.epoch)
         # Statements that an earlier owner has already sent must not run at the same time as those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, timing=self.timing)
+        if not attempt.is_plan_sealed:
+            self._abandon_foreign(commit)
+            return
+        self._check_destinations(commit)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         if commit.sets_rows_aside and commit.plan.is_untouched:
             # Parts that others wrote since are set aside, too: they must never look as if they had been put there.
@@ -420,6 +430,43 @@ class Owner:
             raise
         except (LoadError, ServerError) as error:
             self._finish_despite(error, commit)
+
+    def _abandon_foreign(self, commit: Commit) -> None:
+        """Abandon an interrupted commit that somebody with another login has recorded, if it has changed nothing.
+
+        Whoever may insert into the ledger could have written its plan, and may not do what this user may.
+
+        :raises UnknownStateError: if it may have changed something.
+        """
+        query_id, target = commit.attempt.query_id, self.ledger.target
+        who = f"was not recorded in {self.ledger.name} with the ClickHouse login of this connection"
+        if commit.has_changed_nothing():
+            log.warning("abandoning the commit of %s, which has changed nothing and %s", query_id, who)
+            self._record_abandoned(commit.attempt)
+            return
+        staged = self.staging.name(StagingTable(attempt=commit.attempt, epoch=self.epoch))
+        raise UnknownStateError(
+            f"the commit of {query_id} into {target} was interrupted halfway, and {who}, so it is not finished with"
+            " the rights of this one: load again through the connection that began it; or give it up: drop the tables"
+            f" {staged}* on every node, and remove what {target} has of its rows"
+        )
+
+    def _check_destinations(self, commit: Commit) -> None:
+        """Check that the rows besides those for the target go where the target's rows go now.
+
+        :raises UnknownStateError: if not: nobody may have changed where views write while a load is being committed.
+        """
+        recorded = {TableName(database=database, table=table) for database, table in commit.plan.views.values()}
+        if not recorded:
+            return
+        now = {reject_table(self.spec.local)}
+        now |= {view.table for view in read_views(self.client, self.spec, self.ledger.cluster)}
+        if strange := sorted(map(str, recorded - now)):
+            raise UnknownStateError(
+                f"the commit of {commit.attempt.query_id} was interrupted, and it was to add rows to"
+                f" {', '.join(strange)}, where no materialized view of {self.ledger.target} writes now; restore the"
+                " view, then load again"
+            )
 
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
         """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.

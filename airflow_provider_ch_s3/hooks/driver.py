@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -15,6 +16,7 @@ from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
@@ -207,6 +209,15 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
                 _pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
+
+    @property
+    def login(self) -> Login:
+        """How this connection logs in: by a password, a token, or the key of a certificate."""
+        given = self._driver_kwargs
+        secret = given.get("password") or given.get("access_token") or ""
+        if not secret and (key := given.get("client_cert_key")):
+            secret = Path(key).read_text()
+        return Login(user=str(given.get("username") or ""), secret=str(secret))
 
     @property
     def _own_address(self) -> str:

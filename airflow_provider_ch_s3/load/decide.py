@@ -146,5 +146,5 @@ def after_commit(attempt: Attempt) -> Recover | Finish:
 
 def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:
     """Decide whether the rows that an attempt stages are still the ones that are asked for."""
-    changed = changed_arguments(planned, request)
+    changed = changed_arguments(planned, request) if planned.is_sealed else ["the ClickHouse login"]
     return Abandon(planned.id, changed) if changed else Resume(planned.id)

@@ -47,6 +47,7 @@ def find_target(
         target=spec.local,
         table_uuids=spec.uuids,
         load_id=identity.load_id,
+        login=client.login,
         is_replicated=spec.is_replicated,
         # The disk of one node may be lost; shared storage is on no node's disk.
         quorum=min(2, cluster.fewest_replicas) if spec.is_replicated and not spec.is_shared else 0,

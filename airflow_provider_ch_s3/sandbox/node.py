@@ -87,8 +87,8 @@ class Node(SandboxProcess):
 class EmbeddedNode(Node):
     """``clickhouse-local`` that listens for connections.
 
-    Its last statement reads the original standard input, a pipe from the supervisor. When the supervisor closes the
-    pipe, or dies in any way, the statement ends and so does the node.
+    Its last statement sleeps. When the supervisor closes the pipe that is the original standard input, or dies in any
+    way, the node ends.
     """
 
     kind = "embedded"
@@ -104,9 +104,8 @@ class EmbeddedNode(Node):
         sandbox, index = self.sandbox, self.index
         # HTTP comes last: once /ping responds, everything else is ready.
         statements = (
-            f"CREATE DATABASE IF NOT EXISTS {sandbox.database} ENGINE = Atomic; "  # noqa: S608 - our own name
             "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; "
-            f"SELECT count() FROM file('/dev/fd/{node_main.LIFELINE_FD}', 'LineAsString') FORMAT Null"
+            "SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1 FORMAT Null"
         )
         return [
             *("--config-file", str(self.config), "--path", str(self.directory / "data")),

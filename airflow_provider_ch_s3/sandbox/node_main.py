@@ -42,6 +42,7 @@ def run_embedded(library: str, *words: str) -> None:
     # must survive. So its standard input is a terminal, on which "exit" has already been typed: the prompt appears
     # after the last statement.
     os.dup2(0, LIFELINE_FD)
+    threading.Thread(target=end_with_input, args=(LIFELINE_FD,), daemon=True).start()
     keyboard, terminal = os.openpty()
     os.write(keyboard, b"exit\n")
     os.dup2(terminal, 0)
@@ -61,7 +62,7 @@ def run_server(library: str, *words: str) -> None:
     """Run a server until the end of its standard input, a pipe from the supervisor."""
     # The server's own watchdog would be another process, which nothing supervises.
     os.environ["CLICKHOUSE_WATCHDOG_ENABLE"] = "0"
-    threading.Thread(target=end_with_input, daemon=True).start()
+    threading.Thread(target=end_with_input, args=(0,), daemon=True).start()
 
     engine = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
     engine.main.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)]
@@ -69,9 +70,9 @@ def run_server(library: str, *words: str) -> None:
     os._exit(engine.main(len(words), to_argv(words)))
 
 
-def end_with_input() -> None:
+def end_with_input(lifeline: int) -> None:
     """Terminate this process at the end of its standard input, and kill it if that takes too long."""
-    while os.read(0, 4096):
+    while os.read(lifeline, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(STOP_SECONDS)

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -80,9 +81,8 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
                 )
                 for group in groups:
                     _start(group, stop_requested)
-                if config.has_keeper:  # an embedded node has created the database by itself
-                    for node in range(config.nodes):
-                        sandbox.create_database(sandbox.database, node=node)
+                for node in range(config.nodes):
+                    sandbox.create_database(sandbox.database, node=node)
                 if config.directory is not None:
                     removals.pop_all()
                 write_private(directory / INFO_NAME, sandbox.to_json())
@@ -122,10 +122,24 @@ def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700)
     except FileExistsError:
+        _check_private(directory)
         return directory, False
     except OSError as exc:
         raise SandboxError(f"the directory {directory} cannot be created: {exc.strerror}; use another one") from exc
     return directory, True
+
+
+def _check_private(directory: Path) -> None:
+    """Check that nobody else can put files into the sandbox's directory, or replace its secrets.
+
+    :raises SandboxError: if somebody can.
+    """
+    found = directory.stat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise SandboxError(
+            f"the directory {directory} belongs to another user, or others may write to it; use a directory of your"
+            " own, which ch-s3 can also create"
+        )
 
 
 def _describe(config: SandboxConfig, directory: Path, ports: Iterator[int]) -> Sandbox:

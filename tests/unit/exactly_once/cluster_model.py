@@ -21,6 +21,7 @@ from typing import Any
 from greenlet import greenlet
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 
 UNKNOWN_TABLE = 60
@@ -817,6 +818,7 @@ class ModelClient:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.cluster = process.cluster
+        self.login = Login()
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
         cluster = self.cluster

@@ -74,6 +74,7 @@ def event(
         try_number=try_number,
         detail=details.get(kind, {"since": since.timestamp(), **part}),
         time=RUN.timestamp(),
+        is_sealed=True,
     )
 
 

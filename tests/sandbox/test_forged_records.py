@@ -1,0 +1,144 @@
+"""Records that somebody else wrote into the ledger: whoever may insert there must not load with the rights of others.
+
+Mallory has SELECT, INSERT, CREATE TABLE and DROP TABLE on the database that others load into, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.table.target import parse_table, short_hash
+from tests.sandbox.conftest import WAIT_SECONDS, Lab, lab_in, start_worker
+from tests.sandbox.few import EVEN_AND_ODD, die_before, put_numbers
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
+
+LOAD = "c0ffee" + "0" * 14
+EPOCHS_LATER = 1
+MINE, HERS = [{"n": n} for n in range(4)], [{"n": 666}, {"n": 667}]
+
+
+@pytest.fixture(scope="module")
+def team_sandbox() -> Iterator[Sandbox]:
+    """One server of its own, with users."""
+    with running_sandbox(SandboxConfig(shards=1, engine="25.8")) as sandbox:
+        yield sandbox
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mallory:
+    """A colleague who forges the record of a commit that was interrupted, and what it staged."""
+
+    lab: Lab
+    sandbox: Sandbox
+    table: str
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        return self.sandbox.query(sql, settings={"database": self.lab.database})
+
+    @property
+    def epoch(self) -> int:
+        (row,) = self.query("SELECT max(epoch) AS last FROM ch_s3_ledger WHERE epoch < 18446744073709551615")
+        return int(row["last"]) + EPOCHS_LATER
+
+    def stage(self, epoch: int, role: str, rows: Sequence[Mapping[str, int]]) -> None:
+        name = f"ch_s3_stage_{short_hash(parse_table(self.table, ''))}_{LOAD}_0_{epoch}_{epoch}{role}"
+        self.query(f"CREATE TABLE {name} AS {self.table}")
+        if rows:
+            self.query(f"INSERT INTO {name} VALUES {', '.join(str((row['n'],)).replace(',', '') for row in rows)}")
+
+    def record(self, epoch: int, **plan: Any) -> None:
+        found = self.query(f"SELECT uuid FROM system.tables WHERE concat(database, '.', name) = '{self.table}'")
+        given = {
+            "load_mode": "append",
+            "partitions": {},
+            "table_uuids": [row["uuid"] for row in found],
+            "allow_empty": False,
+            "keeps_all_rows": True,
+            **plan,
+        }
+        for event, detail in (("planned", {"definition": {}}), ("committing", given)):
+            row = {
+                "target": self.table,
+                "load_id": f"ch-s3-{LOAD}",
+                "generation": 0,
+                "attempt": epoch,
+                "epoch": epoch,
+                "try_number": 1,
+                "event": event,
+                "detail": json.dumps(detail),
+            }
+            self.query(f"INSERT INTO ch_s3_ledger FORMAT JSONEachRow {json.dumps(row)}")
+
+
+@pytest.fixture
+def lab(team_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return lab_in(team_sandbox, monkeypatch)
+
+
+@pytest.fixture
+def mallory(lab: Lab) -> Mallory:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, "in/first.csv", MINE)
+    lab.load("in/*.csv", table, task_id="first")
+    put_numbers(lab, "in/second.csv", [{"n": 9}])
+    user = f"mallory_{lab.database}"
+    lab.query(f"CREATE USER {user} IDENTIFIED BY 'hers'")
+    lab.query(f"GRANT SELECT, INSERT, CREATE TABLE, DROP TABLE ON {lab.database}.* TO {user}")
+    return Mallory(lab=lab, sandbox=replace(lab.sandbox, user=user, password="hers"), table=table)
+
+
+def held(lab: Lab, table: str) -> list[int]:
+    return sorted(row["n"] for row in lab.query(f"SELECT n FROM {table}"))
+
+
+def test_rows_go_to_no_table_of_another_database(lab: Lab, mallory: Mallory) -> None:
+    lab.query(f"CREATE DATABASE {lab.database}_pay")
+    lab.query(f"CREATE TABLE {lab.database}_pay.pay (n UInt32) ENGINE = {EVEN_AND_ODD}")
+    epoch = mallory.epoch
+    mallory.stage(epoch, "", [])
+    mallory.stage(epoch, "_view0", HERS)
+    node = lab.query("SELECT concat(hostName(), ':', toString(tcpPort())) AS name")[0]["name"]
+    before = {"_view0": {node: {p: {"last_block": -1, "rows": 0, "staged_rows": 1} for p in "01"}}}
+    mallory.record(epoch, views={"_view0": [f"{lab.database}_pay", "pay"]}, before=before)
+    lab.load("in/*.csv", mallory.table, task_id="second")
+    assert held(lab, f"{lab.database}_pay.pay") == []
+    assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("mode", ["replace_where", "replace_files", "undo"])
+def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str) -> None:
+    epoch = mallory.epoch
+    mallory.stage(epoch, "", [])
+    mallory.record(epoch, load_mode=mode, replace_where="1 = 1")
+    lab.load("in/*.csv", mallory.table, task_id="second")
+    assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
+
+
+def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) -> None:
+    table, mode = mallory.table, {"load_mode": "replace_where", "replace_where": "n < 1000"}
+    before = die_before("write_event_committed", 1, signal.SIGKILL)
+    with start_worker(lab, table, before=before, task_id="killed", source=lab.uri("in/second.csv"), **mode) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    assert held(lab, table) == [9]
+    user = f"colleague_{lab.database}"
+    lab.query(f"CREATE USER {user} IDENTIFIED BY 'his'")
+    lab.query(f"GRANT CURRENT GRANTS ON *.* TO {user}")
+    lab.connect_clickhouse(login=user, password="his")
+    with pytest.raises(
+        LoadError, match=r"interrupted halfway, and was not recorded in \S+ with the ClickHouse login"
+    ):
+        lab.load("in/first.csv", table, task_id="second", on_loaded_files="load")
+    assert held(lab, table) == [9]
+    lab.connect_clickhouse()
+    lab.load("in/first.csv", table, task_id="third", on_loaded_files="load")
+    assert held(lab, table) == [0, 1, 2, 3, 9]
