@@ -14,6 +14,8 @@ _FAMILIES = (
 )
 SCALARS = frozenset(name for name, _ in _FAMILIES)
 """Families of types with single values, which may be Nullable."""
+UUID_BYTES = "FixedString(16)"
+"""What servers up to 25.8 make of the UUIDs of Parquet files; it is too short for one as text."""
 _INTEGER = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
 _DECIMAL = re.compile(r"Decimal(?P<bits>\d*)\((?:(?P<precision>\d+),\s*)?(?P<scale>\d+)\)")
 _DIGITS_BY_BITS = {"32": 9, "64": 18, "128": 38, "256": 76}
@@ -105,6 +107,19 @@ def decimal_digits(base: str) -> tuple[int, int] | None:
     scale = int(match["scale"])
     precision = _DIGITS_BY_BITS[match["bits"]] if match["bits"] else int(match["precision"])
     return precision - scale, scale
+
+
+_MEMBER = re.compile(r"'(?P<name>(?:[^'\\]|\\.)*)'\s*=\s*(?P<number>-?\d+)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "f": "\f"}
+
+
+def enum_members(base: str) -> dict[str, int]:
+    """Return the names of an Enum, each with its number."""
+
+    def unescape(name: str) -> str:
+        return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), name, flags=re.DOTALL)
+
+    return {unescape(match["name"]): int(match["number"]) for match in _MEMBER.finditer(base)}
 
 
 def plain_type(type_name: str) -> str:

@@ -67,21 +67,6 @@ def widened_type(in_file: str, in_table: str) -> str:
     return f"Nullable({wide})" if is_nullable(in_table) else wide
 
 
-def holds(type_name: str, other: str) -> bool:
-    """Whether reading values of ``other`` as ``type_name`` keeps each of them, or fails.
-
-    It always does if ``type_name`` is neither a number nor a time: as text a value stays what it was, and other types
-    refuse what they cannot hold. Times in different zones are the same moments.
-    """
-    base, other_base = base_type(type_name), base_type(other)
-    if family(base) not in {"number", "time"} or family(other_base) not in {"number", "time", "string"}:
-        return True
-    zone = re.compile(r",? ?'.*'|\('.*'\)")
-    bare, other_bare = zone.sub("", base), zone.sub("", other_base)
-    is_flag = other_base == "Bool" and integer_range(base) is not None
-    return is_flag or other_base == "Nothing" or common_type(bare, other_bare) == bare
-
-
 def _common_base(one: str, other: str) -> str:
     if one == other:
         return one

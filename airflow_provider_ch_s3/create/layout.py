@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable
-from airflow_provider_ch_s3.clickhouse.conversion import UUID_BYTES
+from airflow_provider_ch_s3.clickhouse.column_types import UUID_BYTES, base_type, family, is_nullable
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
-from airflow_provider_ch_s3.clickhouse.conversion import Conversion, plan_conversion
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion
+from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
+from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, plain_cast
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
@@ -44,6 +45,8 @@ ISO_TIME = (
     r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?"
     r"(Z|[+-]([01]\d|2[0-3]):?[0-5]\d)?$"
 )
+# Methods with a function in the WITH clause.
+_CHECKS = {Method.FLOAT, Method.DATE, Method.TIME, Method.DECIMAL, Method.INTEGER}
 # A date without a time, or with midnight.
 DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 
@@ -51,8 +54,8 @@ DATE_SHAPE = r"^\d{4}(\d{4}|\D\d\d?\D\d\d?)([T ]00:00(:00(\.0+)?)?Z?)?$"
 def checks(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn]) -> list[Method]:
     """Return the checks that the conversions of a statement use, to be defined in its WITH clause."""
     conversions = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
-    used = {conversion.method for conversion in conversions if conversion is not None}
-    return [method for method in Method if method in used - {Method.CAST, Method.BYTES}]
+    used = frozenset[Method]().union(*(conversion.methods for conversion in conversions if conversion is not None))
+    return [method for method in Method if method in used & _CHECKS]
 
 
 def select_item(column: MappedColumn, parser: str) -> Sql:
@@ -98,7 +101,7 @@ def _compare_with_folder(column: FileColumn) -> Sql:
         same += f" OR ({own} IS NULL AND {text} = {literal(DEFAULT_PARTITION)})"
     # The error shows the whole text, if it does not begin like a number.
     shown = Sql(f"concat('the value ', ifNull(toString({own}), 'NULL'), ' is not that in the path ', {FILES}._path)")
-    return Sql(f"if({same}, {own}, {_cast(_cast(shown, 'UInt8'), kind)})")
+    return Sql(f"if({same}, {own}, {cast(cast(shown, 'UInt8'), kind)})")
 
 
 def _folder_text(column: FileColumn) -> Sql:
@@ -123,43 +126,59 @@ def _read_text(column: FileColumn) -> Sql:
     return text
 
 
-def _convert(value: Sql, conversion: Conversion | None, parser: str) -> Sql:
+def _convert(value: Sql, conversion: Conversion | None, parser: str, *, depth: int = 0) -> Sql:
     if conversion is None:
         return value
+    value = _convert(value, conversion.first, parser, depth=depth)
     # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
-    converted = _convert_known(known, conversion, parser)
+    convert = _convert_inside if conversion.inside else _convert_known
+    converted = convert(known, conversion, parser, depth)
     return Sql(f"if({value} IS NULL, NULL, {converted})") if conversion.is_nullable else converted
 
 
-def _convert_known(value: Sql, conversion: Conversion, parser: str) -> Sql:
+def _convert_inside(value: Sql, conversion: Conversion, parser: str, depth: int) -> Sql:
+    """Convert the elements of an Array, Map or Tuple."""
+    each, inside = Sql(f"ch_s3_{depth}"), conversion.inside
+
+    def convert_all(values: str, one: Conversion | None) -> Sql:
+        return Sql(f"arrayMap({each} -> {_convert(each, one, parser, depth=depth + 1)}, {values})" if one else values)
+
+    match conversion.method:
+        case Method.ARRAY:
+            return convert_all(value, inside[0])
+        case Method.MAP:
+            keys, values = convert_all(f"mapKeys({value})", inside[0]), convert_all(f"mapValues({value})", inside[1])
+            return plain_cast(Sql(f"mapFromArrays({keys}, {values})"), conversion.type)
+    elements = (
+        _convert(Sql(f"tupleElement({value}, {place})"), one, parser, depth=depth)
+        for place, one in zip(conversion.places, inside, strict=True)
+    )
+    return plain_cast(Sql(f"tuple({', '.join(elements)})"), conversion.type)
+
+
+def _convert_known(value: Sql, conversion: Conversion, parser: str, depth: int) -> Sql:
     kind = conversion.type
     if conversion.is_coded_text:
         value = Sql(f"toString({value})")
-    refused = _cast(Sql(f"concat({value}, ' does not fit')"), kind)
+    refused = cast(Sql(f"concat({value}, ' does not fit')"), kind)
     match conversion.method:
         case Method.FLOAT:
-            number = _cast(value, "Float64") if conversion.is_text else value
-            return Sql(f"ch_s3_float({number}, to{kind}({number}))")
+            number = cast(value, "Float64") if conversion.is_text else Sql(f"toFloat64({value})")
+            return Sql(f"ch_s3_float({number}, to{kind}({number if conversion.is_text else value}))")
         case Method.DATE:
             # The first is faster, and right if its text equals the text that was read; it saturates before 1900.
             checked = Sql(f"ch_s3_date({value}, toDate32({value}), toDate32({_parse_time(value, 0, 'UTC', parser)}))")
-            return checked if kind == "Date32" else _cast(checked, kind)
+            return checked if kind == "Date32" else cast(checked, kind)
         case Method.TIME:
             parsed, cut = _parse_time(value, *scale_and_zone(kind), parser), literal(finer_time(kind))
-            return _cast(Sql(f"ch_s3_time({value}, {parsed}, {cut})"), kind)
+            return cast(Sql(f"ch_s3_time({value}, {parsed}, {cut})"), kind)
         case Method.DECIMAL:
             cut = literal(changed_decimal(kind))
-            return Sql(f"ch_s3_decimal({value}, {_cast(value, kind)}, {cut}, {refused})")
+            return Sql(f"ch_s3_decimal({value}, {cast(value, kind)}, {cut}, {refused})")
         case Method.INTEGER:
-            return Sql(f"ch_s3_integer({value}, {_cast(value, kind)}, {refused})")
-        case Method.SECONDS:
-            shown = _cast(Sql(f"concat(toString({value}), ' does not fit')"), "Date32")
-            return Sql(f"ch_s3_seconds({value}, {_cast(value, kind)}, {_cast(shown, kind)})")
-        case Method.BYTES:
-            first, second = (f"reverse(substring({value}, {start}, 8))" for start in (1, 9))
-            return Sql(f"reinterpretAsUUID(concat({first}, {second}))")
-    return _cast(value, kind)
+            return Sql(f"ch_s3_integer({value}, {cast(value, kind)}, {refused})")
+    return convert_typed(value, conversion)
 
 
 def finer_time(kind: str) -> str:
@@ -174,10 +193,6 @@ def changed_decimal(kind: str) -> str:
     """
     digits = decimal_digits(kind)
     return rf"\.\d{{{digits[1] if digits else 0}}}\d*[1-9]|[eE]|^\D*$"
-
-
-def _cast(value: Sql, kind: str) -> Sql:
-    return Sql(f"accurateCast({value}, {literal(kind)})")
 
 
 def _parse_time(value: Sql, scale: int, zone: str, parser: str) -> Sql:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from airflow_provider_ch_s3.clickhouse.column_types import family, parse_type, scale_and_zone
-from airflow_provider_ch_s3.clickhouse.conversion import Method, plan_conversion
+from airflow_provider_ch_s3.clickhouse.conversion import Method
+from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, IMPOSSIBLE_TIME, ISO_TIME, changed_decimal, finer_time
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
 from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat

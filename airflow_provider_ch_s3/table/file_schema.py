@@ -9,8 +9,9 @@ from itertools import combinations
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
-from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of, holds
+from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of
 from airflow_provider_ch_s3.clickhouse.expressions import is_type, split_expressions
+from airflow_provider_ch_s3.clickhouse.type_table import holds
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.source import FileColumn

@@ -1,6 +1,6 @@
 """Map the columns of the files to the columns of the table.
 
-A value must arrive unchanged or not at all: ``conversion.py`` decides how one type is converted to another.
+A value must arrive unchanged or not at all: ``type_table.py`` says how one type is converted to another.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.conversion import Conversion, is_convertible, plan_conversion, silent_loss
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion
+from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
 from airflow_provider_ch_s3.files.source import FileColumn
@@ -132,6 +133,8 @@ def _wanted_columns(
 def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> MappedColumn:
     where = "in the path" if source.in_path else "in the files"
     what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
+    if source.in_path:
+        _convert(what, "String", column)  # as which the load reads it
     return MappedColumn(target=column.name, source=source.name, conversion=_convert(what, source.type, column))
 
 
@@ -143,13 +146,12 @@ def _map_expression(column: TableColumn, expression: str, kind: str, target: Tar
 
 
 def _convert(what: str, kind: str, column: TableColumn) -> Conversion | None:
-    if not is_convertible(kind, column.type):
-        problem = "there is no conversion"
-    elif loss := silent_loss(kind, column.type):
-        problem = f"ClickHouse would silently {loss}"
-    else:
+    try:
         return plan_conversion(kind, column.type)
-    raise TargetError(f"{what}, and {problem}; change the table, or convert it with select={{{column.name!r}: '…'}}")
+    except RefusedError as refused:
+        raise TargetError(
+            f"{what}, and {refused}; change the table, or convert it with select={{{column.name!r}: '…'}}"
+        ) from refused
 
 
 def _names(names: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.clickhouse.common_type import common_type, holds
+from airflow_provider_ch_s3.clickhouse.common_type import common_type
 
 
 @pytest.mark.parametrize(
@@ -50,26 +50,3 @@ from airflow_provider_ch_s3.clickhouse.common_type import common_type, holds
 def test_common_type(one: str, other: str, expected: str) -> None:
     assert common_type(one, other) == expected
     assert common_type(other, one) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "in_file", "expected"),
-    [
-        pytest.param("Int64", "Nullable(Int32)", True, id="wider"),
-        pytest.param("Int32", "Int64", False, id="narrower"),
-        pytest.param("UInt64", "Int8", False, id="no-sign"),
-        pytest.param("Nullable(String)", "Int64", True, id="as-text"),
-        pytest.param("Int64", "String", False, id="text-as-number"),
-        pytest.param("UInt8", "Bool", True, id="true-is-1"),
-        pytest.param("Bool", "UInt8", False, id="2-is-no-truth"),
-        pytest.param("DateTime64(6)", "DateTime64(3, 'UTC')", True, id="zone"),
-        pytest.param("DateTime", "DateTime64(3, 'UTC')", False, id="fraction-cut"),
-        pytest.param("DateTime('UTC')", "DateTime", True, id="zone-of-seconds"),
-        pytest.param("DateTime64(3)", "Int64", False, id="number-as-time"),
-        pytest.param("Int64", "DateTime", False, id="time-as-number"),
-        pytest.param("UUID", "FixedString(16)", True, id="other-kinds"),
-        pytest.param("Int8", "Nullable(Nothing)", True, id="only-null"),
-    ],
-)
-def test_holds(given: str, in_file: str, expected: bool) -> None:
-    assert holds(given, in_file) is expected

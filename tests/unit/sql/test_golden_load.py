@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method, plan_conversion
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern

@@ -147,9 +147,15 @@ def test_types_without_a_conversion_are_refused() -> None:
     with pytest.raises(TargetError) as caught:
         map_columns([in_file("a", "Array(String)")], target(column("a", "DateTime")))
     assert str(caught.value) == (
-        "column 'a' is Array(String) in the files and DateTime in d.t, and there is no conversion; change the"
-        " table, or convert it with select={'a': '…'}"
+        "column 'a' is Array(String) in the files and DateTime in d.t, and there is no conversion that"
+        " keeps each value; change the table, or convert it with select={'a': '…'}"
     )
+
+
+def test_a_folder_is_text() -> None:
+    folder = FileColumn(name="a", type="Array(String)", in_path=True)
+    with pytest.raises(TargetError, match=r"column 'a' is Array\(String\) in the path .* there is no conversion"):
+        map_columns([folder], target(column("a", "Array(String)")))
 
 
 def test_a_conversion_is_planned_for_what_may_not_fit() -> None:

@@ -1,0 +1,645 @@
+"""The table of types: what becomes of the values of one family of types in a column of another.
+
+A cell is a rule: the value is the same, or exact by the rule, or the load is refused before it begins. What the table
+does not have is refused. docs/columns.md shows the table, and is made from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+
+from airflow_provider_ch_s3.clickhouse.column_types import (
+    UUID_BYTES,
+    base_type,
+    decimal_digits,
+    enum_members,
+    fine_time,
+    integer_range,
+    is_nullable,
+    parse_type,
+    parts,
+    plain_type,
+    scale_and_zone,
+)
+from airflow_provider_ch_s3.clickhouse.conversion import FLOATS, Conversion, Method, text_method
+
+
+class Kind(Enum):
+    """A family of types; the value is its name in the documentation."""
+
+    BOOL = "Bool"
+    INTEGER = "Int, UInt"
+    FLOAT = "Float"
+    DECIMAL = "Decimal"
+    DAY = "Date"
+    MOMENT = "DateTime"
+    CLOCK = "Time"
+    TEXT = "String"
+    BYTES = "FixedString"
+    ENUM = "Enum"
+    UUID = "UUID"
+    IPV4 = "IPv4"
+    IPV6 = "IPv6"
+    ARRAY = "Array"
+    MAP = "Map"
+    TUPLE = "Tuple"
+    JSON = "JSON"
+    DYNAMIC = "Dynamic"
+    VARIANT = "Variant"
+    NOTHING = "NULL alone"
+    OTHER = "any other"
+
+
+_NAMES: tuple[tuple[Kind, str], ...] = (
+    (Kind.BOOL, r"Bool"),
+    (Kind.INTEGER, r"U?Int\d+"),
+    (Kind.FLOAT, r"B?Float\d+"),
+    (Kind.DECIMAL, r"Decimal\d*"),
+    (Kind.DAY, r"Date(32)?"),
+    (Kind.MOMENT, r"DateTime(64)?"),
+    (Kind.CLOCK, r"Time(64)?"),
+    (Kind.TEXT, r"String"),
+    (Kind.BYTES, r"FixedString"),
+    (Kind.ENUM, r"Enum(8|16)?"),
+    (Kind.UUID, r"UUID"),
+    (Kind.IPV4, r"IPv4"),
+    (Kind.IPV6, r"IPv6"),
+    (Kind.ARRAY, r"Array|Nested"),
+    (Kind.MAP, r"Map"),
+    (Kind.TUPLE, r"Tuple"),
+    (Kind.JSON, r"JSON"),
+    (Kind.DYNAMIC, r"Dynamic"),
+    (Kind.VARIANT, r"Variant"),
+    (Kind.NOTHING, r"Nothing"),
+)
+
+
+def kind_of(base: str) -> Kind:
+    """Return the family of a type without Nullable and LowCardinality around it."""
+    name = parse_type(base)[0]
+    return next((kind for kind, pattern in _NAMES if re.fullmatch(pattern, name)), Kind.OTHER)
+
+
+class RefusedError(ValueError):
+    """No conversion keeps the values; the text completes the sentence "the types differ, and …"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How values of one family become values of another.
+
+    :param name: what a cell of the table says.
+    :param meaning: what happens to the values, as a sentence.
+    :param plan: the conversion between two types of these families, without Nullable around them; None to leave it to
+        the INSERT.
+    :param is_readable: where ``plan`` changes nothing, files may also be read as the other type.
+    """
+
+    name: str
+    meaning: str
+    plan: Callable[[str, str], Conversion | None]
+    is_readable: bool = True
+
+
+def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
+    """Choose the conversion of values of one type for a column of another; None to leave it to the INSERT.
+
+    :raises RefusedError: if no conversion keeps the values.
+    """
+    source, target = _base(source_type), _base(target_type)
+    planned = find_rule(source, target).plan(source, target)
+    if target.startswith("Dynamic") and source_type.startswith("LowCardinality("):
+        # a dictionary would be a type of its own, which nobody asks for
+        planned = Conversion(method=Method.PLAIN, type=source, first=planned)
+    return _with_nulls(planned) if planned and is_nullable(source_type) else planned
+
+
+def refusal(source_type: str, target_type: str) -> str:
+    """Say why values of one type are not loaded into a column of another, after "and"; '' if they are."""
+    try:
+        plan_conversion(source_type, target_type)
+    except RefusedError as refused:
+        return str(refused)
+    return ""
+
+
+def holds(type_name: str, other: str) -> bool:
+    """Whether reading values of ``other`` as ``type_name`` keeps each of them."""
+    target, source = _base(type_name), _base(other)
+    if source == target or kind_of(source) is Kind.NOTHING:
+        return True
+    if source == "Date32" and target in _DAY_NUMBERS:
+        return True
+    try:
+        rule = find_rule(source, target)
+        inner = _pairs(source, target) if parts(target) else []
+        planned = None if inner else rule.plan(source, target)
+    except RefusedError:
+        return False
+    if inner:
+        return all(holds(wanted, inside) for inside, wanted in inner)
+    return rule.is_readable and (planned is None or planned.method is Method.RANGE)
+
+
+# As days since 1970, which is what the files hold: so days that no Date holds can be read, and computed with.
+_DAY_NUMBERS = ("Int32", "Int64")
+
+
+def find_rule(source: str, target: str) -> Rule:
+    """Return a cell of the table, for types without Nullable around them."""
+    if source == target and not parts(source):
+        return MOMENT if kind_of(source) is Kind.MOMENT else SAME
+    if kind_of(source) is Kind.OTHER:
+        return REFUSED
+    return TABLE[kind_of(source)].get(kind_of(target), REFUSED)
+
+
+def _base(type_name: str) -> str:
+    base = base_type(type_name)
+    if parse_type(base)[0] == "Nested":
+        return f"Array(Tuple({base[len('Nested(') : -1]}))"
+    return base
+
+
+def _with_nulls(planned: Conversion) -> Conversion:
+    """Have a conversion keep NULL."""
+    planned = replace(planned, first=planned.first and _with_nulls(planned.first))
+    if planned.method in (Method.RAW, Method.RANGE):  # NULL stays NULL
+        return planned
+    is_number = planned.method is Method.CAST and not planned.is_text
+    if is_number and kind_of(planned.type) in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
+        return replace(planned, type=f"Nullable({planned.type})")
+    # a cast also checks the value stored under a NULL, which may be 1900-01-01
+    return replace(planned, is_nullable=True)
+
+
+def _refuse(why: str, source: str, target: str) -> None:
+    raise RefusedError(why.format(source=source, target=target))
+
+
+def _nothing(source: str, target: str) -> None:
+    """The server's own conversion keeps each value, or fails."""
+
+
+def _cast(source: str, target: str) -> Conversion:
+    return Conversion(method=Method.CAST, type=target)
+
+
+def _text(source: str, target: str, *, is_coded: bool = False) -> Conversion | None:
+    return Conversion(method=text_method(target), type=target, is_text=True, is_coded_text=is_coded)
+
+
+def _integer(source: str, target: str) -> Conversion | None:
+    (low, high), (lowest, highest) = integer_range(source) or (0, 0), integer_range(target) or (0, 0)
+    return None if lowest <= low and high <= highest else _cast(source, target)
+
+
+def _nearest(source: str, target: str) -> Conversion | None:
+    """Finite values of some types may become infinite."""
+    digits = decimal_digits(source)
+    is_large = source in ("Float64", "Int256", "UInt256", "UInt128") or (digits is not None and digits[0] > 38)
+    is_float32 = (source, target) == ("Float32", "BFloat16")
+    if target in FLOATS and source != target and (is_large or is_float32):
+        return Conversion(method=Method.FLOAT, type=target)
+    return None
+
+
+def _to_decimal(source: str, target: str) -> Conversion | None:
+    # the server has no conversion of these
+    return _text(source, target, is_coded=True) if source.endswith(("128", "256")) else None
+
+
+def _wider_decimal(source: str, target: str) -> Conversion | None:
+    (before, scale), (room, fraction) = decimal_digits(source) or (0, 0), decimal_digits(target) or (0, 0)
+    if before > room or scale > fraction:
+        raise RefusedError("ClickHouse would silently cut off the digits that do not fit, or fail")
+    return None
+
+
+def _whole_decimal(source: str, target: str) -> Conversion | None:
+    if (decimal_digits(source) or (0, 0))[1] > 0:
+        raise RefusedError("ClickHouse would silently cut off the fraction")
+    return _cast(source, target)
+
+
+def _numbered(source: str, target: str) -> Conversion | None:
+    return Conversion(method=Method.MEMBER, type=target)
+
+
+def _address(source: str, target: str) -> Conversion | None:
+    number = None if source == "UInt32" else _cast(source, "UInt32")
+    return None if number is None else Conversion(method=Method.PLAIN, type=target, first=number)
+
+
+def _day(source: str, target: str) -> Conversion | None:
+    return _cast(source, target) if (source, target) == ("Date32", "Date") else None
+
+
+_LAST_DAY_OF_NANOSECONDS = "2262-04-11"
+
+
+def _midnight(source: str, target: str) -> Conversion | None:
+    if source != "Date32":
+        return None
+    if parse_type(target)[0] == "DateTime":
+        return _cast(source, target)
+    if scale_and_zone(target)[0] < 9:
+        return None
+    return Conversion(method=Method.RANGE, type=source, limits=("1900-01-01", _LAST_DAY_OF_NANOSECONDS))
+
+
+# The server reads a time beyond its type's limits as the limit itself: 24.8 and 25.8 have 1900 and 2299 here.
+_FIRST, _LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59"
+# With so many digits, 64 bits hold fewer years.
+_BY_SCALE = {8: (_FIRST, "4000-12-31 23:59:59"), 9: ("1678-01-01 00:00:00", "2262-04-11 23:47:16")}
+
+
+def _limits(scale: int) -> tuple[str, str]:
+    """Return the first and the last time with a number of sub-second digits."""
+    first, last = _BY_SCALE.get(scale, (_FIRST, _LAST))
+    return first, last + (f".{'9' * scale}" if 0 < scale < 9 else "")
+
+
+def _moment_in_range(source: str) -> Conversion | None:
+    if not source.startswith("DateTime64"):
+        return None
+    return Conversion(method=Method.RANGE, type=source, limits=_limits(scale_and_zone(source)[0]))
+
+
+def _moment(source: str, target: str) -> Conversion | None:
+    if not source.startswith("DateTime64"):
+        return None
+    is_finer = scale_and_zone(source)[0] > scale_and_zone(target)[0]
+    if not target.startswith("DateTime64"):
+        return Conversion(method=Method.SECONDS, type=target)
+    if not is_finer:
+        return _moment_in_range(source)
+    return Conversion(method=Method.SECONDS, type=target, limits=_limits(scale_and_zone(target)[0]))
+
+
+def _clock_of_moment(source: str, target: str) -> Conversion | None:
+    if not source.startswith("DateTime64"):
+        raise RefusedError("a time of day has no date")
+    (scale, zone), wanted = scale_and_zone(source), _clock_scale(target)
+    kept = min(scale, wanted)
+    fraction = f".{'9' * kept}" if kept else ""
+    day = Conversion(
+        method=Method.RANGE if scale == kept else Method.SECONDS,
+        type=fine_time(kept, zone),
+        limits=("1970-01-01 00:00:00", f"1970-01-01 23:59:59{fraction}"),
+    )
+    return Conversion(method=Method.PLAIN, type=target, first=day)
+
+
+def _clock_scale(base: str) -> int:
+    name, arguments = parse_type(base)
+    return 0 if name == "Time" else int(arguments[0]) if arguments else 3
+
+
+def _clock(source: str, target: str) -> Conversion | None:
+    cut = None
+    if _clock_scale(source) > _clock_scale(target):
+        cut = Conversion(method=Method.SECONDS, type=f"Time64({_clock_scale(target)})")
+    if target != "Time" or source == "Time":
+        return cut
+    # the server has no conversion of Time64 to Time, but of both from and to numbers
+    seconds = Conversion(method=Method.PLAIN, type="Int32", first=cut)
+    return Conversion(method=Method.PLAIN, type=target, first=seconds)
+
+
+def _written_moment(source: str, target: str) -> Conversion | None:
+    return _moment_in_range(source)
+
+
+def _raw(source: str, target: str) -> Conversion | None:
+    return Conversion(method=Method.RAW, type=target)
+
+
+def _uuid_bytes(source: str, target: str) -> Conversion | None:
+    if source == UUID_BYTES:
+        return Conversion(method=Method.BYTES, type=target)
+    return _text(source, target, is_coded=True)
+
+
+def _address_bytes(source: str, target: str) -> Conversion | None:
+    if source == UUID_BYTES:
+        return Conversion(method=Method.ADDRESS, type=target)
+    return _text(source, target, is_coded=True)
+
+
+def _by_name(source: str, target: str) -> Conversion | None:
+    ours, theirs = enum_members(source), enum_members(target)
+    if missing := [name for name in ours if name not in theirs]:
+        raise RefusedError(f"the column lacks the names {', '.join(map(repr, missing))}")
+    is_equal = all(theirs[name] == number for name, number in ours.items()) and source[:5] == target[:5]
+    return None if is_equal else _text(source, target, is_coded=True)
+
+
+def _untyped(source: str, target: str) -> Conversion | None:
+    """Write a value whose type is only known row by row as text, and read it as text is read."""
+    kind = kind_of(target)
+    has_zone = kind is Kind.MOMENT and scale_and_zone(target)[1] != ""
+    # the text of a time is in the zone of the server
+    method = Method.KNOWN if has_zone else Method.PLAIN
+    written = Conversion(method=method, type="Nullable(String)")
+    if kind is Kind.TEXT:
+        return written
+    read = _text(source, target)
+    return replace(read, first=written, is_nullable=True) if read else None
+
+
+def _typed(source: str, target: str) -> Conversion | None:
+    """Check the values, and keep their type."""
+    known = plan_conversion(source, source)
+    plain = plain_type(source)
+    return Conversion(method=Method.PLAIN, type=plain, first=known) if plain != source else known
+
+
+def _member(source: str, target: str) -> Conversion | None:
+    members = parse_type(target)[1]
+    fits = [one for one in members if _base(one) == source]
+    fits += [one for one in members if kind_of(one) is kind_of(source) and holds(one, source)]
+    if not fits:
+        raise RefusedError(f"{source} is none of its types")
+    known = plan_conversion(source, fits[0])
+    if source != "String":  # which the server would read as one of the other types
+        return Conversion(method=Method.PLAIN, type=fits[0], first=known)
+    return Conversion(method=Method.PLAIN, type=f"Variant({fits[0]})", first=known)
+
+
+def _wider_variant(source: str, target: str) -> Conversion | None:
+    if set(parse_type(source)[1]) - set(parse_type(target)[1]):
+        raise RefusedError("the column lacks some of these types")
+    return None
+
+
+def _pairs(source: str, target: str) -> list[tuple[str, str]]:
+    """Pair the element types of two arrays, maps or tuples.
+
+    :raises RefusedError: if one side has other fields.
+    """
+    inside, wanted = parts(source), parts(target)
+    return [
+        (inside[list(inside)[place - 1]], kind)
+        for place, kind in zip(_places(source, target), wanted.values(), strict=True)
+    ]
+
+
+def _places(source: str, target: str) -> tuple[int, ...]:
+    """Return which element of the source becomes each one of the target: by name if both have names.
+
+    :raises RefusedError: if one side has other fields.
+    """
+    fields, wanted = list(parts(source)), list(parts(target))
+    is_named = not any(name.isdecimal() for name in (*fields, *wanted))
+    if len(fields) != len(wanted) or (is_named and set(fields) != set(wanted)):
+        other = ", ".join(sorted(set(fields) ^ set(wanted)))
+        raise RefusedError(
+            f"ClickHouse would silently fill fields that only one side has with zeros, or drop them ({other})"
+        )
+    return tuple(fields.index(name) + 1 for name in wanted) if is_named else tuple(range(1, len(fields) + 1))
+
+
+def _elements(method: Method, source: str, target: str) -> Conversion | None:
+    inside = tuple(plan_conversion(*pair) for pair in _pairs(source, target))
+    if not any(inside):
+        return None
+    places = _places(source, target) if method is Method.TUPLE else ()
+    return Conversion(method=method, type=plain_type(target), inside=inside, places=places)
+
+
+def _as_json(source: str, target: str) -> Conversion | None:
+    if _has_typed_paths(target):
+        raise RefusedError("ClickHouse would convert its typed paths in its own ways")
+    known = _json_value(source)
+    return Conversion(method=Method.PLAIN, type=target, first=known)
+
+
+def _json_value(source_type: str) -> Conversion | None:
+    """Check the values inside an object that JSON would change.
+
+    :raises RefusedError: if JSON has no such values.
+    """
+    source = _base(source_type)
+    kind = kind_of(source)
+    if kind is Kind.FLOAT:
+        known: Conversion | None = Conversion(method=Method.FINITE, type=source)
+    elif kind in (Kind.ARRAY, Kind.TUPLE, Kind.MAP):
+        inner = list(parts(source).values())
+        if kind is Kind.MAP and kind_of(base_type(inner[0])) is not Kind.TEXT:
+            raise RefusedError("an object has only text as names")
+        inside = tuple(map(_json_value, inner))
+        places = tuple(range(1, len(inner) + 1)) if kind is Kind.TUPLE else ()
+        method = {Kind.ARRAY: Method.ARRAY, Kind.TUPLE: Method.TUPLE, Kind.MAP: Method.MAP}[kind]
+        known = (
+            Conversion(method=method, type=plain_type(source), inside=inside, places=places) if any(inside) else None
+        )
+    elif kind not in _IN_JSON or source.endswith(("Int128", "Int256")) or sum(decimal_digits(source) or (0,)) > 15:
+        raise RefusedError(f"JSON has no {source}")
+    else:
+        known = _moment_in_range(source) if kind is Kind.MOMENT else None
+    return _with_nulls(known) if known and is_nullable(source_type) else known
+
+
+_IN_JSON = frozenset(Kind) - {Kind.BYTES, Kind.JSON, Kind.DYNAMIC, Kind.VARIANT, Kind.OTHER, Kind.CLOCK}
+
+
+def _has_typed_paths(target: str) -> bool:
+    return any(not re.fullmatch(r"max_dynamic_\w+\s*=\s*\d+", one) for one in parse_type(target)[1])
+
+
+def _json(source: str, target: str) -> Conversion | None:
+    if _has_typed_paths(source) or _has_typed_paths(target):
+        raise RefusedError("ClickHouse would convert its typed paths in its own ways")
+    return None
+
+
+def _json_text(source: str, target: str) -> Conversion | None:
+    return Conversion(method=Method.CAST, type=target, is_text=True)
+
+
+SAME = Rule(name="same", meaning="The value stays as it is.", plan=_nothing)
+HELD = Rule(name="held", meaning="The column's type holds every value.", plan=_nothing)
+ONE = replace(HELD, is_readable=False)
+WRITTEN = Rule(name="written", meaning="ClickHouse's own text of the value.", plan=_nothing)
+NUMBER = Rule(name="fits", meaning="A number outside of the column's range fails the load.", plan=_integer)
+WHOLE = Rule(name="whole", meaning="A fraction, `nan`, `inf` and a number out of range fail the load.", plan=_cast)
+NEAREST = Rule(
+    name="nearest",
+    meaning="The nearest number that the column can hold: digits beyond its precision are lost. A finite number that"
+    " would become infinite fails the load.",
+    plan=_nearest,
+    is_readable=False,
+)
+REFUSED = Rule(name="", meaning="", plan=partial(_refuse, "there is no conversion that keeps each value"))
+TRUTH = Rule(
+    name="", meaning="", plan=partial(_refuse, "ClickHouse would silently turn every number except 0 into true")
+)
+SINCE_1970 = Rule(
+    name="",
+    meaning="",
+    plan=partial(_refuse, "ClickHouse would silently convert one to the other as days or seconds since 1970"),
+)
+ROUNDED = Rule(
+    name="",
+    meaning="",
+    plan=partial(_refuse, "ClickHouse would silently cut off the digits after the last one that fits"),
+)
+WITHOUT_TIME = Rule(name="", meaning="", plan=partial(_refuse, "ClickHouse would silently cut off the time of day"))
+TO_DECIMAL = Rule(name="fits", meaning=NUMBER.meaning, plan=_to_decimal, is_readable=False)
+WIDER = Rule(
+    name="wider", meaning="The column has as many digits before and after the point, or more.", plan=_wider_decimal
+)
+UNSCALED = Rule(
+    name="unscaled",
+    meaning="A Decimal without digits after the point; a number out of range fails.",
+    plan=_whole_decimal,
+)
+NUMBERED = Rule(name="number", meaning="A number of the Enum; any other number fails the load.", plan=_numbered)
+ADDRESS = Rule(name="fits", meaning=NUMBER.meaning, plan=_address, is_readable=False)
+DAY = Rule(name="in range", meaning="A day or time outside of the column's range fails the load.", plan=_day)
+MIDNIGHT = Rule(
+    name="midnight", meaning="The day's first second, in the column's time zone.", plan=_midnight, is_readable=False
+)
+MOMENT = Rule(
+    name="moment",
+    meaning="The same moment, also in another time zone. A moment outside of the range of the type, an infinite one,"
+    " and fractions of a second that the column cannot hold fail the load.",
+    plan=_moment,
+)
+OF_1970 = Rule(
+    name="of 1970",
+    meaning="A time on 1 January 1970, as which some servers read the times of day of Parquet and Arrow; any other"
+    " day fails the load.",
+    plan=_clock_of_moment,
+)
+CLOCK = Rule(name="clock", meaning="Fractions of a second that the column cannot hold fail the load.", plan=_clock)
+WRITTEN_MOMENT = Rule(name="written", meaning=WRITTEN.meaning, plan=_written_moment)
+PARSED = Rule(name="text", meaning="By the rules for text.", plan=_text, is_readable=False)
+CODED = Rule(
+    name="text",
+    meaning=PARSED.meaning,
+    plan=partial(_text, is_coded=True),
+    is_readable=False,
+)
+PADDED = Rule(
+    name="padded", meaning="Zero bytes fill what the text lacks; a longer text fails the load.", plan=_nothing
+)
+RAW = Rule(name="bytes", meaning="All bytes, also zeros at the end.", plan=_raw)
+UUID_OF_BYTES = Rule(
+    name="bytes or text", meaning="16 bytes are those of the value, others its text.", plan=_uuid_bytes
+)
+ADDRESS_BYTES = Rule(name="bytes or text", meaning=UUID_OF_BYTES.meaning, plan=_address_bytes)
+BY_NAME = Rule(
+    name="name", meaning="By name, whatever the numbers; refused if the column lacks a name.", plan=_by_name
+)
+NAME = Rule(name="name", meaning="The name.", plan=_nothing)
+MAPPED = Rule(name="mapped", meaning="Only IPv4 addresses written as IPv6 (`::ffff:…`).", plan=_nothing)
+ELEMENTS = Rule(name="inside", meaning="Each element by its own cell; a Tuple needs the same fields.", plan=_nothing)
+ARRAY, MAP, TUPLE = (
+    replace(ELEMENTS, plan=partial(_elements, one)) for one in (Method.ARRAY, Method.MAP, Method.TUPLE)
+)
+OBJECT = Rule(
+    name="object",
+    meaning="An object of the fields. `nan` and `inf` fail the load; integers of more than 64 bits, and decimals of"
+    " more than 15 digits, are refused.",
+    plan=_as_json,
+    is_readable=False,
+)
+JSON_TEXT = Rule(name="object", meaning="The object in the text.", plan=_json_text, is_readable=False)
+JSON = Rule(name="held", meaning=HELD.meaning, plan=_json)
+UNTYPED = Rule(
+    name="its text",
+    meaning="The value's text, by the rules for text.",
+    plan=_untyped,
+    is_readable=False,
+)
+TYPED = Rule(name="held", meaning=HELD.meaning, plan=_typed)
+MEMBER = Rule(name="member", meaning="If the Variant has the type, or one that holds it.", plan=_member)
+VARIANT = Rule(name="member", meaning=MEMBER.meaning, plan=_wider_variant)
+NULL = Rule(name="held", meaning=HELD.meaning, plan=_nothing)
+
+_K = Kind
+_ANY: Mapping[Kind, Rule] = {_K.DYNAMIC: TYPED, _K.VARIANT: MEMBER}
+_SCALARS = (_K.BOOL, _K.INTEGER, _K.FLOAT, _K.DECIMAL, _K.DAY, _K.MOMENT, _K.CLOCK, _K.UUID, _K.IPV4, _K.IPV6)
+_PARSED = dict.fromkeys(_SCALARS, PARSED)
+_CODED = dict.fromkeys(_SCALARS, CODED)
+
+TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
+    _K.BOOL: {_K.BOOL: SAME, _K.INTEGER: HELD, _K.FLOAT: ONE, _K.DECIMAL: ONE, _K.TEXT: WRITTEN, **_ANY},
+    _K.INTEGER: {
+        _K.INTEGER: NUMBER,
+        _K.FLOAT: NEAREST,
+        _K.DECIMAL: TO_DECIMAL,
+        _K.TEXT: WRITTEN,
+        _K.ENUM: NUMBERED,
+        _K.IPV4: ADDRESS,
+        _K.BOOL: TRUTH,
+        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_ANY,
+    },
+    _K.FLOAT: {
+        _K.INTEGER: WHOLE,
+        _K.FLOAT: NEAREST,
+        _K.TEXT: WRITTEN,
+        _K.BOOL: TRUTH,
+        _K.DECIMAL: ROUNDED,
+        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_ANY,
+    },
+    _K.DECIMAL: {
+        _K.INTEGER: UNSCALED,
+        _K.FLOAT: NEAREST,
+        _K.DECIMAL: WIDER,
+        _K.TEXT: WRITTEN,
+        _K.BOOL: TRUTH,
+        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_ANY,
+    },
+    _K.DAY: {
+        _K.DAY: DAY,
+        _K.MOMENT: MIDNIGHT,
+        _K.TEXT: WRITTEN,
+        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
+        **_ANY,
+    },
+    _K.MOMENT: {
+        _K.MOMENT: MOMENT,
+        _K.CLOCK: OF_1970,
+        _K.TEXT: WRITTEN_MOMENT,
+        _K.DAY: WITHOUT_TIME,
+        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
+        **_ANY,
+    },
+    _K.CLOCK: {
+        _K.CLOCK: CLOCK,
+        _K.TEXT: WRITTEN,
+        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
+        **_ANY,
+    },
+    _K.TEXT: {_K.TEXT: SAME, _K.BYTES: PADDED, _K.ENUM: PARSED, _K.JSON: JSON_TEXT, **_PARSED, **_ANY},
+    _K.BYTES: {
+        **_CODED,
+        _K.TEXT: RAW,
+        _K.BYTES: PADDED,
+        _K.ENUM: CODED,
+        _K.UUID: UUID_OF_BYTES,
+        _K.IPV6: ADDRESS_BYTES,
+        **_ANY,
+    },
+    _K.ENUM: {_K.ENUM: BY_NAME, _K.TEXT: NAME, _K.BYTES: PADDED, **_ANY},
+    _K.UUID: {_K.UUID: SAME, _K.TEXT: WRITTEN, **_ANY},
+    _K.IPV4: {_K.IPV4: SAME, _K.IPV6: HELD, _K.TEXT: WRITTEN, **_ANY},
+    _K.IPV6: {_K.IPV6: SAME, _K.IPV4: MAPPED, _K.TEXT: WRITTEN, **_ANY},
+    _K.ARRAY: {_K.ARRAY: ARRAY, **_ANY},
+    _K.MAP: {_K.MAP: MAP, _K.JSON: OBJECT, **_ANY},
+    _K.TUPLE: {_K.TUPLE: TUPLE, _K.JSON: OBJECT, **_ANY},
+    _K.JSON: {_K.JSON: JSON, **_ANY},
+    _K.DYNAMIC: {_K.DYNAMIC: SAME, _K.TEXT: UNTYPED, **dict.fromkeys(_SCALARS, UNTYPED), _K.ENUM: UNTYPED},
+    _K.VARIANT: {_K.VARIANT: VARIANT, _K.DYNAMIC: HELD},
+    _K.NOTHING: dict.fromkeys(_K, NULL),
+}

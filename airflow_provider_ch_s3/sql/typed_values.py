@@ -1,0 +1,129 @@
+"""Conversions of values that are no text, as SQL: each fails on a value that would not arrive unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from airflow_provider_ch_s3.clickhouse.column_types import enum_members, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.sql.filters import Sql, literal
+
+# Sixteen bytes that may be the text of an address, and not the address itself.
+ADDRESS_TEXT = r"^[0-9a-fA-F:.]+\x00*$"
+
+
+def convert_typed(value: Sql, conversion: Conversion) -> Sql:
+    """Render the conversion of a value that is not NULL, by a method that is not for text."""
+    return _RENDERED[conversion.method](value, conversion)
+
+
+def cast(value: Sql, kind: str) -> Sql:
+    """Render a cast that fails for numbers that do not fit, and for text that cannot be parsed."""
+    return Sql(f"accurateCast({value}, {literal(kind)})")
+
+
+def plain_cast(value: Sql, kind: str) -> Sql:
+    """Render a cast for values that fit."""
+    return Sql(f"CAST({value}, {literal(kind)})")
+
+
+def _cast(value: Sql, conversion: Conversion) -> Sql:
+    return cast(value, conversion.type)
+
+
+def _plain(value: Sql, conversion: Conversion) -> Sql:
+    return plain_cast(value, conversion.type)
+
+
+def _seconds(value: Sql, conversion: Conversion) -> Sql:
+    kind = conversion.type
+    made = cast(value, kind)
+    if kind.startswith("DateTime") and not kind.startswith("DateTime64"):  # the cast refuses the last second
+        made = plain_cast(cast(Sql(f"toInt64({value})"), "UInt32"), kind)
+    is_same = f"{made} = {value}"
+    if any(conversion.limits):
+        first, last = (_limit(text, kind) for text in conversion.limits)
+        is_same += f" AND {value} BETWEEN {first} AND {last}"
+    return _checked(made, f"NOT ({is_same})", _shown(value))
+
+
+def _uuid(value: Sql, conversion: Conversion) -> Sql:
+    first, second = (f"reverse(substring({value}, {start}, 8))" for start in (1, 9))
+    return Sql(f"reinterpretAsUUID(concat({first}, {second}))")
+
+
+def _address(value: Sql, conversion: Conversion) -> Sql:
+    refused = plain_cast(plain_cast(_failing(_shown(value)), "String"), conversion.type)
+    return Sql(f"if(match({value}, {literal(ADDRESS_TEXT)}), {refused}, {plain_cast(value, conversion.type)})")
+
+
+def _raw(value: Sql, conversion: Conversion) -> Sql:
+    return Sql(f"substring({value}, 1)")
+
+
+def _range(value: Sql, conversion: Conversion) -> Sql:
+    kind, shown = conversion.type, _shown(value)
+    first, last = (_limit(text, kind) for text in conversion.limits)
+    if kind != "Date32":  # the text of a time that is too late is that of the last one
+        shown = Sql(f"concat({shown}, ' (', toString(reinterpretAsInt64({value})), ')')")
+    return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
+
+
+def _checked(time: Sql, is_wrong: str, shown: Sql) -> Sql:
+    """Render a time whose computation fails under a condition.
+
+    If the time itself were a branch of the ``if``, ClickHouse would compute all branches of an ``if`` in it (26.7).
+    """
+    return Sql(f"{time} + if({is_wrong}, toInt32({_failing(shown)}), 0)")
+
+
+def _limit(text: str, kind: str) -> Sql:
+    if kind == "Date32":
+        return Sql(f"toDate32({literal(text)})")
+    scale, zone = scale_and_zone(kind)
+    zone = zone if text.startswith("1970-01-01") else "UTC"
+    return Sql(f"toDateTime64({literal(text)}, {scale}{f', {literal(zone)}' if zone else ''})")
+
+
+def _finite(value: Sql, conversion: Conversion) -> Sql:
+    return Sql(f"if(isFinite({value}), {value}, {_refused(_shown(value), conversion.type)})")
+
+
+def _member(value: Sql, conversion: Conversion) -> Sql:
+    kind = conversion.type
+    numbers = ", ".join(map(str, enum_members(kind).values()))
+    made = plain_cast(cast(value, "Int16"), kind)
+    return Sql(f"if({value} IN ({numbers}), {made}, {_refused(_shown(value), kind)})")
+
+
+def _known(value: Sql, conversion: Conversion) -> Sql:
+    text = plain_cast(value, conversion.type)
+    refused = plain_cast(_failing(Sql(f"concat({text}, ' has no time zone and')")), conversion.type)
+    return Sql(f"if(startsWith(dynamicType({value}), 'Date'), {refused}, {text})")
+
+
+def _shown(value: Sql) -> Sql:
+    return Sql(f"toString({value})")
+
+
+def _refused(shown: Sql, kind: str) -> Sql:
+    """Render a number as another type, whose computation fails with a text."""
+    return plain_cast(Sql(f"toInt32({_failing(shown)})"), kind)
+
+
+def _failing(shown: Sql) -> Sql:
+    return cast(Sql(f"concat({shown}, ' does not fit')"), "Date32")
+
+
+_RENDERED: Mapping[Method, Callable[[Sql, Conversion], Sql]] = {
+    Method.CAST: _cast,
+    Method.PLAIN: _plain,
+    Method.SECONDS: _seconds,
+    Method.BYTES: _uuid,
+    Method.ADDRESS: _address,
+    Method.RAW: _raw,
+    Method.RANGE: _range,
+    Method.FINITE: _finite,
+    Method.MEMBER: _member,
+    Method.KNOWN: _known,
+}

@@ -1,0 +1,84 @@
+"""Each cell of the table of types, with edge values: kept as worked out by hand, or the statement fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
+from airflow_provider_ch_s3.errors import SandboxError, ServerError
+from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
+from airflow_provider_ch_s3.sandbox.engine import package_of
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from tests.marks import thorough
+from tests.sandbox.type_cells import CELLS, Cell
+
+pytestmark = pytest.mark.sandbox
+
+# The server may only have these types, or read these values, with them.
+SETTINGS = {
+    "allow_suspicious_low_cardinality_types": 1,
+    "allow_experimental_dynamic_type": 1,
+    "allow_experimental_variant_type": 1,
+    "allow_experimental_json_type": 1,
+    "date_time_overflow_behavior": "throw",
+    "input_format_try_infer_dates": 0,
+    "input_format_try_infer_datetimes": 0,
+    "session_timezone": "UTC",
+}
+
+
+@pytest.fixture(params=[EMBEDDED, *(thorough(version) for version in SERVERS)])
+def engine(request: pytest.FixtureRequest) -> Iterator[tuple[float, Sandbox]]:
+    version = float(".".join(request.param.split(".")[:2]))
+    if request.param == EMBEDDED:
+        yield version, request.getfixturevalue("ch_s3_sandbox")
+        return
+    config = SandboxConfig(shards=1, engine=request.param)
+    try:
+        package_of(config.engine)
+        find_classpath(config.zookeeper)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with running_sandbox(config) as sandbox:
+        yield version, sandbox
+
+
+@pytest.mark.every_case
+def test_the_values_of_each_cell(engine: tuple[float, Sandbox]) -> None:
+    version, sandbox = engine
+    settings = SETTINGS | ({"enable_time_time64_type": 1} if version > 26 else {})
+    wrong = []
+
+    def ask(cell: Cell, values: list[str]) -> list[str]:
+        rows = sandbox.query(cell.statement(values), settings=settings)
+        return ["" if row["made"] is None else row["made"] for row in rows]
+
+    for cell in CELLS:
+        if cell.version > version:
+            continue
+        if cell.kept and (found := ask(cell, list(cell.kept))) != list(cell.kept.values()):
+            wrong.append((cell.name, found))
+        for value in cell.failing:
+            try:
+                wrong.append((cell.name, value, ask(cell, [value])))
+            except ServerError as error:
+                # it is the value that is wrong, and not the statement
+                if error.code in {43, 46, 47, 62, 386}:
+                    wrong.append((cell.name, value, str(error)))
+    assert wrong == []
+
+
+def test_each_cell_that_is_loaded_has_values() -> None:
+    """Those of text have their own tests, and a value of the same type needs no conversion."""
+
+    def is_tried(rule: Rule) -> bool:
+        return rule.name not in ("", "same", "text", "bytes or text")
+
+    loaded = {(source, target) for source, cells in TABLE.items() for target, rule in cells.items() if is_tried(rule)}
+    of_any = {Kind.NOTHING, Kind.DYNAMIC, Kind.VARIANT}
+    left = {pair for pair in loaded - {cell.kinds for cell in CELLS} if not {*pair} & of_any}
+    assert {f"{source.value} → {target.value}" for source, target in left} == set()
