@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -13,8 +13,10 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.create.observe import (
     FORMS,
+    MIN_REPETITIONS,
     Observation,
     choose_folder_type,
     choose_text_type,
@@ -42,6 +44,10 @@ from airflow_provider_ch_s3.tuning import SettingValue
 # Enough to see what is rare, few enough to be read within seconds.
 SAMPLE_FILES = 16
 SAMPLE_ROWS_PER_FILE = 10_000
+# Texts that are repeated less often are not told apart.
+MAX_DISTINCT = SAMPLE_FILES * SAMPLE_ROWS_PER_FILE // MIN_REPETITIONS + 1
+# A statement names the columns of each of its files: no more than this together, so that its length has a limit.
+MAX_NAMES = 1_000
 
 
 def read_new_columns(
@@ -100,10 +106,13 @@ def _check_nested(
     if not pairs:
         return
     typed = replace(source, columns=tuple(FileColumn(name=column.name, type=column.type) for column in columns))
-    statement = table_queries.render_count_uneven(
-        typed, spread(source.files, SAMPLE_FILES), pairs, limit_rows=SAMPLE_ROWS_PER_FILE, settings=settings
-    )
-    if uneven := query_files(client, statement, source):
+    for files in _batches(source, columns):
+        statement = table_queries.render_count_uneven(
+            typed, files, pairs, limit_rows=SAMPLE_ROWS_PER_FILE, settings=settings
+        )
+        uneven = query_files(client, statement, source)
+        if not uneven:
+            continue
         first, other = uneven[0]["first"], uneven[0]["other"]
         raise SourceError(
             f"{first!r} and {other!r} are lists of different lengths in {source.pattern}, and in a table they are one"
@@ -189,16 +198,26 @@ def _observe(
     columns = [column for column in columns if is_scalar(column.type)]
     if not columns:
         return {}
-    statement = table_queries.render_observe_values(
-        replace(source, columns=tuple(columns)),
-        spread(source.files, SAMPLE_FILES),
-        [column.name for column in columns],
-        patterns=FORMS.values(),
-        limit_rows=SAMPLE_ROWS_PER_FILE,
-        settings={**settings, **_lenient(source)},
-    )
-    rows = query_files(client, statement, source)
-    return {row.pop("name"): Observation(**row) for row in rows}
+    seen: dict[str, Observation] = {}
+    for files in _batches(source, columns):
+        statement = table_queries.render_observe_values(
+            replace(source, columns=tuple(columns)),
+            files,
+            [column.name for column in columns],
+            patterns=FORMS.values(),
+            limit_rows=SAMPLE_ROWS_PER_FILE,
+            limit_distinct=MAX_DISTINCT,
+            settings={**settings, **_lenient(source)},
+        )
+        for row in query_files(client, statement, source):
+            name = row.pop("name")
+            seen[name] = seen.get(name, Observation(row_count=0)) | Observation(**row)
+    return seen
+
+
+def _batches(source: SourceSpec, columns: Sequence[object]) -> Iterator[Sequence[SourceFile]]:
+    """Divide the files of the sample among statements."""
+    return batches(spread(source.files, SAMPLE_FILES), max(1, MAX_NAMES // len(columns)))
 
 
 def _lenient(source: SourceSpec) -> dict[str, SettingValue]:

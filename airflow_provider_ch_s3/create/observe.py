@@ -40,7 +40,7 @@ class Observation:
     """A sample of a column's values, as text; the statement that reads it names its columns like these fields.
 
     :param null_count: values that are missing; ``empty_count``: empty texts.
-    :param distinct_count: different values; ``fits``: how many of them have each of ``FORMS``, in their order.
+    :param hashes: of the different values; ``fits``: how many values have each of ``FORMS``, in their order.
     :param low: the first of the texts in alphabetical order, without empty ones; ``high``: the last one.
     :param digits: most digits after a decimal point.
     """
@@ -48,8 +48,8 @@ class Observation:
     row_count: int
     null_count: int = 0
     empty_count: int = 0
-    distinct_count: int = 0
-    fits: Sequence[int] = ()
+    hashes: Collection[int] = ()
+    fits: Sequence[int] = (0,) * len(FORMS)
     low: str = ""
     high: str = ""
     digits: int = 0
@@ -58,6 +58,19 @@ class Observation:
     def filled_count(self) -> int:
         return self.row_count - self.null_count - self.empty_count
 
+    def __or__(self, other: Observation) -> Observation:
+        """Join the observations of one column in different files."""
+        return Observation(
+            row_count=self.row_count + other.row_count,
+            null_count=self.null_count + other.null_count,
+            empty_count=self.empty_count + other.empty_count,
+            hashes={*self.hashes, *other.hashes},
+            fits=tuple(map(sum, zip(self.fits, other.fits, strict=True))),
+            low=min(filter(None, (self.low, other.low)), default=""),
+            high=max(self.high, other.high),
+            digits=max(self.digits, other.digits),
+        )
+
 
 def observe_texts(texts: Collection[str]) -> Observation:
     """Observe the values of a folder, each once."""
@@ -65,7 +78,7 @@ def observe_texts(texts: Collection[str]) -> Observation:
     return Observation(
         row_count=len(texts),
         empty_count=len(texts) - len(filled),
-        distinct_count=len(set(texts)),
+        hashes={*map(hash, texts)},
         fits=tuple(sum(re.match(pattern, text) is not None for text in filled) for pattern in FORMS.values()),
         low=min(filled, default=""),
         high=max(filled, default=""),
@@ -133,5 +146,5 @@ def _time_type(seen: Observation) -> str:
 
 def _string_type(seen: Observation, *, may_be_null: bool) -> str:
     kind = "Nullable(String)" if may_be_null else "String"
-    is_repeated = 0 < seen.distinct_count * MIN_REPETITIONS <= seen.row_count - seen.null_count
-    return f"LowCardinality({kind})" if is_repeated and seen.distinct_count <= MAX_LOW_CARDINALITY else kind
+    is_repeated = 0 < len(seen.hashes) * MIN_REPETITIONS <= seen.row_count - seen.null_count
+    return f"LowCardinality({kind})" if is_repeated and len(seen.hashes) <= MAX_LOW_CARDINALITY else kind

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.seal import Login
-from airflow_provider_ch_s3.common.text import format_address, format_bytes
+from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
@@ -39,7 +39,8 @@ limits itself with ``max_execution_time``."""
 
 MAX_FORM_BYTES = 128 * 1024
 """Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies; and
-ClickHouse accepts no form field longer than this (``http_max_field_value_size``)."""
+ClickHouse accepts no form field longer than this (``http_max_field_value_size``). It joins several fields ``query``
+to one statement (24.8 to 26.7)."""
 
 # With progress headers, a statement whose client is gone fails at the next header. A partition command waits for its
 # own replica only, whatever a profile says: the commit itself waits for the others.
@@ -131,7 +132,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         self, address: str | None, statement: Statement, *, query_id: str | None = None, is_patient: bool = False
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
-            settings = {**statement.settings, **_settings(query_id)}
+            settings = {**statement.settings, **_settings(query_id), **_for_size(client, statement)}
             result = client.query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
             # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
@@ -151,7 +152,8 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         given = {**EXECUTE_SETTINGS, **(settings or {}), **statement.settings, **_settings(query_id)}
 
         def run(client: Client) -> None:
-            client.raw_query(whole_text(statement), parameters=dict(statement.parameters), settings=given)
+            settings = {**given, **_for_size(client, statement)}
+            client.raw_query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -163,20 +165,13 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         address: str | None = None,
         is_patient: bool,
     ) -> Result:
-        size_bytes = len(statement.text.encode())
-        if statement.parameters and size_bytes > MAX_FORM_BYTES:
-            raise ConfigError(
-                f"a statement of {format_bytes(size_bytes)} is too long: ClickHouse accepts"
-                f" {format_bytes(MAX_FORM_BYTES)} for a statement with query parameters; load fewer files,"
-                " or use a named collection or the servers' own role instead of keys"
-            )
         own = self._own_address
         where = address or own
         # Each new client asks its server for the version and all settings, so one that is there already is used.
         kind = _ClientKind(
             address=None if where == own else where,
             is_patient=is_patient,
-            has_form=size_bytes <= MAX_FORM_BYTES,
+            has_form=bool(statement.parameters) or len(statement.text.encode()) <= MAX_FORM_BYTES,
             keeps_final=statement.keeps_final,
         )
         self._sent_secrets.update(statement.parameters.values())
@@ -206,6 +201,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         with self._clients_lock:
             if kind not in self._clients:
                 client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
+                client.http = _LongForms(client.http)
                 _pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
@@ -233,6 +229,38 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     @property
     def _secrets(self) -> tuple[str, ...]:
         return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+
+
+class _LongForms:
+    """The driver's pool of connections, which sends a statement that is too long for a field of a form in several."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    def request(self, *args: Any, **given: Any) -> Any:
+        """Send a request."""
+        fields = given.get("fields") or {}
+        text = fields.get("query", "")
+        query = text.encode() if isinstance(text, str) else text
+        if len(query) > MAX_FORM_BYTES:
+            pieces = [query[at : at + MAX_FORM_BYTES] for at in range(0, len(query), MAX_FORM_BYTES)]
+            others = [(name, value) for name, value in fields.items() if name != "query"]
+            given["fields"] = [*(("query", piece) for piece in pieces), *others]
+        return self._pool.request(*args, **given)
+
+
+def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
+    """Raise the limits that a long statement would meet, such as one with a thousand columns, if this user may."""
+    size_bytes = len(statement.text.encode())
+    if size_bytes <= MAX_FORM_BYTES:
+        return {}
+    # An element of a statement takes a character or more, and is written out wherever its alias is used.
+    raised = {"max_query_size": 2, "max_ast_elements": 1, "max_expanded_ast_elements": 10}
+    known = client.server_settings
+    return {name: times * size_bytes for name, times in raised.items() if name in known and not known[name].readonly}
 
 
 # Its default, no index, is refused in a text; with another value a statement fails, and misses no rows.

@@ -31,7 +31,8 @@ from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 log = logging.getLogger(__name__)
 
 SAMPLE_ROWS = 10_000
-# To count partitions, some files are read for a second at most, and of columnar files only the columns of the key.
+# Of tiny files, all would be read otherwise. To count partitions, they are read for a second at most, and of columnar
+# files only the columns of the key.
 SAMPLE_FILES = 16
 SAMPLE_SECONDS = 1
 TOUCHED_SECONDS = 10
@@ -53,7 +54,7 @@ def measure_rows(
     where: str,
     settings: Mapping[str, SettingValue],
 ) -> SourceSpec:
-    """Measure the mean size of a row in memory; the server also checks the condition.
+    """Measure the mean size of a row in memory, in some of the files; the server also checks the condition.
 
     :param staged: columns that only the staging table has: what they are computed from is read, too.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
@@ -61,7 +62,12 @@ def measure_rows(
     used = {column.target for column in mapping}
     numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
     statement = load_queries.render_sample_files(
-        source, (*mapping, *staged), numbered=numbered, where=where, limit_rows=SAMPLE_ROWS, settings=settings
+        _sample(source),
+        (*mapping, *staged),
+        numbered=numbered,
+        where=where,
+        limit_rows=SAMPLE_ROWS,
+        settings=settings,
     )
     try:
         sample = client.query(statement)[0]

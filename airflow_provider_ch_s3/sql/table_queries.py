@@ -57,12 +57,14 @@ def render_observe_values(
     *,
     patterns: Collection[str],
     limit_rows: int,
+    limit_distinct: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
     """What the values of some columns look like, in the first rows of some files.
 
     :param names: columns of the files with values that can be written as text.
     :param patterns: regular expressions; for each, the values that match are counted.
+    :param limit_distinct: no more different values than that are told apart.
     """
     return render(
         "observe_values",
@@ -71,6 +73,7 @@ def render_observe_values(
         names=names,
         patterns=patterns,
         limit_rows=limit_rows,
+        limit_distinct=limit_distinct,
         settings=settings,
     )
 

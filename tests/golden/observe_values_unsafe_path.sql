@@ -3,7 +3,7 @@ SELECT
     count() AS row_count,
     countIf(value IS NULL) AS null_count,
     countIf(value = '') AS empty_count,
-    uniq(value) AS distinct_count,
+    groupUniqArray(9)(sipHash64(value)) AS hashes,
     [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
     ifNull(minIf(value, value != ''), '') AS low,
     ifNull(maxIf(value, value != ''), '') AS high,

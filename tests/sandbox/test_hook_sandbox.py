@@ -134,9 +134,11 @@ def test_parameters_of_execute_travel_in_the_body(hook: ClickHouseS3Hook, ch_s3_
     assert all(client.form_encode_query_params for client in hook._clients.values())
 
 
-def test_a_long_statement_without_parameters_is_sent(hook: ClickHouseS3Hook) -> None:
-    text = f"SELECT length('{'x' * 200_000}') AS n"
-    assert hook.query(Statement(text=text)) == [{"n": 200_000}]
+def test_a_long_statement_is_sent(hook: ClickHouseS3Hook) -> None:
+    text = f"SELECT length('{'ä' * 200_000}') AS n"
+    assert hook.query(Statement(text=text)) == [{"n": 400_000}]
+    with_parameter = Statement(text=f"{text}, {{x:String}} AS x", parameters={"x": "key"})
+    assert hook.query(with_parameter) == [{"n": 400_000, "x": "key"}]
 
 
 def test_the_query_id_is_sent(hook: ClickHouseS3Hook) -> None:

@@ -306,12 +306,6 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
     assert [address for address, _ in sent_by(hook)] == THREE
 
 
-def test_a_long_statement_with_parameters_is_refused_before_it_is_sent(make_hook: MakeHook) -> None:
-    long = Statement(text="SELECT {s:String} -- " + "x" * 131_072, parameters={"s": "key"})
-    with pytest.raises(ConfigError, match=r"a statement of 128.0 KiB is too long: ClickHouse accepts 128.0 KiB for"):
-        make_hook().execute(long)
-
-
 @pytest.mark.parametrize(
     ("error", "kind", "code", "message"),
     [

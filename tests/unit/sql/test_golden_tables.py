@@ -34,14 +34,27 @@ FULL = NewTable(
 )
 BARE = replace(FULL, name=LOCAL, engine="MergeTree", order_by=(), partition_by="", settings={}, distribution=None)
 FILES = TEXT.files
+LIMITS = {"limit_rows": 10, "limit_distinct": 9}
 PATTERNS = ("^[0-9]+$", "it's")
 
 CASES: dict[str, Statement] = {
     "observe_values_text": table_queries.render_observe_values(
-        TEXT, FILES, ["id", "tail`num"], patterns=PATTERNS, limit_rows=10, settings={"max_threads": 1}
+        TEXT,
+        FILES,
+        ["id", "tail`num"],
+        patterns=PATTERNS,
+        limit_rows=10,
+        limit_distinct=9,
+        settings={"max_threads": 1},
     ),
     "observe_values_unsafe_path": table_queries.render_observe_values(
-        UNSAFE, UNSAFE.files[:1], ["id"], patterns=PATTERNS, limit_rows=10, settings={"max_threads": 1}
+        UNSAFE,
+        UNSAFE.files[:1],
+        ["id"],
+        patterns=PATTERNS,
+        limit_rows=10,
+        limit_distinct=9,
+        settings={"max_threads": 1},
     ),
     "count_uneven_text": table_queries.render_count_uneven(
         TEXT, FILES, [("id", "tail`num")], limit_rows=10, settings={"max_threads": 1}

@@ -66,27 +66,27 @@ def test_type_of_texts(texts: Sequence[str], expected: str) -> None:
             id="empty-is-null",
         ),
         pytest.param(
-            Observation(row_count=9, empty_count=1, fits=(0,) * 6, distinct_count=9), False, "String", id="empty-text"
+            Observation(row_count=9, empty_count=1, fits=(0,) * 6, hashes=range(9)), False, "String", id="empty-text"
         ),
         pytest.param(
-            Observation(row_count=9, null_count=1, fits=(0,) * 6, distinct_count=8),
+            Observation(row_count=9, null_count=1, fits=(0,) * 6, hashes=range(8)),
             False,
             "Nullable(String)",
             id="null",
         ),
-        pytest.param(Observation(row_count=9, fits=(9,) * 6, distinct_count=9), True, "String", id="marked-as-text"),
+        pytest.param(Observation(row_count=9, fits=(9,) * 6, hashes=range(9)), True, "String", id="marked-as-text"),
         pytest.param(
-            Observation(row_count=1000, fits=(0,) * 6, distinct_count=10), False, "LowCardinality(String)", id="few"
+            Observation(row_count=1000, fits=(0,) * 6, hashes=range(10)), False, "LowCardinality(String)", id="few"
         ),
-        pytest.param(Observation(row_count=999, fits=(0,) * 6, distinct_count=10), False, "String", id="not-so-few"),
+        pytest.param(Observation(row_count=999, fits=(0,) * 6, hashes=range(10)), False, "String", id="not-so-few"),
         pytest.param(
-            Observation(row_count=1001, null_count=1, fits=(0,) * 6, distinct_count=10),
+            Observation(row_count=1001, null_count=1, fits=(0,) * 6, hashes=range(10)),
             False,
             "LowCardinality(Nullable(String))",
             id="few-and-null",
         ),
         pytest.param(
-            Observation(row_count=1_000_100, fits=(0,) * 6, distinct_count=10_001), False, "String", id="too-many"
+            Observation(row_count=1_000_100, fits=(0,) * 6, hashes=range(10_001)), False, "String", id="too-many"
         ),
         pytest.param(
             Observation(
@@ -120,7 +120,7 @@ def test_type_of_a_sample(seen: Observation, is_text: bool, expected: str) -> No
     ],
 )
 def test_type_of_typed_files(type_name: str, has_null: bool, expected: str) -> None:
-    assert choose_typed_type(type_name, Observation(row_count=5, distinct_count=5), has_null=has_null) == expected
+    assert choose_typed_type(type_name, Observation(row_count=5, hashes=range(5)), has_null=has_null) == expected
 
 
 @pytest.mark.parametrize(
@@ -263,3 +263,19 @@ def test_create_table_is_parsed(value: object, expected: CreateTable | None) -> 
 def test_other_values_are_refused(value: object, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse_create_table(value)
+
+
+def test_observations_of_several_files_are_one() -> None:
+    one = Observation(row_count=3, null_count=1, hashes=(1, 2), fits=(2, 0, 2, 0, 0, 0), low="1", high="7", digits=1)
+    other = Observation(row_count=2, empty_count=1, hashes=(2,), fits=(1, 0, 1, 0, 0, 0), low="0", high="0", digits=2)
+    nothing = Observation(row_count=2, null_count=2)
+    assert nothing | one | other == Observation(
+        row_count=7,
+        null_count=3,
+        empty_count=1,
+        hashes={1, 2},
+        fits=(3, 0, 3, 0, 0, 0),
+        low="0",
+        high="7",
+        digits=2,
+    )
