@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-all test-matrix test-own test-unit values faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -38,6 +38,10 @@ test-matrix: $(READY) $(LOWEST)/.ready
 # All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.
 test-own: $(READY)
 	$(BIN)/pytest tests/sandbox/test_modes.py
+
+# Random texts and values, compared with an oracle; the same SEED repeats a series. ENGINE=25.8, LANE=csv.
+values: $(READY)
+	$(BIN)/python -m tests.values --pairs $(or $(PAIRS),20000) $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(LANE),--lane $(LANE))
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit
