@@ -73,7 +73,19 @@ def _element(number: int, argument: str) -> tuple[str, str]:
     return (named[1], named[2]) if named else (str(number), argument)
 
 
-def _with_parts(base: str, inner: Mapping[str, str]) -> str:
+def element_fields(type_name: str) -> dict[str, str]:
+    """Return the fields of the structs in a list, by name; empty for any other type."""
+    inside = base_type(parts(base_type(type_name)).get("", ""))
+    fields = parts(inside) if parse_type(inside)[0] == "Tuple" else {}
+    return {} if any(name.isdecimal() for name in fields) else {unquoted(name): kind for name, kind in fields.items()}
+
+
+def unquoted(name: str) -> str:
+    """Remove the backquotes around the name of a field, if there are any."""
+    return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith("`") else name
+
+
+def with_parts(base: str, inner: Mapping[str, str]) -> str:
     """Rebuild an Array, Map or Tuple with other element types."""
     name = parse_type(base)[0]
     if name in ("Tuple", "Nested"):
@@ -127,7 +139,7 @@ def plain_type(type_name: str) -> str:
     base = base_type(type_name)
     inner = parts(base)
     if inner:
-        return _with_parts(base, {key: plain_type(kind) for key, kind in inner.items()})
+        return with_parts(base, {key: plain_type(kind) for key, kind in inner.items()})
     return f"Nullable({base})" if is_nullable(type_name) else base
 
 
@@ -175,7 +187,7 @@ def _wide_inside(type_name: str) -> str:
     base = base_type(type_name)
     inner = parts(base)
     if inner:
-        return _with_parts(base, {key: _wide_inside(kind) for key, kind in inner.items()})
+        return with_parts(base, {key: _wide_inside(kind) for key, kind in inner.items()})
     wide = _wide_number(base)
     if not wide or base == "Float32":
         return type_name

@@ -7,7 +7,7 @@ has to hold the values of both exactly; if there is none, no load can read both 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import reduce
 
 from airflow_provider_ch_s3.clickhouse.column_types import (
@@ -19,7 +19,10 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     integer_range,
     is_nullable,
     parse_type,
+    parts,
     scale_and_zone,
+    unquoted,
+    with_parts,
 )
 
 NOTHING = "Nullable(Nothing)"
@@ -56,6 +59,26 @@ def common_type_of(types: Set[str]) -> str:
     return reduce(lambda one, other: one and common_type(one, other), sorted(types, key=is_integer))
 
 
+def with_empty_part(type_name: str, path: Sequence[str]) -> str:
+    """Return a type in which the part at the end of a path in a Parquet file contains only NULL.
+
+    :param path: names of fields; of a list, and of a map, two each: ``list.element``, ``key_value.value``.
+    """
+    base = base_type(type_name)
+    inner = parts(base)
+    if not path:
+        return NOTHING
+    if not inner:
+        return type_name
+    is_tuple = parse_type(base)[0] in ("Tuple", "Nested")
+    is_map = parse_type(base)[0] == "Map"
+    if is_tuple:
+        name, rest = next((one for one in inner if unquoted(one) == path[0]), ""), path[1:]
+    else:  # the part of a list has no name, whatever the writer calls it
+        name, rest = (f"{path[1]}s" if is_map else ""), path[2:]
+    return with_parts(base, {**inner, name: with_empty_part(inner[name], rest)}) if name in inner else type_name
+
+
 def widened_type(in_file: str, in_table: str) -> str:
     """Return the type to which a column of the table would have to be widened to hold all values of the files.
 
@@ -70,12 +93,22 @@ def widened_type(in_file: str, in_table: str) -> str:
 def _common_base(one: str, other: str) -> str:
     if one == other:
         return one
-    if one.startswith("Array(") and other.startswith("Array("):
-        inside = common_type(one[len("Array(") : -1], other[len("Array(") : -1])
-        return f"Array({inside})" if inside else ""
+    if parts(one):
+        return _common_inside(one, other)
+    if {parse_type(one)[0], parse_type(other)[0]} <= {"Enum8", "Enum16", "String"}:
+        return "String"  # the names: equal ones may have other numbers
     if {one, other} == {"Date", "Date32"}:
         return "Date32"
     return _common_time(one, other) or _common_number(one, other)
+
+
+def _common_inside(one: str, other: str) -> str:
+    """Return the common type of two arrays, maps or tuples with the same fields, in the order of the first one."""
+    inside, others = parts(one), parts(other)
+    if parse_type(one)[0] != parse_type(other)[0] or inside.keys() != others.keys():
+        return ""
+    joined = {name: common_type(kind, others[name]) for name, kind in inside.items()}
+    return with_parts(one, joined) if all(joined.values()) else ""
 
 
 def _common_number(one: str, other: str) -> str:

@@ -15,13 +15,13 @@ from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits
 
 
 class Method(Enum):
-    """``CAST`` is accurateCast; the others check what it gets wrong (``INTEGER`` only those of 256 bits, and enums).
+    """How values are converted. ``CAST`` is accurateCast; the others check what it gets wrong.
 
-    ``TIME`` is for text, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes
-    of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text. ``PLAIN`` is a cast for values that were
-    checked before. ``RANGE`` fails outside of the limits of a time, ``FINITE`` for nan and infinite numbers,
-    ``MEMBER`` for a number that an Enum lacks. ``KNOWN`` is the text of a value whose type is only known row by row,
-    without times. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
+    ``INTEGER`` is for those of 256 bits and for enums, ``TIME`` for text, ``SECONDS`` for times whose fractions of a
+    second may be too fine, ``BYTES`` for the bytes of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of
+    a text. ``PLAIN`` is a cast for values that were checked before. ``RANGE`` fails outside of the limits of a time,
+    ``FINITE`` for nan and infinite numbers. ``KNOWN`` is the text of a value whose type is only known row by row,
+    unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
     """
 
     CAST = "cast"
@@ -37,7 +37,6 @@ class Method(Enum):
     PLAIN = "plain"
     RANGE = "range"
     FINITE = "finite"
-    MEMBER = "member"
     KNOWN = "known"
     ARRAY = "array"
     MAP = "map"

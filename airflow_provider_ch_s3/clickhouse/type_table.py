@@ -226,10 +226,6 @@ def _whole_decimal(source: str, target: str) -> Conversion | None:
     return _cast(source, target)
 
 
-def _numbered(source: str, target: str) -> Conversion | None:
-    return Conversion(method=Method.MEMBER, type=target)
-
-
 def _address(source: str, target: str) -> Conversion | None:
     number = None if source == "UInt32" else _cast(source, "UInt32")
     return None if number is None else Conversion(method=Method.PLAIN, type=target, first=number)
@@ -466,6 +462,8 @@ SAME = Rule(name="same", meaning="The value stays as it is.", plan=_nothing)
 HELD = Rule(name="held", meaning="The column's type holds every value.", plan=_nothing)
 ONE = replace(HELD, is_readable=False)
 WRITTEN = Rule(name="written", meaning="ClickHouse's own text of the value.", plan=_nothing)
+# 24.8 and 25.8 read the days of files as text of their numbers
+WRITTEN_DAY = replace(WRITTEN, is_readable=False)
 NUMBER = Rule(name="fits", meaning="A number outside of the column's range fails the load.", plan=_integer)
 WHOLE = Rule(name="whole", meaning="A fraction, `nan`, `inf` and a number out of range fail the load.", plan=_cast)
 NEAREST = Rule(
@@ -476,6 +474,11 @@ NEAREST = Rule(
     is_readable=False,
 )
 REFUSED = Rule(name="", meaning="", plan=partial(_refuse, "there is no conversion that keeps each value"))
+NUMBERED = Rule(
+    name="",
+    meaning="",
+    plan=partial(_refuse, "the same number may stand for another name: an Enum is loaded by its names"),
+)
 TRUTH = Rule(
     name="", meaning="", plan=partial(_refuse, "ClickHouse would silently turn every number except 0 into true")
 )
@@ -499,7 +502,6 @@ UNSCALED = Rule(
     meaning="A Decimal without digits after the point; a number out of range fails.",
     plan=_whole_decimal,
 )
-NUMBERED = Rule(name="number", meaning="A number of the Enum; any other number fails the load.", plan=_numbered)
 ADDRESS = Rule(name="fits", meaning=NUMBER.meaning, plan=_address, is_readable=False)
 DAY = Rule(name="in range", meaning="A day or time outside of the column's range fails the load.", plan=_day)
 MIDNIGHT = Rule(
@@ -603,7 +605,7 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
     _K.DAY: {
         _K.DAY: DAY,
         _K.MOMENT: MIDNIGHT,
-        _K.TEXT: WRITTEN,
+        _K.TEXT: WRITTEN_DAY,
         **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
         **_ANY,
     },

@@ -57,6 +57,7 @@ class FileColumn:
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
     :param is_trimmed: spaces around the text do not belong to its value.
+    :param within: the list of structs whose field it is; '' if it is a column of its own.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -67,6 +68,7 @@ class FileColumn:
     encoding: str = ""
     null_words: tuple[str, ...] = ()
     is_trimmed: bool = False
+    within: str = ""
     repeats_folder: bool = False
 
     @property

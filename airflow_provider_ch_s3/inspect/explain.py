@@ -6,6 +6,7 @@ import difflib
 import logging
 import re
 from collections.abc import Collection, Mapping
+from datetime import date
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
@@ -91,6 +92,8 @@ _COLUMNS = (
     r"_path, '/(?P<name>.+?)=\(\[",
     r"name: (?P<name>[^,]+?), type: [^:]+?, parsed text: \S+\s+ERROR",
     r"__table\d+\.(?P<name>`(?:[^`\\]|\\.)+`|\w+)",
+    r'Input value -?\d+ of a column "(?P<name>.+?)" ',
+    r"read stage: \w+: column: (?P<name>[^:]+): ",
 )
 _VALUES = (
     r"'(?P<value>[^']*?) does not fit'",
@@ -101,6 +104,7 @@ _VALUES = (
 )
 # As the load's own SQL says it.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
+_DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
@@ -167,6 +171,10 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
             " such rows out with where"
         )
         return f"{what}: {message}; {remedy}"
+    if day := _DAY.search(message):
+        return (
+            f"{_shown_day(day)}{_of(column, types)}{place} is outside of 1900 to 2299: {message}; {_far_day(column)}"
+        )
     if code in _MISFIT or code.startswith("CANNOT_PARSE"):
         value = _first(_VALUES, message)
         what = f"a value{_of(column, types)} does not fit{f' ({value!r})' if value else ''}{place}"
@@ -176,6 +184,26 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         )
         return f"{what}: {message}; {remedy}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
+
+
+def _shown_day(day: re.Match[str]) -> str:
+    """The day of a number that a file has for it."""
+    number = int(day["day"])
+    try:
+        return f"the day {date.fromordinal(date(1970, 1, 1).toordinal() + number)}"
+    except (ValueError, OverflowError):
+        return f"the day {number} since 1970"
+
+
+def _far_day(column: str) -> str:
+    """What to do about days that no Date32 holds, as they are read."""
+    name = short_identifier(column or "column")
+    null = f"if({name} BETWEEN -25567 AND 120529, toDate32({name}), NULL)"
+    nearest = f"toDate32(least(greatest({name}, -25567), 120529))"
+    return (
+        f"read the days as numbers with structure='{name} Nullable(Int32), …', and convert them with"
+        f" select={{{column or 'column'!r}: '{null}'}}, or with '{nearest}' for the nearest day that fits"
+    )
 
 
 def is_about_expression(message: str) -> bool:

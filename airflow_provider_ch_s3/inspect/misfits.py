@@ -74,7 +74,7 @@ def explain_misfit(
                 place = repr(source.pattern.path(one.key))
                 row = file.find_row(columns)
                 place = f"row {format_count(row + 1)} of {place}"
-                if file.has_misfit((), row, 1):
+                if where and file.has_misfit((), row, 1):
                     log.debug("where=%r cannot be computed for %s: %s", where, place, message)
                     return (
                         f"where={where!r} cannot be computed for {place}: {reason_of(message)}; write it so that it"

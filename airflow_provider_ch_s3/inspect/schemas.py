@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
-from airflow_provider_ch_s3.clickhouse.common_type import NOTHING
+from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
@@ -35,7 +36,7 @@ QueryFiles = Callable[[Statement], list[dict[str, Any]]]
 class Footers:
     """What the footers of Parquet files contain.
 
-    :param empty_columns: path → columns that hold nothing but NULL, for one file of each schema.
+    :param empty_columns: path → columns and parts of columns that hold nothing but NULL, for one file of each schema.
     """
 
     row_count: int
@@ -138,9 +139,25 @@ def read_schemas(
         nulls = empty.get(source.server_path(file), frozenset())
         # a byte order mark precedes the first name; the parser skips it when it reads the rows
         named = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows}
-        types = {name: NOTHING if name in nulls else kind for name, kind in named.items()}
+        if source.format.has_footers:
+            named = {name: _JSON.sub("String", kind) for name, kind in named.items()}
+        types = {name: _with_nulls(name, kind, nulls) for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)
+
+
+# Servers from 25.8 on would read Parquet's JSON as their type, which changes texts that look like dates (26.7).
+_JSON = re.compile(r"\bJSON(?=[),]|$)")
+
+
+def _with_nulls(name: str, kind: str, empty: Set[str]) -> str:
+    """Return the type of a column, in which some parts contain only NULL, by their paths."""
+    for path in sorted(empty):
+        if path == name:
+            return NOTHING
+        if path.startswith(f"{name}."):
+            kind = with_empty_part(kind, path.removeprefix(f"{name}.").split("."))
+    return kind
 
 
 def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list[SourceFile]:
@@ -155,7 +172,8 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
         return True
     loaded = set(request.columns or (column.name for column in target.columns)) - set(request.select)
     texts = (*request.select.values(), request.where, request.merge_deleted)
-    return name in loaded or any(name in text for text in texts)
+    is_nested = any(one.startswith(f"{name}.") for one in loaded)
+    return name in loaded or is_nested or any(name in text for text in texts)
 
 
 def _find_defaults(target: TargetSpec) -> dict[str, str]:

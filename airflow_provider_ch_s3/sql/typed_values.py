@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ch_s3.clickhouse.column_types import enum_members, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.column_types import scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.sql.filters import Sql, literal
 
@@ -89,13 +89,6 @@ def _finite(value: Sql, conversion: Conversion) -> Sql:
     return Sql(f"if(isFinite({value}), {value}, {_refused(_shown(value), conversion.type)})")
 
 
-def _member(value: Sql, conversion: Conversion) -> Sql:
-    kind = conversion.type
-    numbers = ", ".join(map(str, enum_members(kind).values()))
-    made = plain_cast(cast(value, "Int16"), kind)
-    return Sql(f"if({value} IN ({numbers}), {made}, {_refused(_shown(value), kind)})")
-
-
 def _known(value: Sql, conversion: Conversion) -> Sql:
     text = plain_cast(value, conversion.type)
     refused = plain_cast(_failing(Sql(f"concat({text}, ' has no time zone and')")), conversion.type)
@@ -124,6 +117,5 @@ _RENDERED: Mapping[Method, Callable[[Sql, Conversion], Sql]] = {
     Method.RAW: _raw,
     Method.RANGE: _range,
     Method.FINITE: _finite,
-    Method.MEMBER: _member,
     Method.KNOWN: _known,
 }

@@ -83,7 +83,8 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is
         raise _differ(name, having, scheme)
     if joined and lacking and not is_nullable(joined):
         joined = common_type(NOTHING, joined)
-    return "Nullable(String)" if joined == NOTHING else joined or having[0].types[name]
+    # the server reads no column of the type Nothing
+    return (joined or having[0].types[name]).replace(NOTHING, "Nullable(String)")
 
 
 def _differ(name: str, schemas: Sequence[FileSchema], scheme: Scheme) -> SourceError:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.clickhouse.column_types import element_fields
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
 from airflow_provider_ch_s3.common.text import show_name
@@ -64,6 +65,8 @@ def map_columns(
     """
     select = dict(select or {})
     wanted = _wanted_columns(target, columns, select)
+    split = split_nested(file_columns, target.columns)
+    file_columns = [one for column in file_columns for one in split.get(column.name, (column,))]
     in_files = {column.name: column for column in file_columns}
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
     if missing and not may_lack:
@@ -130,12 +133,42 @@ def _wanted_columns(
     return [column for column in target.columns if column.name in chosen and column.is_insertable]
 
 
+def split_nested(
+    file_columns: Sequence[FileColumn], table_columns: Sequence[TableColumn]
+) -> dict[str, tuple[FileColumn, ...]]:
+    """Return the lists of structs that are Nested in the table, each with one column for each of its fields.
+
+    A table has a Nested column ``n`` as the columns ``n.a``, ``n.b``.
+    """
+    in_table = {column.name for column in table_columns if column.is_insertable}
+    split = {}
+    for column in file_columns:
+        fields = element_fields(column.type)
+        names = {f"{column.name}.{field}" for field in fields}
+        if names and names == {name for name in in_table if name.startswith(f"{column.name}.")}:
+            split[column.name] = tuple(
+                FileColumn(name=f"{column.name}.{field}", type=f"Array({kind})", within=column.name)
+                for field, kind in fields.items()
+            )
+    return split
+
+
 def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> MappedColumn:
     where = "in the path" if source.in_path else "in the files"
     what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
     if source.in_path:
         _convert(what, "String", column)  # as which the load reads it
-    return MappedColumn(target=column.name, source=source.name, conversion=_convert(what, source.type, column))
+    conversion = _convert(what, source.type, column)
+    if source.within:
+        field = source.name.removeprefix(f"{source.within}.")
+        element = f"tupleElement({_quoted(source.within, '`')}, {_quoted(field, chr(39))})"
+        return MappedColumn(target=column.name, expression=element, conversion=conversion)
+    return MappedColumn(target=column.name, source=source.name, conversion=conversion)
+
+
+def _quoted(text: str, quote: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    return f"{quote}{escaped}{quote}"
 
 
 def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:

@@ -216,6 +216,10 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         "a date or time that a column cannot hold must fail the load, not become a different one",
         protects_data=True,
     ),
+    *(
+        fixed(name, 0, "a text in an object stays what it is, also one that looks like a date", protects_data=True)
+        for name in ("input_format_try_infer_dates", "input_format_try_infer_datetimes")
+    ),
     fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),
     *(fixed(name, 0, _TYPES, protects_data=True) for name in ("cast_keep_nullable", "data_type_default_nullable")),
     fixed("transform_null_in", 0, "NULL IN (…) must yield what the load checked", protects_data=True),

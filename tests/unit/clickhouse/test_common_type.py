@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.clickhouse.common_type import common_type
+from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, with_empty_part
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,14 @@ from airflow_provider_ch_s3.clickhouse.common_type import common_type
         pytest.param("DateTime64(3)", "Int64", "", id="time-and-number"),
         pytest.param("Array(Nullable(Int32))", "Array(Int64)", "Array(Nullable(Int64))", id="arrays"),
         pytest.param("Array(Int32)", "Array(String)", "", id="arrays-of-text"),
-        pytest.param("Tuple(a Int32)", "Tuple(a Int64)", "", id="tuples"),
+        pytest.param("Tuple(a Int32, b Date)", "Tuple(a Int64, b Date)", "Tuple(a Int64, b Date)", id="tuples"),
+        pytest.param("Tuple(a Int32)", "Tuple(b Int32)", "", id="tuples-with-other-fields"),
+        pytest.param("Map(String, Int32)", "Map(String, Int64)", "Map(String, Int64)", id="maps"),
+        pytest.param(
+            "Array(Nullable(Nothing))", "Array(Nullable(String))", "Array(Nullable(String))", id="null-lists"
+        ),
+        pytest.param("Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)", "String", id="enums"),
+        pytest.param("Enum8('a' = 1)", "Nullable(String)", "Nullable(String)", id="enum-and-text"),
         pytest.param("UUID", "IPv4", "", id="other-kinds"),
         pytest.param("Nullable(Nothing)", "String", "Nullable(String)", id="only-null"),
         pytest.param("Nullable(Nothing)", "Nullable(Int8)", "Nullable(Int8)", id="only-null-and-nullable"),
@@ -50,3 +57,23 @@ from airflow_provider_ch_s3.clickhouse.common_type import common_type
 def test_common_type(one: str, other: str, expected: str) -> None:
     assert common_type(one, other) == expected
     assert common_type(other, one) == expected
+
+
+STRUCT = "Tuple(\n    `a b` Nullable(Int64),\n    l Array(Nullable(Int32)))"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "expected"),
+    [
+        pytest.param("Nullable(Int32)", "", NOTHING, id="column"),
+        pytest.param("Array(Nullable(Int32))", "list.element", f"Array({NOTHING})", id="list"),
+        pytest.param("Array(Nullable(Int32))", "bag.array_element", f"Array({NOTHING})", id="list-of-hive"),
+        pytest.param("Array(Array(Int32))", "list.element.list.item", f"Array(Array({NOTHING}))", id="lists"),
+        pytest.param("Map(String, Int32)", "key_value.value", f"Map(String, {NOTHING})", id="map"),
+        pytest.param(STRUCT, "a b", f"Tuple(`a b` {NOTHING}, l Array(Nullable(Int32)))", id="struct"),
+        pytest.param(STRUCT, "l.list.element", f"Tuple(`a b` Nullable(Int64), l Array({NOTHING}))", id="inside"),
+        pytest.param(STRUCT, "c", STRUCT, id="no-such-field"),
+    ],
+)
+def test_a_part_that_is_always_null(kind: str, path: str, expected: str) -> None:
+    assert with_empty_part(kind, path.split(".") if path else []) == expected

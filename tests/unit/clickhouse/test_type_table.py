@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, holds, plan_conversion, refusal
 
-CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS, BYTES, RANGE, MEMBER, RAW, PLAIN = (
+CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS, BYTES, RANGE, RAW, PLAIN = (
     Method.CAST,
     Method.DATE,
     Method.TIME,
@@ -17,7 +17,6 @@ CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS, BYTES, RANGE, MEMBER, RAW, P
     Method.SECONDS,
     Method.BYTES,
     Method.RANGE,
-    Method.MEMBER,
     Method.RAW,
     Method.PLAIN,
 )
@@ -55,7 +54,6 @@ AB, BA = "Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)"
         pytest.param("String", "Float32", FLOAT, "Float32", False, id="text-float"),
         pytest.param("Float64", "Nullable(Float32)", FLOAT, "Float32", False, id="float"),
         pytest.param(AB, BA, INTEGER, BA, False, id="enum-by-name"),
-        pytest.param("Nullable(Int64)", AB, MEMBER, AB, True, id="number-of-an-enum"),
         pytest.param("Nullable(FixedString(4))", "String", RAW, "String", False, id="bytes"),
         pytest.param("UInt64", "IPv4", PLAIN, "IPv4", False, id="address"),
         pytest.param("Dynamic", "LowCardinality(UInt8)", CAST, "UInt8", True, id="dynamic"),
@@ -147,6 +145,7 @@ TRUTH = "ClickHouse would silently turn every number except 0 into true"
 DIGITS = "ClickHouse would silently cut off the digits that do not fit, or fail"
 SINCE_1970 = "ClickHouse would silently convert one to the other as days or seconds since 1970"
 CUT = "ClickHouse would silently cut off the digits after the last one that fits"
+NUMBERS = "the same number may stand for another name: an Enum is loaded by its names"
 NONE = "there is no conversion that keeps each value"
 
 
@@ -161,6 +160,7 @@ NONE = "there is no conversion that keeps each value"
             "Decimal(9, 2)", "Int64", "ClickHouse would silently cut off the fraction", id="decimal-integer"
         ),
         pytest.param("Float32", "Decimal(9, 2)", CUT, id="float-decimal"),
+        pytest.param("Array(Int8)", f"Array({AB})", NUMBERS, id="number-of-an-enum"),
         pytest.param("UInt8", "Bool", TRUTH, id="integer-bool"),
         pytest.param("Nullable(Float64)", "Nullable(Bool)", TRUTH, id="float-bool"),
         pytest.param("DateTime", "Int64", SINCE_1970, id="time-integer"),
@@ -245,6 +245,7 @@ def test_the_depth_of_a_type_costs_little() -> None:
         pytest.param("Int64", "DateTime", False, id="time-as-number"),
         pytest.param("Int32", "Nullable(Date32)", True, id="days-as-number"),
         pytest.param("DateTime", "Date", False, id="day-as-time"),
+        pytest.param("String", "Date32", False, id="day-as-text"),
         pytest.param("UUID", "FixedString(16)", False, id="bytes-of-a-uuid"),
         pytest.param("String", "FixedString(4)", False, id="bytes"),
         pytest.param("Int8", "Nullable(Nothing)", True, id="only-null"),

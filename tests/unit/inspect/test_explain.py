@@ -229,3 +229,32 @@ def test_which_mistakes_do_not_depend_on_the_files(kind: type[ChS3Error], code: 
     error = kind("text")
     error.__cause__ = ServerError("text", code=code)
     assert is_mistake_for_any_files(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param(
+            "Input value 2932896 is out of allowed Date32 range, which is [-25567, 120530]: read stage: ColumnData:"
+            " column: d: (in file/uri b/a.parquet): (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
+            "the day 9999-12-31 for column 'd' in b/a.parquet is outside of 1900 to 2299",
+            id="parquet",
+        ),
+        pytest.param(
+            'Input value -43829 of a column "d" is out of allowed Date32 range, which is [-25567, 120530]:'
+            " (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
+            "the day 1850-01-01 for column 'd' is outside of 1900 to 2299",
+            id="25.8",
+        ),
+        pytest.param(
+            'Input value 9932896 of a column "d" exceeds the range of type Date32, which is [-25567, 120530]:'
+            " (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
+            "the day 9932896 since 1970 for column 'd' is outside of 1900 to 2299",
+            id="orc",
+        ),
+    ],
+)
+def test_a_day_that_no_date_holds(message: str, expected: str) -> None:
+    explained = explain(message)
+    assert explained.startswith(expected)
+    assert "structure='d Nullable(Int32), …'" in explained
