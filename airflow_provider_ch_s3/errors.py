@@ -29,6 +29,7 @@ a grant is missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
@@ -63,6 +64,17 @@ class ErrorCode(IntEnum):
     QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS = 704
 
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """Escape what a terminal or the reader of a log would obey instead of showing it: ESC becomes ``\\x1b``.
+
+    Line breaks and tabs stay.
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
@@ -70,6 +82,10 @@ class ChS3Error(Exception):
     """
 
     is_final: bool = False
+
+    def __init__(self, message: str = "") -> None:
+        # Servers, files and their names have a say in it.
+        super().__init__(without_controls(message))
 
 
 class ConfigError(ChS3Error):

@@ -31,7 +31,6 @@ class StoreAccess:
 
     :param endpoint_url: where the store is, unless each address says it.
     :param named_collection: named collection on the servers that contains the credentials.
-    :param redirects: how many redirects the servers follow to a file, over HTTP.
     :param expires_at: Unix time at which the credentials expire; None if they do not, or if that is unknown.
     :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
         the load can refer to them.
@@ -41,7 +40,6 @@ class StoreAccess:
 
     endpoint_url: str = ""
     named_collection: str = ""
-    redirects: int = 0
     expires_at: float | None = field(default=None, compare=False)
     parameter_prefix: str = field(default_factory=lambda: f"ch_s3_{secrets.token_hex(8)}_", repr=False, compare=False)
 
@@ -234,9 +232,16 @@ class AzureAccess(StoreAccess):
 
 @dataclass(frozen=True, kw_only=True)
 class UrlAccess(StoreAccess):
-    """Access to files on an HTTP server that everybody may read."""
+    """Access to files on an HTTP server that everybody may read.
+
+    :param redirects: how many redirects the servers follow.
+    :param moved_to: scheme and host at which the files are by now; '' for those of their addresses.
+    """
 
     function = TableFunction.URL
+
+    redirects: int = 0
+    moved_to: str = ""
 
     @property
     def inspection_settings(self) -> dict[str, int]:
@@ -245,11 +250,13 @@ class UrlAccess(StoreAccess):
             "glob_expansion_max_elements": MAX_URLS,
             "http_skip_not_found_url_for_globs": 0,
             "max_http_get_redirects": self.redirects,
+            # A server that cannot reach the file tries 10 times, for half a minute and more.
+            "http_max_tries": 3,
         }
 
     def address(self, bucket: str, keys: str) -> str:
         """The URL; the bucket is its scheme and host."""
-        return f"{bucket}/{keys}"
+        return f"{self.moved_to or bucket}/{keys}"
 
     def path(self, bucket: str, key: str) -> str:
         """``_path`` is the path of the URL, as it is requested."""

@@ -57,7 +57,7 @@ class Scheme:
     read_glob: Callable[[str], str] = str
 
 
-_BUCKET = r"://(?P<bucket>[^/*?{}]+)"
+_BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is no name of a bucket
 
 S3 = Scheme(
     store="S3",

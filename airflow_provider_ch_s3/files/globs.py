@@ -119,7 +119,7 @@ _LITERAL = "/%-._~!$&'()+:;=@"
 
 def mask_url(text: str) -> str:
     """Hide what may be a secret in an address: login and password, and the query string."""
-    text = re.sub(r"://[^/?#]*@|://[^?#]*(?<!/)@(?=[^/?#]*/)", "://***@", text)
+    text = re.sub(r":(/+)[^/?#]*@|:(//)[^?#]*(?<!/)@(?=[^/?#]*/)", r":\1\2***@", text)
     return re.sub(r"\?.*", "?…", text, flags=re.DOTALL)
 
 

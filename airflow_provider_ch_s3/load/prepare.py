@@ -405,7 +405,6 @@ def _facts(
         volume_bytes=int(source.size_bytes * past.volume_ratio) if past else measure.estimate_volume_bytes(source),
         data_format=source.data_format,
         store=source.access.function,
-        redirects=source.access.redirects,
         column_count=len(target.columns),
         is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,

@@ -61,7 +61,8 @@ def verify_reading(
         write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
     :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
         names.
-    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced.
+    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced, or
+        more.
     :param outcome: what the query did then, and the remedy, for the message.
     :raises LoadError: if something differs.
     """
@@ -72,9 +73,9 @@ def verify_reading(
             raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read, outcome)
         checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
     if is_read_whole and report.size_bytes is not None:
-        if report.read_bytes < report.size_bytes:
+        if report.read_bytes != report.size_bytes:
             raise _differs(report, "the files have", report.size_bytes, "byte", "read", report.read_bytes, outcome)
-        checks.append(f"{format_bytes(report.size_bytes)} listed, and no less was read")
+        checks.append(f"{format_bytes(report.size_bytes)} listed, and as much was read")
     if not is_filtered and is_counted and report.rows_listed is not None:
         if report.rows_read != report.rows_listed:
             raise _differs(report, "the files have", report.rows_listed, "row", "read", report.rows_read, outcome)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import UrlAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
@@ -34,19 +34,42 @@ _NO_HEAD = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, HTTPStatu
 _MISSING = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 
 
+# A number with more digits is no size, and Python takes long to parse it.
+_SIZE = re.compile(r"[0-9]{1,18}")
+
+
+class _Session(requests.Session):
+    """A session without logins: by itself, requests would send those of ~/.netrc, to whatever host redirects lead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.auth = lambda request: request
+
+    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
+        """Send no login to the host of a redirect."""
+        prepared_request.headers.pop("Authorization", None)
+
+
 class HttpFileStore:
-    """The files of one HTTP server that everybody may read."""
+    """The files of one HTTP server that everybody may read.
+
+    A server can answer ClickHouse otherwise than it answers the worker: a redirect could lead the ClickHouse servers to
+    whatever their network reaches. So they follow none: where all files have moved to another host, the load names
+    that host to them.
+
+    :param trusted_redirects: how many redirects the ClickHouse servers follow nevertheless, wherever these lead.
+    """
 
     account = ""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusted_redirects: int = 0) -> None:
         quiet_urllib3()
-        self._redirects = 0
-        self._hosts: set[str] = set()
+        self._trusted_redirects = trusted_redirects
+        self._host, self._first = "", ""
 
     @cached_property
     def _session(self) -> requests.Session:
-        session = requests.Session()
+        session = _Session()
         session.max_redirects = MAX_REDIRECTS
         # The size and the version of the file itself are wanted, not those of a compressed transfer of it.
         session.headers["Accept-Encoding"] = "identity"
@@ -67,7 +90,7 @@ class HttpFileStore:
 
         :param after: only files with a greater key.
         :raises SourceError: if the server cannot be reached, refuses, or does not say size and version of a file.
-        :raises ConfigError: if the pattern names too many files.
+        :raises ConfigError: if the pattern names too many files, or redirects lead where the servers must not follow.
         """
         for file, _ in self._ask(pattern, after):
             yield file
@@ -128,11 +151,35 @@ class HttpFileStore:
             raise _is_unreachable(url, error) from None
 
     def _note_redirects(self, url: str, response: requests.Response) -> None:
-        self._redirects = max(self._redirects, len(response.history))
-        host = urlsplit(response.url).netloc.rpartition("@")[2]
-        if response.history and host != urlsplit(url).netloc and host not in self._hosts:
-            self._hosts.add(host)
-            log.warning("%s redirects to %s, and the ClickHouse servers will read from there, too", url, host)
+        """Note at which host a file is.
+
+        :raises ConfigError: if the servers must not follow: the file has another address there, or needs no TLS.
+        """
+        asked, found = urlsplit(url), urlsplit(response.url)
+        host = f"{found.scheme}://{found.netloc}"
+        if response.history and (
+            unquote(found.path) != unquote(asked.path)
+            or found.query
+            or "@" in found.netloc
+            or (asked.scheme, found.scheme) == ("https", "http")
+        ):
+            if len(response.history) > self._trusted_redirects:
+                raise ConfigError(
+                    f"{url} redirects to {mask_url(response.url)}; the ClickHouse servers do not follow, since they"
+                    " could be led elsewhere than the worker; name that address as source, or copy the files to a"
+                    " bucket; or, if you trust this server and those that it redirects to, set"
+                    f" settings={{'max_http_get_redirects': {len(response.history)}}}"
+                )
+            host = f"{asked.scheme}://{asked.netloc}"
+        if not self._host:
+            self._host, self._first = host, url
+            if response.history:
+                log.warning("%s redirects to %s, and the ClickHouse servers read from there", url, host)
+        if host != self._host:
+            raise ConfigError(
+                f"{url} is at {host}, and {self._first} at {self._host}; load the files of each host in a task of its"
+                " own"
+            )
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a file, or all of a smaller one.
@@ -145,9 +192,10 @@ class HttpFileStore:
                 url, headers={"Range": f"bytes=-{size_bytes}"}, stream=True, timeout=TIMEOUT_SECONDS
             ) as response:
                 is_part = response.status_code == HTTPStatus.PARTIAL_CONTENT
-                is_small = int(response.headers.get("Content-Length", size_bytes + 1)) <= size_bytes
+                said = response.headers.get("Content-Length", "")
+                is_small = bool(_SIZE.fullmatch(said)) and int(said) <= size_bytes
                 if response.ok and (is_part or is_small):
-                    return bytes(response.raw.read(decode_content=False))
+                    return bytes(response.raw.read(size_bytes, decode_content=False))
         except (requests.RequestException, HTTPError) as error:
             raise _is_unreachable(url, error) from None
         raise SourceError(
@@ -157,8 +205,8 @@ class HttpFileStore:
         )
 
     def access(self) -> UrlAccess:
-        """How the ClickHouse servers reach the same files: they follow as many redirects as the listing met."""
-        return UrlAccess(redirects=self._redirects)
+        """How the ClickHouse servers reach the same files: at the host to which all of them have moved."""
+        return UrlAccess(redirects=self._trusted_redirects, moved_to=self._host)
 
 
 def quiet_urllib3() -> None:
@@ -173,7 +221,7 @@ def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
     # Two versions of one second differ in their size, if at all.
     version = headers.get("ETag", "").removeprefix("W/").strip('"') or (changed and f"{changed}, {size} bytes")
     lacking = "its version (neither ETag nor Last-Modified)" if not version else ""
-    lacking = lacking or ("" if size.isdigit() else "its size (Content-Length)")
+    lacking = lacking or ("" if _SIZE.fullmatch(size) else "its size (Content-Length)")
     if lacking:
         raise SourceError(
             f"{url} does not say {lacking}, so a file that was cut off or changed would not be noticed; have the"
@@ -191,9 +239,9 @@ def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
 def _read_time(header: str | None) -> datetime.datetime | None:
     try:
         time = parsedate_to_datetime(header or "")
-    except ValueError:
+        return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+    except (ValueError, TypeError, OverflowError, IndexError):  # an impossible zone, among others
         return None
-    return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
 def _is_unreachable(url: str, error: Exception) -> SourceError:

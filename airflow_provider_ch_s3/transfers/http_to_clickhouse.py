@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.files.addresses import HTTP
@@ -31,4 +31,5 @@ class HttpToClickHouseOperator(FilesToClickHouseOperator):
         """Open the server."""
         from airflow_provider_ch_s3.stores.http import HttpFileStore
 
-        return HttpFileStore()
+        given = self.settings.get("max_http_get_redirects") if isinstance(self.settings, Mapping) else None
+        return HttpFileStore(trusted_redirects=given if isinstance(given, int) else 0)

@@ -135,7 +135,6 @@ class LoadFacts(PlanFacts):
     :param parses_times: text is converted to dates or times.
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param is_remote: new parts of the table go to an object store.
-    :param redirects: redirects on the way to the files, over HTTP.
     """
 
     node_count: int
@@ -165,7 +164,6 @@ class LoadFacts(PlanFacts):
     parses_times: bool = False
     waits_for_replicas: bool = False
     is_remote: bool = False
-    redirects: int = 0
 
     def __post_init__(self) -> None:
         """:raises PlanError: if a number is below 1."""

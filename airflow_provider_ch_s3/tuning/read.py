@@ -81,13 +81,6 @@ def max_download_buffer_size(facts: LoadFacts) -> Decision:
     return Decision(None, f"files of {size} on average are read in pieces")
 
 
-def max_http_get_redirects(facts: LoadFacts) -> Decision:
-    """As many as the files have been found behind: ClickHouse follows none by default, to protect its network."""
-    if facts.redirects:
-        return Decision(facts.redirects, f"the files are behind {count_of(facts.redirects, 'redirect')}")
-    return Decision(None, "no file is behind a redirect")
-
-
 def use_hive_partitioning(facts: LoadFacts) -> Decision:
     """Off (0) if folders are named ``name=value``: the load converts their text itself, the server guesses a type."""
     if facts.has_path_columns:

@@ -193,7 +193,13 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     computed(read.max_download_buffer_size, source=S3_GUIDE),
     fixed("s3_throw_on_zero_files_match", 1, _GONE, store=TableFunction.S3, protects_data=True),
     fixed("azure_throw_on_zero_files_match", 1, _GONE, store=TableFunction.AZURE, protects_data=True),
-    computed(read.max_http_get_redirects, store=TableFunction.URL),
+    fixed(
+        "max_http_get_redirects",
+        0,
+        "a redirect could lead the servers to whatever their network reaches",
+        store=TableFunction.URL,
+        protects_data=True,
+    ),
     fixed(
         "glob_expansion_max_elements",
         MAX_URLS,

@@ -6,7 +6,7 @@ WITH
 SELECT
     `id`, `tail\`num`
 FROM urlCluster('it\'s',
-    'https://h:8/it\'s%20%7B1%7D/{a%2Cb,c}.parquet',
+    'https://h:9/it\'s%20%7B1%7D/{a%2Cb,c}.parquet',
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
     AS `ch_s3_files`
 SETTINGS

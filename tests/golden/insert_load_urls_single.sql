@@ -5,7 +5,7 @@ WITH
     accurateCast(ch_s3_date(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), toDate32(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/'))), toDate32(parseDateTime64BestEffort(decodeURLComponent(extract(`ch_s3_files`._path, '/dt=([^/]*)/')), 1, 'UTC'))), 'Date') AS `dt`
 SELECT
     `id`, `tail\`num`
-FROM url('https://h:8/it\'s%20%7B1%7D/{a%2Cb,c}.parquet', 'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+FROM url('https://h:9/it\'s%20%7B1%7D/{a%2Cb,c}.parquet', 'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
     AS `ch_s3_files`
 SETTINGS
     max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'

@@ -146,11 +146,12 @@ class WebServer:
     :param has_versions: it sends ETag (unless ``has_etags`` is off) and Last-Modified.
     :param has_lengths: it sends the length of a file with the file; to HEAD it always does.
     :param redirects: path → where the file is.
+    :param lies: path → where ClickHouse is sent, and the worker is not.
     :param cut_after: number of bytes of a file after which it closes the connection; None: it sends all of them.
     :param said_size: what it answers to HEAD for the size of a file; None: the truth.
     :param more_headers: further headers of each file.
     :param status: of every answer; None for what is due.
-    :param requests: method and path of what was asked.
+    :param requests: method and path of what was asked; ``logins``: as whom.
     """
 
     url: str = ""
@@ -162,11 +163,13 @@ class WebServer:
     has_etags: bool = True
     has_lengths: bool = True
     redirects: dict[str, str] = field(default_factory=dict)
+    lies: dict[str, str] = field(default_factory=dict)
     cut_after: int | None = None
     said_size: int | None = None
     more_headers: dict[str, str] = field(default_factory=dict)
     status: int | None = None
     requests: list[tuple[str, str]] = field(default_factory=list)
+    logins: set[str] = field(default_factory=set)
 
 
 @contextmanager
@@ -206,10 +209,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         self.web.requests.append((self.command, self.path))
+        self.web.logins |= {self.headers[name] for name in ("Authorization",) if name in self.headers}
         if self.web.status:
             self._refuse(self.web.status)
             return
-        if place := self.web.redirects.get(self.path):
+        is_worker = self.headers.get("User-Agent", "").startswith("python-requests")
+        lie = None if is_worker else self.web.lies.get(self.path)
+        if place := lie or self.web.redirects.get(self.path):
             self.send_response(302)
             self.send_header("Location", place)
             self.send_header("Content-Length", "0")

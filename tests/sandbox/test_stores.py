@@ -10,6 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -421,18 +422,62 @@ class TestHttp:
         web_store(web).load(lab, f"in/1.{ending}", table)
         assert rows_in(lab, table) == bag(rows)
 
-    @pytest.mark.thorough
-    def test_redirects_are_followed_and_told(
+    def test_the_servers_read_from_the_host_to_which_the_files_have_moved(
         self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
+        """And follow no redirect themselves: the first host could lead them elsewhere than the worker."""
+        node = f"{lab.sandbox.node_urls[0]}/?query=SELECT+666&user=loader&password={lab.sandbox.password}"
         with running_web_server() as mirror:
-            mirror.files["/real.csv"] = b"n\n5\n"
-            web.redirects = {"/latest/1.csv": "/moved.csv", "/moved.csv": f"{mirror.url}/real.csv"}
-            report = web_store(web).load(lab, "latest/1.csv", table)
-        assert lab.rows(table) == [{"n": 5}]
-        assert report["settings"]["max_http_get_redirects"]["value"] == 2
-        host = mirror.url.removeprefix("http://")
-        assert f"{web.url}/latest/1.csv redirects to {host}, and the ClickHouse servers will read" in caplog.text
+            mirror.files |= {"/moved/1.csv": b"n\n5\n", "/moved/2.csv": b"n\n6\n"}
+            web.redirects = {path: f"{mirror.url}{path}" for path in mirror.files}
+            web.lies = dict.fromkeys(mirror.files, node)
+            web_store(web).load(lab, "moved/{1,2}.csv", table)
+        assert sorted(row["n"] for row in lab.rows(table)) == [5, 6]
+        assert f"/moved/1.csv redirects to {mirror.url}, and the ClickHouse servers read from there" in caplog.text
+
+    def test_a_server_that_leads_clickhouse_elsewhere(self, lab: Lab, web: WebServer, table: str) -> None:
+        node = f"{lab.sandbox.node_urls[0]}/?query=SELECT+666&user=loader&password={lab.sandbox.password}"
+        web.lies = {"/in/1.csv": node}
+        with pytest.raises(ChS3Error):
+            web_store(web).load(lab, "in/1.csv", table, settings={"http_max_tries": 1})
+        assert lab.rows(table) == []
+
+    def test_other_redirects_are_followed_only_where_the_user_trusts_them(
+        self, lab: Lab, web: WebServer, table: str
+    ) -> None:
+        web.redirects = {"/latest/1.csv": "/in/1.csv"}
+        says = r"latest/1\.csv redirects to \S+/in/1\.csv; .* settings=\{'max_http_get_redirects': 1\}"
+        with pytest.raises(ConfigError, match=says):
+            web_store(web).load(lab, "latest/1.csv", table)
+        web_store(web).load(lab, "latest/1.csv", table, settings={"max_http_get_redirects": 1})
+        assert len(lab.rows(table)) == 2
+
+    def test_a_file_that_is_longer_than_announced_is_not_committed(
+        self, lab: Lab, web: WebServer, table: str
+    ) -> None:
+        web.said_size, web.has_ranges, web.has_lengths = 4, False, False  # "n\n1\n", and then more
+        with pytest.raises(LoadError, match=r"the files have 4 bytes, but ch-s3-\S+ read 6, and committed nothing"):
+            web_store(web).load(lab, "in/1.csv", table)
+        assert lab.rows(table) == []
+
+    def test_no_login_is_sent_unasked(
+        self, lab: Lab, web: WebServer, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        netrc = tmp_path / "netrc"
+        netrc.write_text("machine 127.0.0.1 login me password secret\n")
+        monkeypatch.setenv("NETRC", str(netrc))
+        web_store(web).load(lab, "in/1.csv", table)
+        assert web.logins == set()
+
+    @pytest.mark.parametrize(
+        "header", [{"Content-Range": f"bytes 0-0/{'9' * 5_000}"}, {"Content-Range": "bytes 0-0/²"}]
+    )
+    def test_a_size_that_is_no_number_is_refused(
+        self, lab: Lab, web: WebServer, table: str, header: dict[str, str]
+    ) -> None:
+        web.more_headers = {name: value.encode().decode("latin-1") for name, value in header.items()}
+        with pytest.raises(SourceError, match=r"does not say its size \(Content-Length\)"):
+            web_store(web).load(lab, "in/1.csv", table)
 
     @pytest.mark.parametrize(
         ("lacking", "message"),

@@ -67,7 +67,7 @@ def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet")
 
 BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
-    source(UrlAccess(redirects=1), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
+    source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
     pattern=SourcePattern(bucket="https://h:8", globs=("**",), scheme=HTTP),
 )
 TEXT = dataclasses.replace(
