@@ -64,7 +64,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
 
     Whoever may create a table can give it a ledger's comment. So a ledger is a pair of MergeTree tables with the
     columns of a ledger, on every node that has them: a view, or a column that is computed when it is read, would read
-    other tables with the rights of this user. Those of other versions are for :func:`check_schema` to refuse.
+    other tables with the rights of this user. Those of later versions are for :func:`check_schema` to refuse.
     """
     rows = client.query(ledger_queries.render_find_ledgers(_COMMENT, cluster, limit=2 * MAX_LEDGERS))
     tables = {
@@ -90,7 +90,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     return {
         name: comment
         for name, comment in ledgers.items()
-        if {name, files_name(name)} <= sound or comment != f"{_COMMENT}{SCHEMA_VERSION}"
+        if {name, files_name(name)} <= sound or _version_of(comment) > SCHEMA_VERSION
     }
 
 
@@ -175,6 +175,11 @@ class Ledger:
         )
         for row in found:
             check_schema(self.name, row["name"], row["comment"])
+            if not row["engine"].endswith("MergeTree"):  # a view would read other tables with this user's rights
+                raise TargetError(
+                    f"the ledger {self.name.database}.{row['name']} is a {row['engine']} on {row['node']}; find out"
+                    " who created it, and drop it, or name another table in the connection's field ledger_table"
+                )
             if self.quorum > 1 and not has_replicas(row["engine"]):
                 raise ConfigError(
                     f"the ledger {self.name.database}.{row['name']} is not replicated ({row['engine']} on"
@@ -391,21 +396,27 @@ def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _version_of(comment: str) -> int:
+    """The version of the schema that a comment names; 0 if it is not that of a ledger. The first version is 1."""
+    match = re.fullmatch(rf"{re.escape(_COMMENT)}([1-9][0-9]{{0,8}})", comment)
+    return int(match[1]) if match else 0
+
+
 def check_schema(ledger: TableName, name: str, comment: str) -> None:
     """Check that a table is a ledger that this version can read.
 
     :raises TargetError: if it is not a ledger.
     :raises ConfigError: if a later version of this package created it, and this one cannot read it.
     """
-    match = re.fullmatch(rf"{re.escape(_COMMENT)}(\d+)", comment)
-    if match is None:
+    version = _version_of(comment)
+    if not version:
         raise TargetError(
             f"{ledger.database}.{name} is not a ledger of this package; rename it, or name another table in the"
             " connection's field ledger_table"
         )
-    if int(match[1]) > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION:
         raise ConfigError(
-            f"{ledger.database}.{name} has schema {match[1]}, and this version of airflow-provider-ch-s3 supports"
+            f"{ledger.database}.{name} has schema {version}, and this version of airflow-provider-ch-s3 supports"
             f" up to {SCHEMA_VERSION}; upgrade it on this worker"
         )
 

@@ -228,7 +228,11 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        return tuple(str(self._driver_kwargs[name]) for name in _SECRET_KWARGS if self._driver_kwargs.get(name))
+        given = self._driver_kwargs
+        found = [str(given[name]) for name in _SECRET_KWARGS if given.get(name)]
+        if given.get("password"):
+            found.append(f"{given.get('username')}:{given['password']}")  # as a header of the request has both
+        return tuple(found)
 
 
 class _LongForms:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import takewhile
 from typing import Any
 
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     NoSuchIdentifierError,
     NoSuchNamespaceError,
@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.rest_catalog import BoundedRestCatalog
 from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
@@ -429,7 +430,10 @@ class CatalogTable:
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
         try:
-            return load_catalog(**{**given, **own}).load_table(self.name)
+            catalog = _open_catalog({**given, **own})
+            # The properties of a table, which others write, must name no class to import.
+            catalog._load_file_io = lambda *_, **__: StoreIO({STORE: files})  # type: ignore[method-assign]
+            return catalog.load_table(self.name)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
                 f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
@@ -451,6 +455,15 @@ class CatalogTable:
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
                 f" ({type(error).__name__}); check its address and credentials"
             ) from None
+
+
+def _open_catalog(given: Mapping[str, Any]) -> Catalog:
+    if "py-catalog-impl" in given:
+        return load_catalog(**given)
+    is_rest = str(given.get("type") or "").lower() == "rest"
+    if is_rest or (not given.get("type") and str(given.get("uri", "")).startswith(("http:", "https:"))):
+        return BoundedRestCatalog(**given)
+    return load_catalog(**given)
 
 
 def _operation(snapshot: snapshots.Snapshot) -> str:

@@ -53,9 +53,9 @@ class _Session(requests.Session):
 class HttpFileStore:
     """The files of one HTTP server that everybody may read.
 
-    A server can answer ClickHouse otherwise than it answers the worker: a redirect could lead the ClickHouse servers to
-    whatever their network reaches. So they follow none: where all files have moved to another host, the load names
-    that host to them.
+    A server can answer ClickHouse otherwise than it answers the worker: a redirect could lead the ClickHouse servers
+    to whatever their network reaches. So they follow none: where all files have moved to another host, the load
+    names that host to them.
 
     :param trusted_redirects: how many redirects the ClickHouse servers follow nevertheless, wherever these lead.
     """

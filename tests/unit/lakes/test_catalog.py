@@ -64,6 +64,7 @@ class RestCatalog(BaseHTTPRequestHandler):
 
     table: IcebergLake
     asked: list[str]
+    said: dict[str, Any] = {}  # noqa: RUF012 - replaced as a whole
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -77,11 +78,12 @@ class RestCatalog(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != "Bearer t":
             self._answer({}, status=401)
         elif self.path.startswith("/v1/config"):
-            self._answer({"defaults": {}, "overrides": {}})
+            self._answer({"defaults": self.said, "overrides": self.said})
         elif self.path == "/v1/namespaces/sales/tables/orders":
             table = self.table.table
             metadata = json.loads(table.metadata.model_dump_json())
-            self._answer({"metadata-location": table.metadata_location, "metadata": metadata, "config": {}})
+            metadata["properties"] |= self.said
+            self._answer({"metadata-location": table.metadata_location, "metadata": metadata, "config": self.said})
         else:
             self._answer({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, status=404)
 
@@ -107,6 +109,34 @@ def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Re
         yield handler
         listener.shutdown()
         thread.join()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"py-io-impl": "hostile_code.Anything"}, id="io"),
+        pytest.param({"auth": {"type": "custom", "impl": "hostile_code.Anything", "custom": {}}}, id="login"),
+        pytest.param({"py-catalog-impl": "hostile_code.Anything"}, id="catalog"),
+        pytest.param({"uri": "http://127.0.0.1:1"}, id="another-server"),
+        pytest.param({"ssl": {"cabundle": "/nonexistent"}}, id="certificates"),
+        pytest.param({"s3.retry-strategy-impl": "hostile_code.Anything"}, id="retries"),
+        pytest.param({"write.py-location-provider.impl": "hostile_code.Anything"}, id="locations"),
+        pytest.param({"rest.sigv4-enabled": "true"}, id="signatures"),
+    ],
+)
+def test_a_hostile_catalog_runs_no_code_and_gets_no_login(
+    rest: type[RestCatalog],
+    lake: IcebergLake,
+    said: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "hostile_code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Anything: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    rest.said = said
+    store = open_store()
+    assert store.pin(()).id == lake.snapshot
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_rest_catalog(
