@@ -537,7 +537,7 @@ UUID_OF_BYTES = Rule(
 )
 ADDRESS_BYTES = Rule(name="bytes or text", meaning=UUID_OF_BYTES.meaning, plan=_address_bytes)
 BY_NAME = Rule(
-    name="name", meaning="By name, whatever the numbers; refused if the column lacks a name.", plan=_by_name
+    name="by name", meaning="By name, whatever the numbers; refused if the column lacks a name.", plan=_by_name
 )
 NAME = Rule(name="name", meaning="The name.", plan=_nothing)
 MAPPED = Rule(name="mapped", meaning="Only IPv4 addresses written as IPv6 (`::ffff:…`).", plan=_nothing)
@@ -552,7 +552,7 @@ OBJECT = Rule(
     plan=_as_json,
     is_readable=False,
 )
-JSON_TEXT = Rule(name="object", meaning="The object in the text.", plan=_json_text, is_readable=False)
+JSON_TEXT = Rule(name="parsed", meaning="The object in the text.", plan=_json_text, is_readable=False)
 JSON = Rule(name="held", meaning=HELD.meaning, plan=_json)
 UNTYPED = Rule(
     name="its text",

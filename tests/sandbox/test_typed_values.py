@@ -164,6 +164,19 @@ def test_what_would_change_is_refused(lab: Lab, name: str) -> None:
     assert lab.rows(table) == []
 
 
+@pytest.mark.every_case
+def test_the_ways_out(lab: Lab) -> None:
+    infinite = pa.array([2**63 - 1, 0], pa.int64()).cast(pa.timestamp("us"))
+    lab.put_parquet("in/a.parquet", {"t": infinite, "e": pa.array([2, 1], pa.int8())})
+    table = lab.create("t", f"t DateTime64(6, 'UTC'), e {OTHER}")
+    nearest = "least(t, toDateTime64('2299-12-31 23:59:59', 6, 'UTC'))"
+    lab.load("in/*", table, select={"t": nearest, "e": f"CAST(e, '{escaped(HI)}')"})
+    assert sorted(lab.rows(table), key=lambda row: row["t"]) == [
+        {"t": "1970-01-01 00:00:00.000000", "e": "LO"},
+        {"t": "2299-12-31 23:59:59.000000", "e": "HI"},
+    ]
+
+
 FAR = pa.array([dt.date(9999, 12, 31), dt.date(2020, 1, 2), dt.date(1850, 1, 1)])
 
 

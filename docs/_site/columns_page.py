@@ -1,0 +1,51 @@
+"""The generated parts of docs/columns.md: each between two comments with its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
+
+
+def render_types() -> str:
+    """Render the table of types, and what its rules mean."""
+    rules = {rule.name: rule.meaning for cells in TABLE.values() for rule in cells.values() if rule.name}
+    rows = [
+        f"| `{source.value}` | {_cells(cells)} |" for source, cells in TABLE.items() if source is not Kind.NOTHING
+    ]
+    meanings = [f"| {name} | {meaning} |" for name, meaning in rules.items()]
+    return "\n".join(
+        [
+            "| values of the type | become values of |",
+            "| --- | --- |",
+            *rows,
+            "",
+            "| rule | meaning |",
+            "| --- | --- |",
+            *meanings,
+        ]
+    )
+
+
+def _cells(cells: Mapping[Kind, Rule]) -> str:
+    by_rule: dict[str, list[str]] = {}
+    for target, rule in cells.items():
+        if rule.name:
+            by_rule.setdefault(rule.name, []).append(f"`{target.value}`")
+    return "; ".join(f"{', '.join(targets)}: {name}" for name, targets in by_rule.items())
+
+
+PARTS: Mapping[str, Callable[[], str]] = {"types": render_types}
+
+
+def render_page(text: str) -> str:
+    """Return the page with its generated parts as the code says them.
+
+    :param text: the page as it is.
+    """
+    for name, render in PARTS.items():
+        begin, end = f"<!-- {name}: generated -->", f"<!-- {name}: end -->"
+        made = f"{begin}\n\n{render()}\n\n{end}"
+        text = re.sub(rf"{re.escape(begin)}.*?{re.escape(end)}", lambda _, made=made: made, text, flags=re.DOTALL)
+    return text
