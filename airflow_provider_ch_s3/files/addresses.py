@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.files.globs import (
     before_wildcards,
     folder_of,
     glob_regex,
+    leaves_out,
     mask_url,
     read_host,
     read_url_glob,
@@ -122,8 +123,15 @@ class SourcePattern:
     account: str = ""
 
     def matches(self, key: str) -> bool:
-        """Whether the load selects the object with this key."""
-        return any(regex.fullmatch(key) for regex in self._regexes)
+        """Whether the load selects the object with this key: a glob matches it, and it holds data."""
+        return any(regex.fullmatch(key) and not self._hides(glob, key) for glob, regex in self._regexes)
+
+    def leaves_out(self, key: str) -> bool:
+        """Whether a glob matches the key of an object that the load leaves out because it holds no data."""
+        return not self.matches(key) and any(regex.fullmatch(key) for _, regex in self._regexes)
+
+    def _hides(self, glob: str, key: str) -> bool:
+        return not self.scheme.is_lake and leaves_out(glob, key)  # the metadata of a lake tell which files are data
 
     def path(self, key: str) -> str:
         """Name of an object in the ledger, which is the same for every load."""
@@ -162,8 +170,8 @@ class SourcePattern:
         return ""
 
     @cached_property
-    def _regexes(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(glob_regex(glob), re.DOTALL) for glob in self.globs)
+    def _regexes(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        return tuple((glob, re.compile(glob_regex(glob), re.DOTALL)) for glob in self.globs)
 
     def __str__(self) -> str:
         return ", ".join(show_name(self.address(glob)) for glob in self.globs)

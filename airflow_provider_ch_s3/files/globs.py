@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from urllib.parse import quote
 
 from airflow_provider_ch_s3.errors import ConfigError
@@ -60,6 +61,34 @@ def glob_regex(glob: str) -> str:
         else:
             parts.append(re.escape(token))
     return "".join(parts)
+
+
+# What jobs write next to their data: names that Hadoop, Hive and Spark hide, checksums, copies that are not finished,
+# and folders as objects. The name of a folder such as _year=2024 is a value.
+_HIDDEN_NAME = re.compile(r"(?:^|/)(\.[^/]*|_[^/=]*)(?=/|\Z)")
+_NO_DATA_ENDINGS = ("/", ".crc", "._COPYING_", "_$folder$")
+
+
+def leaves_out(glob: str, key: str) -> bool:
+    """Whether a glob does not select an object although it matches the key, because the object holds no data.
+
+    No data is in folders such as ``_temporary/``, ``_delta_log/`` and ``.spark-staging-1/``, in files
+    such as ``_SUCCESS``, ``_committed_1`` and ``.a.crc``, and in folders as objects. ``_temporary/*`` and ``_*.csv``
+    name such objects, and select them; a glob without ``*`` and ``?`` selects whatever it names.
+    """
+    if not re.search(r"[*?]", glob):
+        return False
+    if any(key.endswith(ending) and not glob.endswith(ending) for ending in _NO_DATA_ENDINGS):
+        return True
+    hidden = _HIDDEN_NAME.findall(key)
+    return bool(hidden) and not all(any(named.fullmatch(name) for named in _hidden_in(glob)) for name in hidden)
+
+
+@lru_cache
+def _hidden_in(glob: str) -> tuple[re.Pattern[str], ...]:
+    """The parts of a glob that name what begins with ``_`` or ``.``."""
+    parts = (part for part in glob.split("/") if re.match(r"[_.]|\{(?:.*,)?[_.]", part))
+    return tuple(re.compile(glob_regex(part)) for part in parts)
 
 
 def parse_span(inner: str) -> tuple[int, int, int] | None:

@@ -88,19 +88,24 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
 NO_FILES_REMEDY = (
     "check the address, the date in it, and that the files were delivered; on_no_files='skip' or 'succeed' allows it"
 )
+LEFT_OUT_REMEDY = (
+    "wildcards select no names that begin with _ or ., which jobs give to unfinished files, nor checksums (.crc) and"
+    " folders; to load such files, name the _ or . in the source"
+)
 
 
 @dataclass(kw_only=True)
 class Arrivals:
     """Goes through a listing: yields the files that match and are ready, in the store's order, and notes the others.
 
-    Empty objects are folder markers and ``_SUCCESS`` files: they contain nothing to load.
+    Empty objects contain nothing to load, and objects that are no data files are left out.
 
     :param after: a key after which the listing begins; '' for all of it.
     :param goes_on: the listing is of what came after what is loaded, so that nothing in it is nothing new.
     :param is_recorded: the ledger tells later loads which files this one has loaded.
     :param is_sorted: whether the keys have come in order so far.
     :param missed_count: objects that begin like a glob and do not match it, for the message.
+    :param left_out_count: objects that match a glob and are no data files, such as ``_temporary/0/part-0.csv``.
     :param folders: folders with matching files; filled only if markers are expected.
     :param markers: keys of the markers.
     """
@@ -117,6 +122,8 @@ class Arrivals:
     youngest_seconds: float = field(default=math.inf, init=False)
     missed_count: int = field(default=0, init=False)
     missed_key: str = field(default="", init=False)
+    left_out_count: int = field(default=0, init=False)
+    left_out_key: str = field(default="", init=False)
     folders: set[str] = field(default_factory=set, init=False)
     markers: set[str] = field(default_factory=set, init=False)
 
@@ -132,13 +139,10 @@ class Arrivals:
             key_before = key
             if is_marker(key, names):
                 self.markers.add(key)
-            elif file.size_bytes == 0:
                 continue
-            elif not pattern.matches(key):
-                if pattern.glob_above(key):
-                    self.missed_count += 1
-                    self.missed_key = self.missed_key or key
-            else:
+            if not pattern.matches(key):
+                self._note_unselected(file)
+            elif file.size_bytes:
                 if names:
                     self.folders.add(folder_of(key))
                 if age_seconds < self.request.min_file_age_seconds:
@@ -152,6 +156,16 @@ class Arrivals:
                 self.ready_count += 1
                 yield file
 
+    def _note_unselected(self, file: SourceFile) -> None:
+        pattern, key = self.request.pattern, file.key
+        is_empty = file.size_bytes == 0
+        if pattern.leaves_out(key) and not (is_empty and key.endswith("/")):
+            self.left_out_count += 1
+            self.left_out_key = self.left_out_key or key
+        elif not is_empty and pattern.glob_above(key):
+            self.missed_count += 1
+            self.missed_key = self.missed_key or key
+
     def _list(self) -> Iterable[tuple[SourceFile, float]]:
         if self.request.min_file_age_seconds:
             return self.store.list_ages(self.request.pattern, after=self.after)
@@ -164,6 +178,8 @@ class Arrivals:
             ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
         """
         request = self.request
+        if self.left_out_count:
+            log.info("leaving out %s, because %s", self.left_out, LEFT_OUT_REMEDY)
         if (self.after or self.goes_on) and not (self.ready_count or self.young_count):
             return
         if self.folders or request.after_load in (AfterLoad.KEEP, AfterLoad.TAG):
@@ -211,6 +227,11 @@ class Arrivals:
         )
 
     @property
+    def left_out(self) -> str:
+        """Name the objects that are no data files, for messages."""
+        return f"{count_of(self.left_out_count, 'object')} ({name_first(self.left_out_key, self.left_out_count)})"
+
+    @property
     def young(self) -> str:
         """Name the young files, for messages."""
         return name_first(self.young_key, self.young_count)
@@ -238,6 +259,8 @@ def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:
         )
     if request.snapshot:
         return f"{describe_empty(request)}; on_no_files='skip' or 'succeed' allows it"
+    if found.left_out_count:
+        return f"no data file matches {pattern}, but {found.left_out}: {LEFT_OUT_REMEDY}"
     if not found.missed_count:
         return f"no file matches {pattern}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import S3, SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.path_columns import path_column_names
@@ -82,7 +82,12 @@ def test_a_wrong_source_says_what_to_write(source: str | list[str], said: str) -
 @pytest.mark.parametrize(
     ("glob", "matching", "others"),
     [
-        pytest.param("d/*.csv", ["d/a.csv", "d/.csv"], ["d/e/a.csv", "d/a.csv.gz", "dXa.csv"], id="star"),
+        pytest.param("d/*.csv", ["d/a.csv"], ["d/e/a.csv", "d/a.csv.gz", "dXa.csv", "d/.csv"], id="star"),
+        pytest.param("d/.*", ["d/.csv"], ["d/a.csv", "d/_a"], id="names-the-point"),
+        pytest.param("d/_*.csv", ["d/_a.csv"], ["d/a.csv", "d/.a.csv"], id="names-the-underscore"),
+        pytest.param("d/{_a,b}*", ["d/_a1", "d/b1"], ["d/_b1"], id="names-the-underscore-in-braces"),
+        pytest.param("d/_a.csv", ["d/_a.csv"], [], id="names-a-file"),
+        pytest.param("_in/**", ["_in/a", "_in/b/a"], ["_in/_tmp/a"], id="names-the-folder"),
         pytest.param("d/f?.csv", ["d/f1.csv", "d/fü.csv"], ["d/f.csv", "d/f10.csv", "d/f/.csv"], id="question-mark"),
         pytest.param("d/**.csv", ["d/a.csv", "d/e/f/a.csv"], ["e/a.csv", "d/a.tsv"], id="two-stars"),
         pytest.param("d/**/a.csv", ["d/a.csv", "d/e/a.csv", "d/e/f/a.csv"], ["d/xa.csv", "da.csv"], id="any-folders"),
@@ -104,6 +109,50 @@ def test_a_wrong_source_says_what_to_write(source: str | list[str], said: str) -
 )
 def test_globs(glob: str, matching: list[str], others: list[str]) -> None:
     assert [key for key in (*matching, *others) if pattern(glob).matches(key)] == matching
+
+
+# What the jobs and tools write that leave such objects in a folder.
+NO_DATA = [
+    "d/_SUCCESS",
+    "d/_temporary/0/_temporary/attempt_1/part-0.csv",
+    "d/dt=2024-01-01/_temporary/0/task_1/part-0.csv",
+    "d/.spark-staging-3f2a/dt=2024-01-01/part-0.csv",
+    "d/_impala_insert_staging/a/b.csv",
+    "d/.hive-staging_hive_2024-01-01/-ext-10000/000000_0.csv",
+    "d/_committed_8123",
+    "d/_started_8123",
+    "d/_metadata",
+    "d/_common_metadata",
+    "d/_delta_log/00000000000000000000.json",
+    "d/.hoodie/hoodie.properties",
+    "d/.part-0.csv.crc",
+    "d/part-0.csv.crc",
+    "d/part-0.csv._COPYING_",
+    "d/dt=2024-01-01_$folder$",
+    "d/dt=2024-01-01/",
+]
+
+
+@pytest.mark.parametrize("key", NO_DATA)
+def test_a_wildcard_selects_data_files_only(key: str) -> None:
+    source = pattern("d/**")
+    assert (source.matches(key), source.leaves_out(key)) == (False, True)
+    assert pattern(key).matches(key), "a source without wildcards means what it names"
+
+
+@pytest.mark.parametrize("key", ["d/_year=2024/a.csv", "d/a=_x/b.csv", "d/k=__HIVE_DEFAULT_PARTITION__/a", "d/a_b.c"])
+def test_values_of_folders_and_names_with_such_characters_are_data(key: str) -> None:
+    source = pattern("d/**")
+    assert (source.matches(key), source.leaves_out(key)) == (True, False)
+
+
+def test_what_no_glob_matches_is_not_left_out() -> None:
+    assert not pattern("d/*.csv").leaves_out("d/_SUCCESS")
+
+
+def test_the_metadata_of_a_lake_tell_which_files_are_data() -> None:
+    lake = dataclasses.replace(pattern("d/**"), scheme=DELTA)
+    assert (lake.matches("d/_x/a.parquet"), lake.leaves_out("d/_x/a.parquet")) == (True, False)
 
 
 def test_one_of_several_globs_is_enough() -> None:

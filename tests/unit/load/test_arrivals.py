@@ -94,6 +94,23 @@ class TestMatches:
         )
 
 
+class TestNoDataFiles:
+    def test_they_are_left_out_and_told_in_one_line(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO)
+        store = Store(**{"d/": 0, "d/_SUCCESS": 0, "d/_temporary/0/part-0.csv": 7, "d/a.csv": 7, "d/b.txt": 7})
+        assert keys(list_files(store, request("d/**"))) == ["d/a.csv", "d/b.txt"]
+        assert [record.getMessage() for record in caplog.records] == [
+            "leaving out 2 objects ('d/_SUCCESS' and 1 more), because wildcards select no names that begin with _"
+            " or ., which jobs give to unfinished files, nor checksums (.crc) and folders; to load such files, name"
+            " the _ or . in the source"
+        ]
+
+    def test_nothing_else_is_there(self) -> None:
+        assert refusal(Store(**{"d/_a.csv": 7}), request("d/*.csv")).startswith(
+            "no data file matches s3://b/d/*.csv, but 1 object ('d/_a.csv'): wildcards select no names that begin"
+        )
+
+
 class TestNoFiles:
     REMEDY = (
         "check the address, the date in it, and that the files were delivered; on_no_files='skip' or 'succeed' allows"
