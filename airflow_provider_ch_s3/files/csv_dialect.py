@@ -107,6 +107,13 @@ def parse_csv_dialect(value: object) -> CsvDialect:
     return build_value("csv_dialect", CsvDialect, value)
 
 
+def find_rivals(lines: Sequence[str]) -> list[str]:
+    """Return the marks that separate each line into as many fields as commas do, the same number for all lines."""
+    bare = [re.sub(r'"(?:[^"]|"")*"', "", line) for line in lines if line]
+    counts = {mark: {line.count(mark) for line in bare} for mark in f",{DELIMITERS}"}
+    return [mark for mark in DELIMITERS if len(counts[mark]) == 1 and counts[mark] == counts[","] != {0}]
+
+
 def guess_delimiter(lines: Sequence[str]) -> str:
     """Guess what separates the fields: what each line has the same number of, outside of quotes; '' if nothing."""
     bare = [re.sub(r'"(?:[^"]|"")*"', "", line) for line in lines if line]

@@ -29,6 +29,7 @@ class FileFormat:
     :param is_read_in_parts: a reader seeks what it needs; other formats are read from the first byte to the last.
     :param numbers_rows: servers know the number of each row in its file, however many threads read it.
     :param missing_columns_setting: the setting that allows files to lack columns that others have; '' for none.
+    :param first_bytes: how its files begin; empty if that is unknown.
     :param settings: the other settings that concern only some formats.
     """
 
@@ -45,6 +46,7 @@ class FileFormat:
     is_read_in_parts: bool = False
     numbers_rows: bool = False
     missing_columns_setting: str = ""
+    first_bytes: bytes = b""
     settings: frozenset[str] = frozenset()
 
     @property
@@ -56,6 +58,21 @@ class FileFormat:
     def is_csv(self) -> bool:
         """Whether it is one of the variants of CSV, whose fields may have spaces around them, and any delimiter."""
         return self.variants == "CSV"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is one of the variants of JSON."""
+        return self.variants == "JSON"
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the files are CSV, TSV or JSON: text that begins like text, and has a row or more."""
+        return self.variants in ("CSV", "TSV", "TabSeparated", "JSON")
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the first line of a file may name its columns."""
+        return bool(self.with_names) or "WithNames" in self.name
 
     def takes(self, setting: str) -> bool:
         """Whether a setting concerns the format; a setting that is not specific to formats concerns all."""
@@ -76,6 +93,7 @@ _JSON = frozenset(
 FORMATS = (
     FileFormat(
         name="Parquet",
+        first_bytes=b"PAR1",
         is_read_in_parts=True,
         extensions=("parquet",),
         is_typed=True,
@@ -94,6 +112,7 @@ FORMATS = (
     ),
     FileFormat(
         name="ORC",
+        first_bytes=b"ORC",
         is_read_in_parts=True,
         extensions=("orc",),
         is_typed=True,
@@ -101,6 +120,7 @@ FORMATS = (
     ),
     FileFormat(
         name="Arrow",
+        first_bytes=b"ARROW1",
         is_read_in_parts=True,
         extensions=("arrow",),
         is_typed=True,
@@ -109,6 +129,7 @@ FORMATS = (
     FileFormat(name="ArrowStream", is_typed=True, missing_columns_setting="input_format_arrow_allow_missing_columns"),
     FileFormat(
         name="Avro",
+        first_bytes=b"Obj\x01",
         extensions=("avro",),
         is_typed=True,
         missing_columns_setting="input_format_avro_allow_missing_fields",

@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDiale
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
+from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_stored, look_at_files
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -30,8 +31,6 @@ from airflow_provider_ch_s3.table.text_columns import type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
 log = logging.getLogger(__name__)
-
-GUESSED_LINES = 20
 
 
 def read_source(
@@ -57,6 +56,11 @@ def read_source(
         compression=compression,
         columns=(),
     )
+    check_csv(source, request)
+    beginnings = Beginnings()
+    if source.format.has_lines:
+        source, beginnings = look_at_files(partial(query_files, client), source, request)
+        files = source.files
     in_path = path_column_names(files, request.pattern.scheme)
     if in_path and access.function is TableFunction.URL:
         for file in files:
@@ -65,17 +69,29 @@ def read_source(
         source = replace(source, columns=parse_structure(request.structure, in_path))
         source = _check_structure(client, source, request)
     if source.format.is_typed:
-        return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
+        return _read_typed(client, source, request, target, cluster)
     if request.structure:
-        return source
+        given_types = {column.name: column.type for column in source.columns if not column.in_path}
+        return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
-    check_csv(source, request)
-    source, types = _describe_csv(client, source, in_path, request, target)
+    source, types = _describe_csv(client, source, beginnings, in_path, request, target)
     described = (
         *(FileColumn(name=name, type=kind) for name, kind in types.items()),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def _read_typed(
+    client: ClickHouseClient, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
+) -> SourceSpec:
+    """Have the server read the columns of files with types; see what files are that it cannot read."""
+    source = as_stored(partial(query_files, client), source, request)
+    try:
+        return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
+    except SourceError as error:
+        check_stored(partial(query_files, client), source, request, error)
+        raise
 
 
 def check_csv(source: SourceSpec, request: LoadRequest) -> None:
@@ -98,36 +114,78 @@ def with_delimiter(request: LoadRequest, source: SourceSpec) -> LoadRequest:
 
 
 def _describe_csv(
-    client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
+    client: ClickHouseClient,
+    source: SourceSpec,
+    beginnings: Beginnings,
+    in_path: frozenset[str],
+    request: LoadRequest,
+    target: TargetSpec,
 ) -> tuple[SourceSpec, dict[str, str]]:
-    """Have the server guess the columns; where commas separate none, guess the delimiter first."""
+    """Have the server guess the columns; where commas separate none, guess the delimiter first.
+
+    Whether a first line names the columns is decided here, as far as the names tell.
+    """
     types, problem = {}, None
     try:
         types = _describe_text(client, source, in_path, request, target)
     except SourceError as error:  # there may be commas in the text, more in some lines than in others
         problem = error
-    if len(types) <= 1 and _may_guess(source, in_path, request, target):
-        rows = query_files(
-            client, load_queries.render_read_lines(source, request.settings, limit_rows=GUESSED_LINES), source
-        )
-        lines = [row["line"] for row in rows][request.csv_dialect.skip_lines :]
-        if delimiter := guess_delimiter(lines):
-            log.info(
-                "the fields of the files are separated by %r; if not, give csv_dialect={'delimiter': …}", delimiter
-            )
-            source = replace(source, delimiter=delimiter)
-            return source, _describe_text(client, source, in_path, with_delimiter(request, source), target)
+    columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
+    may_guess = len(types) <= 1 and _may_guess(source, request, columns)
+    if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
+        log.info("the fields of the files are separated by %r; if not, give csv_dialect={'delimiter': …}", delimiter)
+        source, problem = replace(source, delimiter=delimiter), None
+        request = with_delimiter(request, source)
+        types = _describe_text(client, source, in_path, request, target)
     if problem is not None:
         raise problem
-    return source, types
+    if not source.format.with_names:
+        return source, types
+    by_server = not all(re.fullmatch(r"c\d+", name) for name in types)
+    named = _with_header(source, beginnings, columns, request, by_server=by_server)
+    is_named = named is not source
+    if is_named is by_server and not (is_named and beginnings.is_marked):
+        return named, types
+    if is_named and (names := beginnings.only_names(named, request)):
+        return named, dict.fromkeys(names, "Nullable(String)")
+    undetected = {f"input_format_{kind}_detect_header": 0 for kind in ("csv", "tsv")}
+    request = request if is_named else replace(request, settings={**request.settings, **undetected})
+    return named, _describe_text(client, named, in_path, request, target)
 
 
-def _may_guess(source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec) -> bool:
+def _with_header(
+    source: SourceSpec,
+    beginnings: Beginnings,
+    columns: Mapping[str, str],
+    request: LoadRequest,
+    *,
+    by_server: bool = False,
+) -> SourceSpec:
+    """Return the source with the format that says whether its files have headers.
+
+    :param columns: those of a file without a header, with their types.
+    :param by_server: what the server takes the first line for; it decides where the names tell nothing.
+    """
+    if not source.format.with_names:
+        return source
+    is_header = beginnings.has_header(source, request, columns)
+    if by_server if is_header is None else is_header:
+        return replace(source, data_format=source.format.with_names)
+    beginnings.check_mark(columns)
+    if _may_guess(source, request, columns) and not source.delimiter:
+        beginnings.check_delimiter(columns)
+    return source
+
+
+def _may_guess(source: SourceSpec, request: LoadRequest, columns: Mapping[str, str]) -> bool:
     """Whether the files are CSV of unknown dialect, for more than one column."""
-    columns = [c for c in target.columns if c.is_insertable and c.name not in in_path]
+    return source.format.is_csv and len(columns) != 1 and not is_delimiter_given(request)
+
+
+def is_delimiter_given(request: LoadRequest) -> bool:
+    """Whether the user says what separates the fields."""
     settings = {**request.settings, **request.connection_settings}
-    is_known = DELIMITER_SETTING in settings or request.csv_dialect.delimiter is not None
-    return source.format.is_csv and len(columns) != 1 and not is_known
+    return DELIMITER_SETTING in settings or request.csv_dialect.delimiter is not None
 
 
 def _describe_text(
@@ -139,7 +197,7 @@ def _describe_text(
     types = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
     lacks_some = any(c.is_insertable and c.name not in types for c in target.columns)
     may_add = request.on_new_columns is OnNewColumns.ADD
-    if (source.format.may_lack_fields and (lacks_some or may_add)) or (source.format.with_names and may_add):
+    if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
         query = partial(query_files, client, source=source)
         for schema in read_schemas(query, source, None, request.settings):
             types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}

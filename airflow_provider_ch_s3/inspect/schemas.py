@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 # Each takes a statement, and a request or two to the store.
 MAX_DESCRIBED_FILES = 32
 
+# How servers say that a file with a header has nothing else.
+NO_ROWS = "EMPTY_DATA_PASSED"
+
 QueryFiles = Callable[[Statement], list[dict[str, Any]]]
 """Runs a statement that reads from the files."""
 
@@ -135,7 +138,12 @@ def read_schemas(
         log.info("comparing the columns of %d of %d %s files", len(files), len(source.files), source.data_format)
     schemas = []
     for file in files or source.files[:1]:
-        rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
+        try:
+            rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
+        except SourceError as error:
+            if NO_ROWS not in str(error) or (file is files[-1] and not schemas):
+                raise
+            continue  # the file has names of columns, and no row to tell their types
         nulls = empty.get(source.server_path(file), frozenset())
         # a byte order mark precedes the first name; the parser skips it when it reads the rows
         named = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows}

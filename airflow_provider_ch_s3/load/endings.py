@@ -11,12 +11,16 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.file_format import file_extension
+from airflow_provider_ch_s3.files.first_bytes import is_text, show_head
 from airflow_provider_ch_s3.files.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
 
 log = logging.getLogger(__name__)
+
+# How Parquet and Arrow files end; ORC files have one more byte.
+BARE_ENDS = (b"PAR1", b"ARROW1")
 
 _BY_NAME = {"zst": Compression.ZSTD, "zstd": Compression.ZSTD, "lz4": Compression.LZ4}
 
@@ -52,6 +56,13 @@ def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: C
         end = judge_end(compression, tail, is_whole=file.size_bytes <= size_bytes)
         if end is not FileEnd.UNCLEAR:
             break
+    if tail.endswith(BARE_ENDS) or tail[-4:-1] == b"ORC":
+        return  # compressed page by page: a .zst or .lz4 in the name says no more than that
+    if end is not FileEnd.COMPLETE and len(tail) == file.size_bytes and is_text(tail):
+        raise SourceError(
+            f"{file.key!r} is no {compression.value} data, whatever its name says: it begins with"
+            f" {show_head(tail)}; nothing was loaded: rename the file, or have it written again"
+        )
     if end is not FileEnd.COMPLETE:
         raise SourceError(
             f"{file.key!r} is truncated: it ends in the middle of its {compression.value} data, and ClickHouse would"

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -15,7 +16,8 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.files import query_files
+from airflow_provider_ch_s3.inspect.files import is_delimiter_given, query_files
+from airflow_provider_ch_s3.inspect.heads import look_at_files
 from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnNewColumns
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
@@ -28,7 +30,7 @@ from airflow_provider_ch_s3.table.path_columns import (
 from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
 # Settings of the parsers, which do not take lines apart.
-_OF_FORMATS = re.compile(r"(format_csv|input_format)_|date_time_input_format$|bool_")
+_OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
 
 
 def check_reject(request: LoadRequest, *, is_staged: bool) -> None:
@@ -48,7 +50,8 @@ def check_reject(request: LoadRequest, *, is_staged: bool) -> None:
         "provenance": bool(request.provenance),
         "structure": request.structure is not None,
         "on_new_columns='add'": request.on_new_columns is OnNewColumns.ADD,
-        "csv_dialect": request.csv_dialect != CsvDialect(delimiter=request.csv_dialect.delimiter),
+        "csv_dialect": request.csv_dialect
+        != CsvDialect(delimiter=request.csv_dialect.delimiter, header=request.csv_dialect.header),
         "materialized_views='replay'": request.materialized_views is MaterializedViews.REPLAY,
     }
     given = {**request.connection_settings, **request.settings}
@@ -107,6 +110,8 @@ def read_line_format(
         compression=compression,
         columns=(),
     )
+    source, beginnings = look_at_files(partial(query_files, client), source, request)
+    files = source.files
     first = _read_first_line(client, source, request)
     source = replace(source, columns=_check_folders(files, target, source))
     in_path = frozenset(column.name for column in source.columns)
@@ -116,12 +121,13 @@ def read_line_format(
         return source, LineFormat(data_format=JSON, columns=columns, ignores_new=not request.takes_all_columns)
     delimiter = str(request.settings.get(DELIMITER_SETTING, request.connection_settings.get(DELIMITER_SETTING, ",")))
     names = _split(first, delimiter, source)
-    has_header = data_format == "CSVWithNames" or (
-        request.data_format is None and _is_header(names, loadable, in_path, request, source)
-    )
+    by_position = {name: column.type for name, column in loadable.items() if name not in in_path}
+    has_header = data_format == "CSVWithNames" or beginnings.has_header(source, request, by_position)
+    if not has_header and not is_delimiter_given(request):
+        beginnings.check_delimiter(by_position)
     header = tuple(names) if has_header else ()
     if not has_header:
-        names = [name for name in loadable if name not in in_path]
+        names = list(by_position)
     columns = _by_position(names, loadable, in_path, request)
     _check_required(columns, loadable, target, request)
     return source, LineFormat(
@@ -138,32 +144,6 @@ def _split(line: str, delimiter: str, source: SourceSpec) -> list[str]:
             " on_bad_rows='fail'"
         ) from error
     return [field.strip() for field in fields]
-
-
-def _is_header(
-    names: Sequence[str],
-    loadable: Mapping[str, TableColumn],
-    in_path: frozenset[str],
-    request: LoadRequest,
-    source: SourceSpec,
-) -> bool:
-    """Whether the first line has the names of columns: all of them, or none.
-
-    :raises SourceError: if it has some, so that it may be either.
-    """
-    known = {name.lower() for name in loadable}
-    found = [name for name in names if name.lower() in known]
-    if not found:
-        return False
-    required = {name for name, column in loadable.items() if column.is_required} - in_path
-    is_whole = all(name in loadable for name in names) or (not request.takes_all_columns and required <= set(names))
-    if is_whole:
-        return True
-    raise SourceError(
-        f"the first line of {source.files[0].key!r} may be a header or a row: of {', '.join(map(show_name, names))}"
-        f" only {', '.join(map(show_name, found))} may name columns of the table; give data_format='CSVWithNames' or"
-        " 'CSV', or correct the names"
-    )
 
 
 def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: SourceSpec) -> tuple[FileColumn, ...]:

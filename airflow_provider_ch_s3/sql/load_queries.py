@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.files.source import SourceSpec
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.conversions import checks
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
@@ -36,9 +36,19 @@ def render_read_on_each_node(
     return render("read_on_each_node", source=source, settings=settings, cluster=cluster)
 
 
-def render_read_lines(source: SourceSpec, settings: Mapping[str, SettingValue], *, limit_rows: int) -> Statement:
-    """The first lines of text files."""
-    return render("read_lines", source=source, settings={**settings, "max_threads": 1}, limit_rows=limit_rows)
+def render_read_heads(
+    source: SourceSpec, files: Sequence[SourceFile], settings: Mapping[str, SettingValue], *, limit_bytes: int
+) -> Statement:
+    """The first bytes of some files, in hexadecimal; those of an empty file may be missing."""
+    sources = [replace(source, files=(file,)) for file in files]
+    own = {"max_threads": len(files), "max_block_size": limit_bytes}
+    return render("read_heads", source=source, sources=sources, settings={**settings, **own}, limit_bytes=limit_bytes)
+
+
+def render_find_filled(source: SourceSpec, settings: Mapping[str, SettingValue], *, is_json: bool) -> Statement:
+    """The paths of the files that have more than white space, a byte order mark and, in JSON, square brackets."""
+    blank = b" \t\r\n\xef\xbb\xbf" + (b"[]" if is_json else b"")
+    return render("find_filled", source=source, settings=settings, blank_bytes=sorted(blank))
 
 
 def render_describe_select(

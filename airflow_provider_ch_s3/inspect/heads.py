@@ -1,0 +1,291 @@
+"""Look at the beginning of text files: what they are, which of them are empty, and whether they have a header."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
+from airflow_provider_ch_s3.clickhouse.expressions import find_names
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.text import count_of, name_first
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, find_rivals
+from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
+from airflow_provider_ch_s3.files.first_bytes import (
+    COMPRESSION_MARKS,
+    EMPTY_BZIP2,
+    HEAD_BYTES,
+    Head,
+    is_blank,
+    is_text,
+    name_other_content,
+    show_head,
+)
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.inspect.schemas import spread
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value
+
+log = logging.getLogger(__name__)
+
+# One statement looks at so many files: some from the first to the last, and the smallest, such as error messages.
+SPREAD_HEADS = 12
+SMALLEST_HEADS = 4
+# Files without a row are no larger: a line end, an empty list, or what a compression makes of no bytes.
+BLANK_BYTES = 8
+BLANK_COMPRESSED_BYTES = 100
+# Lines that tell one delimiter from another.
+SHOWN_LINES = 20
+
+REMEDY_FOR_CONTENT = (
+    "nothing was loaded; remove the file, have it written again, or give data_format and compression as they are"
+)
+
+QueryFiles = Callable[[Statement, SourceSpec], list[dict[str, Any]]]
+"""Runs a statement that reads from the files of a source."""
+
+
+def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> tuple[SourceSpec, Beginnings]:
+    """Read the first bytes of some files, and leave out files that have no row, unless none has one.
+
+    :raises SourceError: if a file is not what its name says.
+    """
+    heads = _read_heads(query, source, request)
+    is_json = source.format.is_json
+    for head in heads:
+        if other := name_other_content(head.content):
+            raise SourceError(
+                f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {other}"
+                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}"
+            )
+    filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
+    return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv_dialect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginnings:
+    """The beginnings of some files that have rows."""
+
+    heads: tuple[Head, ...] = ()
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether one of them begins with a byte order mark."""
+        return any(head.is_marked for head in self.heads)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines of the first file, after those that are skipped."""
+        return self._lines(self.heads[0])[:SHOWN_LINES] if self.heads else []
+
+    def has_header(self, source: SourceSpec, request: LoadRequest, columns: Mapping[str, str]) -> bool | None:
+        """Whether the files have headers; None if the names do not tell.
+
+        :param source: CSV or TSV.
+        :param columns: those that a file without a header has, with their types; none if they are unknown.
+        :raises SourceError: if some files have one, or if a line may be a header or a row.
+        """
+        settings = {**request.connection_settings, **request.settings}
+        kind = "csv" if source.format.is_csv else "tsv"
+        if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
+            return False
+        split = partial(split_line, delimiter=_delimiter(source, request))
+        texts = (*request.select.values(), request.where, request.merge_deleted)
+        others = {*(request.columns or ()), *(name for text in texts for name in find_names(text))}
+        found: dict[str, bool | None] = {}
+        firsts = set()
+        for head in self.heads:
+            lines = self._lines(head)
+            line = FirstLine(key=head.file.key, fields=split(lines), next_fields=split(lines[1:]))
+            found[head.file.key] = line.names_columns(columns, others)
+            firsts.add(tuple(line.fields))
+        named = next((key for key, is_header in found.items() if is_header), "")
+        other = next((key for key, is_header in found.items() if not is_header), "")
+        if named and other:
+            raise SourceError(
+                f"the first line of {named!r} names columns of the table, and that of {other!r} does not; load files"
+                f" with and without a header one by one, or {REMEDY}"
+            )
+        if not columns and len(found) > 1 and len(firsts) == 1 and not any(map(is_value, *firsts)):
+            return True  # of files for a table that is to be created, all begin with the same words
+        return True if named else False if False in found.values() else None
+
+    def only_names(self, source: SourceSpec, request: LoadRequest) -> list[str]:
+        """Return the names in the header of the first file, if the files have nothing else; else none."""
+        are_all = len(self.heads) == len(source.files)
+        lines = [self._lines(head) if head.is_whole else ["", ""] for head in self.heads]
+        if not are_all or any(len(one) > 1 for one in lines):
+            return []
+        return split_line(self.lines, _delimiter(source, request))
+
+    def check_mark(self, columns: Mapping[str, str]) -> None:
+        """Check that no byte order mark would become a part of a text, as it does without a header.
+
+        :raises SourceError: if one would.
+        """
+        marked = next((head.file.key for head in self.heads if head.is_marked), "")
+        first = next(iter(columns.values()), "String")
+        if marked and family(base_type(first)) == "string":
+            raise SourceError(
+                f"{marked!r} begins with a byte order mark and has no header, so ClickHouse would read the mark into"
+                " the first text; remove the mark (write the file as utf-8, not utf-8-sig), or write a header"
+            )
+
+    def check_delimiter(self, columns: Mapping[str, str]) -> None:
+        """Check that no other delimiter separates as many fields as the comma does.
+
+        :raises SourceError: if one does, so that it is unknown which of them is meant.
+        """
+        types = list(columns.values())
+        for rival in find_rivals(self.lines):
+            rows = [split_line([line], rival) for line in self.lines]
+            if all(_may_take(types, row) for row in rows):
+                raise SourceError(
+                    f"the fields of {self.heads[0].file.key!r} may be separated by ',' or by {rival!r}:"
+                    f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
+                    f" csv_dialect={{'delimiter': ','}} or {{'delimiter': {rival!r}}}"
+                )
+
+    def _lines(self, head: Head) -> list[str]:
+        return head.lines(self.dialect.encoding)[self.dialect.skip_lines :]
+
+
+def _delimiter(source: SourceSpec, request: LoadRequest) -> str:
+    if not source.format.is_csv:
+        return "\t"
+    given = {**request.connection_settings, **request.settings}
+    return source.delimiter or str(given.get(DELIMITER_SETTING, ","))
+
+
+def split_line(lines: Sequence[str], delimiter: str) -> list[str]:
+    """Split the first record of some lines into its fields, without quotes and the spaces around them."""
+    try:
+        record = next(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter), [])
+    except (csv.Error, TypeError):
+        return []
+    return [field.strip() for field in record]
+
+
+def _may_take(types: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether columns of these types may take the fields of a row, by the looks of them."""
+    if len(types) != len(row):
+        return True
+    pairs = zip(types, row, strict=True)
+    return all(not field or is_value(field) or family(base_type(kind)) == "string" for kind, field in pairs)
+
+
+def _read_heads(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> list[Head]:
+    files = [file for file in source.files if not _is_empty_bzip2(file)]
+    chosen = spread(files, SPREAD_HEADS)
+    if len(chosen) < len(files):
+        by_size = sorted(files, key=lambda file: file.size_bytes)
+        chosen += [file for file in islice(by_size, SMALLEST_HEADS) if file not in chosen]
+        log.info(
+            "looking at the first bytes of %d of %d files, and the smallest are among them",
+            len(chosen),
+            len(files),
+        )
+    if not chosen:
+        return []
+    try:
+        return _read(query, source, chosen, request)
+    except SourceError as error:
+        check_stored(query, replace(source, files=tuple(chosen)), request, error)
+        raise
+
+
+def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+    """Read files such as ``a.parquet.gz`` as they are, if only their pages are compressed.
+
+    :raises SourceError: if some of them are, and others are compressed as a whole.
+    """
+    mark = source.format.first_bytes
+    named = [file for file in spread(source.files, SPREAD_HEADS) if is_compressed(file.key)]
+    if not named or not mark or source.compression != "auto":
+        return source
+    plain = replace(source, compression="none")
+    heads = _read(query, plain, named, request)
+    bare = [head.file.key for head in heads if head.content.startswith(mark)]
+    packed = [head.file.key for head in heads if not head.content.startswith(mark)]
+    if bare and packed:
+        raise SourceError(
+            f"{bare[0]!r} is {source.data_format} that is not compressed as a whole, whatever its name says, and"
+            f" {packed[0]!r} is; load them one by one, with compression='none' for the first"
+        )
+    if bare:
+        log.info(
+            "reading %s as it is: not compressed as a whole, whatever its name says", name_first(bare[0], len(bare))
+        )
+    return plain if bare else source
+
+
+def check_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest, error: Exception) -> None:
+    """Check what files contain that the server cannot read.
+
+    :raises SourceError: if one of them is not what its name says.
+    """
+    plain = replace(source, compression="none")
+    try:
+        heads = _read(query, plain, spread(source.files, SPREAD_HEADS), request)
+    except SourceError:
+        return  # the first error says why
+    for head in heads:
+        if found := _find_other(head, source):
+            raise SourceError(
+                f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {found}"
+                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}"
+            ) from error
+
+
+def _find_other(head: Head, source: SourceSpec) -> str:
+    """Name what a file is that is stored otherwise than its name says; '' if it is not known to be."""
+    other = name_other_content(head.content)
+    if is_compressed(head.file.key) and source.compression == "auto":
+        mark = COMPRESSION_MARKS.get(file_extension(head.file.key), b"")
+        if not mark or head.content.startswith(mark):
+            return ""
+        return other or ("text that is not compressed" if is_text(head.content) else "something else")
+    mark = source.format.first_bytes
+    if mark and not head.content.startswith(mark):
+        return other or ("text" if is_text(head.content) else "")
+    return ""
+
+
+def _read(query: QueryFiles, source: SourceSpec, files: Sequence[SourceFile], request: LoadRequest) -> list[Head]:
+    rows = query(load_queries.render_read_heads(source, files, request.settings, limit_bytes=HEAD_BYTES), source)
+    heads = {int(row["number"]): bytes.fromhex(row["head"]) for row in rows}
+    return [Head(file=file, content=heads.get(number, b"")) for number, file in enumerate(files)]
+
+
+def _leave_out_blank(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+    small = tuple(file for file in source.files if file.size_bytes <= _largest_blank(file))
+    if not small or len(source.files) == 1 or source.is_pattern:
+        return source
+    # ClickHouse cannot read an empty bzip2 file (26.7).
+    readable = tuple(file for file in small if not _is_empty_bzip2(file))
+    few = replace(source, files=readable)
+    find = load_queries.render_find_filled(few, request.settings, is_json=source.format.is_json)
+    paths = {row["path"] for row in query(find, few)} if readable else set()
+    blank = {file.key for file in small if source.server_path(file) not in paths}
+    filled = tuple(file for file in source.files if file.key not in blank)
+    if not blank or not filled:
+        return source
+    named = name_first(min(blank), len(blank))
+    log.info("%s of %s without a row: %s", count_of(len(blank), "file"), len(source.files), named)
+    return replace(source, files=filled)
+
+
+def _is_empty_bzip2(file: SourceFile) -> bool:
+    return file_extension(file.key) == "bz2" and file.size_bytes == len(EMPTY_BZIP2)
+
+
+def _largest_blank(file: SourceFile) -> int:
+    return BLANK_COMPRESSED_BYTES if is_compressed(file.key) else BLANK_BYTES

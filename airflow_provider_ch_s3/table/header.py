@@ -1,0 +1,80 @@
+"""Decide whether the first line of a file names its columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
+from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.errors import SourceError
+
+REMEDY = "give csv_dialect={'header': True} or {'header': False} (data_format='TSVWithNames' or 'TSV' for TSV)"
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLine:
+    """The first line of a file that may be a header.
+
+    :param key: of the file.
+    :param fields: without quotes and the spaces around them.
+    :param next_fields: those of the second line; empty if there is none.
+    """
+
+    key: str
+    fields: Sequence[str]
+    next_fields: Sequence[str] = ()
+
+    def names_columns(self, columns: Mapping[str, str], others: Collection[str]) -> bool | None:
+        """Whether the fields are the names of columns.
+
+        They are if all of them are names, but for upper and lower case, or all but one, and at least two. They are
+        not if none of them is one, and the types of the table's columns fit them.
+
+        :param columns: those that would take the fields, in this order, with their types.
+        :param others: further names that the files may have, such as those in expressions.
+        :returns: None if that is unknown.
+        :raises SourceError: if a load may take them for either.
+        """
+        known = {name.casefold() for name in (*columns, *others)}
+        matches = [field for field in self.fields if field.casefold() in known]
+        if matches and len(matches) >= max(len(self.fields) - 1, min(2, len(self.fields))):
+            return True
+        has_values = any(is_value(field) for field in self.fields)
+        line = ", ".join(map(show_name, self.fields))
+        if matches and not (has_values and not self._is_in_its_place(columns)):
+            raise SourceError(
+                f"the first line of {self.key!r} may be a header or a row: of {line} only"
+                f" {', '.join(map(show_name, matches))} may name columns of the table; correct the names, or {REMEDY}"
+            )
+        if self._has_years():
+            raise SourceError(f"the first line of {self.key!r} may be a header with years or a row: {line}; {REMEDY}")
+        return False if has_values and self._fits(columns) else None
+
+    def _is_in_its_place(self, columns: Mapping[str, str]) -> bool:
+        pairs = zip(self.fields, columns, strict=False)
+        return any(field.casefold() == name.casefold() for field, name in pairs)
+
+    def _fits(self, columns: Mapping[str, str]) -> bool:
+        """Whether each column that is no text would take a field that looks like a value of it."""
+        if len(self.fields) != len(columns):
+            return False
+        typed = [
+            f for f, kind in zip(self.fields, columns.values(), strict=True) if family(base_type(kind)) != "string"
+        ]
+        return bool(typed) and all(not field or is_value(field) for field in typed)
+
+    def _has_years(self) -> bool:
+        """Whether a text is followed by years in a row, and the second line has no years there."""
+        years = [int(field) for field in self.fields if _YEAR.fullmatch(field)]
+        are_in_a_row = len(years) > 1 and all(b - a == 1 for a, b in pairwise(years))
+        below = [field for field in self.next_fields if _YEAR.fullmatch(field)]
+        return are_in_a_row and not is_value(self.fields[0]) and len(below) < len(years)
+
+
+def is_value(text: str) -> bool:
+    """Return whether a text looks like a number, a time, a list or a missing value rather than like a name."""
+    return bool(re.match(r"[-+.]?\d|[\[({]|\\N$", text))
