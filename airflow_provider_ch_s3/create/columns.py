@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.create.observe import (
 )
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_delimiter
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
@@ -221,9 +222,10 @@ def _batches(source: SourceSpec, columns: Sequence[object]) -> Iterator[Sequence
 
 
 def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
-    """Settings with which files may lack columns, or have others than the observed ones."""
+    """Settings with which files may lack columns, have others than the observed ones, or state other types."""
     missing = source.format.missing_columns_setting
-    return {"input_format_skip_unknown_fields": 1, **({missing: 1} if missing else {})}
+    stated = {name: 0 for name in STATED_TYPES_SETTINGS if name in source.format.settings}
+    return {"input_format_skip_unknown_fields": 1, **stated, **({missing: 1} if missing else {})}
 
 
 def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapping[str, str]) -> list[NewColumn]:

@@ -90,7 +90,24 @@ _JSON = frozenset(
     }
 )
 
-FORMATS = (
+# Files that state the types of their columns, which are only those of whoever wrote them: text is parsed as the
+# table's columns need it, as in all text formats.
+STATED_TYPES_SETTINGS = ("input_format_with_types_use_header", "input_format_json_validate_types_from_metadata")
+_STATE_TYPES = {
+    "CSV": ("CSVWithNamesAndTypes",),
+    "TSV": ("TSVWithNamesAndTypes",),
+    "TabSeparated": ("TabSeparatedWithNamesAndTypes",),
+    "CustomSeparated": ("CustomSeparatedWithNamesAndTypes",),
+    "JSONEachRow": (
+        "JSON",
+        "JSONCompact",
+        "JSONColumnsWithMetadata",
+        "JSONCompactEachRowWithNamesAndTypes",
+        "JSONCompactStringsEachRowWithNamesAndTypes",
+    ),
+}
+
+_KNOWN = (
     FileFormat(
         name="Parquet",
         first_bytes=b"PAR1",
@@ -135,6 +152,7 @@ FORMATS = (
         missing_columns_setting="input_format_avro_allow_missing_fields",
     ),
     FileFormat(name="Native", extensions=("native",), is_typed=True),
+    FileFormat(name="RowBinaryWithNamesAndTypes", is_typed=True),
     FileFormat(
         name="CSV", variants="CSV", extensions=("csv",), is_text=True, with_names="CSVWithNames", settings=_CSV
     ),
@@ -161,6 +179,22 @@ FORMATS = (
     FileFormat(name="CustomSeparated", variants="CustomSeparated", is_text=True, settings=frozenset({_PARSING})),
     FileFormat(name="LineAsString", variants="LineAsString", is_text=True, settings=frozenset({_PARSING})),
     FileFormat(name="Values", is_text=True, may_hold_sql=True, settings=frozenset({_PARSING})),
+)
+
+FORMATS = (
+    *_KNOWN,
+    *(
+        replace(
+            known,
+            name=name,
+            extensions=(),
+            with_names="",
+            may_lack_fields=False,
+            settings=known.settings.union(STATED_TYPES_SETTINGS),
+        )
+        for known in _KNOWN
+        for name in _STATE_TYPES.get(known.name, ())
+    ),
 )
 
 MISSING_COLUMNS_SETTINGS = tuple(

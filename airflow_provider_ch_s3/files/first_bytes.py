@@ -19,12 +19,10 @@ COMPRESSION_MARKS = {
     "xz": b"\xfd7zXZ\x00",
     "bz2": b"BZh",
 }
-# What bzip2 makes of no bytes.
-EMPTY_BZIP2 = bytes.fromhex("425a683917724538509000000000")
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 
-# A text may begin with the letters of these, too: only what is no text is theirs.
+# A text may begin with the letters of these, too, but has no control characters after them.
 _LETTERS = tuple((one.first_bytes, f"{one.name} data") for one in FORMATS if one.first_bytes)
 _MARKS = (
     (COMPRESSION_MARKS["gz"], "gzip data"),
@@ -45,6 +43,7 @@ _MARKS = (
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _HTML = re.compile(rb"(<!--.*?-->\s*)?<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"<\?xml\s|<Error>\s*<Code>")
+_META = re.compile(rb'\{\s*"meta"\s*:\s*\[\s*\{\s*"name"')
 _ERROR_CODE = re.compile(rb"<Error>\s*<Code>([^<]{1,80})")
 
 
@@ -79,6 +78,11 @@ def is_blank(content: bytes, *, is_json: bool) -> bool:
     """Whether a whole file has no row: nothing but white space and, of JSON, an empty list."""
     text = content.removeprefix(_UTF8_MARK).strip()
     return not text or (is_json and re.fullmatch(rb"\[\s*\]", text) is not None)
+
+
+def states_types(content: bytes) -> bool:
+    """Whether JSON begins with the names and types of columns, as ClickHouse's formats JSON and JSONCompact do."""
+    return _META.match(content.lstrip()) is not None
 
 
 def is_text(content: bytes) -> bool:

@@ -19,13 +19,13 @@ from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDiale
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.first_bytes import (
     COMPRESSION_MARKS,
-    EMPTY_BZIP2,
     HEAD_BYTES,
     Head,
     is_blank,
     is_text,
     name_other_content,
     show_head,
+    states_types,
 )
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.schemas import spread
@@ -65,6 +65,11 @@ def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -
                 f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {other}"
                 f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}"
             )
+        if source.data_format == "JSONEachRow" and states_types(head.content):
+            raise SourceError(
+                f"{head.file.key!r} is one JSON object with meta and data, as ClickHouse writes with FORMAT JSON;"
+                " give data_format='JSON', or 'JSONCompact' if its rows are lists"
+            )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv_dialect)
 
@@ -83,14 +88,14 @@ class Beginnings:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines of the first file, after those that are skipped."""
+        """The first lines of the first file, without the skipped ones."""
         return self._lines(self.heads[0])[:SHOWN_LINES] if self.heads else []
 
     def has_header(self, source: SourceSpec, request: LoadRequest, columns: Mapping[str, str]) -> bool | None:
         """Whether the files have headers; None if the names do not tell.
 
         :param source: CSV or TSV.
-        :param columns: those that a file without a header has, with their types; none if they are unknown.
+        :param columns: the columns of a file without a header, with their types; none if they are unknown.
         :raises SourceError: if some files have one, or if a line may be a header or a row.
         """
         settings = {**request.connection_settings, **request.settings}
@@ -183,18 +188,15 @@ def _may_take(types: Sequence[str], row: Sequence[str]) -> bool:
 
 
 def _read_heads(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> list[Head]:
-    files = [file for file in source.files if not _is_empty_bzip2(file)]
-    chosen = spread(files, SPREAD_HEADS)
-    if len(chosen) < len(files):
-        by_size = sorted(files, key=lambda file: file.size_bytes)
+    chosen = spread(source.files, SPREAD_HEADS)
+    if len(chosen) < len(source.files):
+        by_size = sorted(source.files, key=lambda file: file.size_bytes)
         chosen += [file for file in islice(by_size, SMALLEST_HEADS) if file not in chosen]
         log.info(
             "looking at the first bytes of %d of %d files, and the smallest are among them",
             len(chosen),
-            len(files),
+            len(source.files),
         )
-    if not chosen:
-        return []
     try:
         return _read(query, source, chosen, request)
     except SourceError as error:
@@ -269,11 +271,9 @@ def _leave_out_blank(query: QueryFiles, source: SourceSpec, request: LoadRequest
     small = tuple(file for file in source.files if file.size_bytes <= _largest_blank(file))
     if not small or len(source.files) == 1 or source.is_pattern:
         return source
-    # ClickHouse cannot read an empty bzip2 file (26.7).
-    readable = tuple(file for file in small if not _is_empty_bzip2(file))
-    few = replace(source, files=readable)
+    few = replace(source, files=small)
     find = load_queries.render_find_filled(few, request.settings, is_json=source.format.is_json)
-    paths = {row["path"] for row in query(find, few)} if readable else set()
+    paths = {row["path"] for row in query(find, few)}
     blank = {file.key for file in small if source.server_path(file) not in paths}
     filled = tuple(file for file in source.files if file.key not in blank)
     if not blank or not filled:
@@ -281,10 +281,6 @@ def _leave_out_blank(query: QueryFiles, source: SourceSpec, request: LoadRequest
     named = name_first(min(blank), len(blank))
     log.info("%s of %s without a row: %s", count_of(len(blank), "file"), len(source.files), named)
     return replace(source, files=filled)
-
-
-def _is_empty_bzip2(file: SourceFile) -> bool:
-    return file_extension(file.key) == "bz2" and file.size_bytes == len(EMPTY_BZIP2)
 
 
 def _largest_blank(file: SourceFile) -> int:

@@ -136,7 +136,7 @@ def read_schemas(
     files = [f for f in source.files if source.server_path(f) in empty] if footers else spread(source.files)
     if not footers and len(files) < len(source.files):
         log.info("comparing the columns of %d of %d %s files", len(files), len(source.files), source.data_format)
-    schemas = []
+    schemas: list[FileSchema] = []
     for file in files or source.files[:1]:
         try:
             rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))

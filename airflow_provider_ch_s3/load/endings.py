@@ -60,7 +60,7 @@ def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: C
         return  # compressed page by page: a .zst or .lz4 in the name says no more than that
     if end is not FileEnd.COMPLETE and len(tail) == file.size_bytes and is_text(tail):
         raise SourceError(
-            f"{file.key!r} is no {compression.value} data, whatever its name says: it begins with"
+            f"{file.key!r} is not {compression.value} data, whatever its name says: it begins with"
             f" {show_head(tail)}; nothing was loaded: rename the file, or have it written again"
         )
     if end is not FileEnd.COMPLETE:

@@ -34,7 +34,7 @@ class FirstLine:
         They are if all of them are names, but for upper and lower case, or all but one, and at least two. They are
         not if none of them is one, and the types of the table's columns fit them.
 
-        :param columns: those that would take the fields, in this order, with their types.
+        :param columns: the columns that would take the fields, in this order, with their types.
         :param others: further names that the files may have, such as those in expressions.
         :returns: None if that is unknown.
         :raises SourceError: if a load may take them for either.
@@ -59,7 +59,7 @@ class FirstLine:
         return any(field.casefold() == name.casefold() for field, name in pairs)
 
     def _fits(self, columns: Mapping[str, str]) -> bool:
-        """Whether each column that is no text would take a field that looks like a value of it."""
+        """Whether each column, but for texts, would take a field that looks like a value of it."""
         if len(self.fields) != len(columns):
             return False
         typed = [

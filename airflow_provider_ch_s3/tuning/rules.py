@@ -8,7 +8,7 @@ from __future__ import annotations
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
-from airflow_provider_ch_s3.files.file_format import MISSING_COLUMNS_SETTINGS
+from airflow_provider_ch_s3.files.file_format import MISSING_COLUMNS_SETTINGS, STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
@@ -131,6 +131,7 @@ _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
 _NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
 _TYPES = "an expression must have the type that the load checked"
+_STATED = "text is parsed as the table's columns need it, whatever types the file states"
 _GONE = "files that disappear between listing and reading must fail the load, not make it an empty one"
 _FOUND_AGAIN = "a retry finds the load by its query id in system.query_log, and the report is read from there"
 
@@ -245,6 +246,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         protects_data=True,
     ),
     computed(read.input_format_json_ignore_unknown_keys_in_named_tuple, protects_data=True),
+    *(fixed(name, 0, _STATED, protects_data=True) for name in STATED_TYPES_SETTINGS),
     *(computed(read.deny_missing_columns, name=name, protects_data=True) for name in MISSING_COLUMNS_SETTINGS),
     *EVERY_QUERY,
 )

@@ -199,7 +199,8 @@ CASES: dict[str, Statement] = {
     "sample_files_text": load_queries.render_sample_files(
         TEXT, PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
     ),
-    "read_lines_single": load_queries.render_read_lines(UNSAFE, {}, limit_rows=20),
+    "read_heads_single": load_queries.render_read_heads(UNSAFE, UNSAFE.files[:1], {}, limit_bytes=8192),
+    "find_filled_single": load_queries.render_find_filled(UNSAFE, {}, is_json=True),
     "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
     "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),
     "describe_files_named_collection": load_queries.render_describe_files(
