@@ -173,11 +173,20 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
 
 
 def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:
+    from airflow_provider_ch_s3.errors import ConfigError, LoadError
+    from airflow_provider_ch_s3.inspect.table import read_table
     from airflow_provider_ch_s3.load.undo import undo
     from airflow_provider_ch_s3.table.target import parse_table
 
+    if not args.load_id:
+        raise ConfigError("undo takes one load back: give the id of that load, as `ch-s3 loads` lists it")
     first, *_ = view.load_files(args.load_id).attempts
     table = parse_table(first.named, parse_table(first.table, "").database)
+    if not read_table(hook, table, None):
+        raise LoadError(
+            f"{args.load_id} was loaded into {table}, which is not there any more, or which this user may not see; if"
+            " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back"
+        )
     return undo(_find_target(hook, args, str(table)), args.load_id, is_dry_run=args.dry_run)
 
 

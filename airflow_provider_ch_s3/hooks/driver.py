@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -22,8 +23,8 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
 from airflow_provider_ch_s3.sql.filters import literal
-from airflow_provider_ch_s3.tuning.rule import is_same
-from airflow_provider_ch_s3.tuning.rules import WHOLE_ANSWERS
+from airflow_provider_ch_s3.tuning.rule import SettingValue, is_same
+from airflow_provider_ch_s3.tuning.rules import NEWER_ANSWERS, WHOLE_ANSWERS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -133,7 +134,8 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     ) -> list[dict[str, Any]]:
         def run(client: Client) -> list[dict[str, Any]]:
             settings = {**statement.settings, **_settings(query_id), **_for_size(client, statement)}
-            result = client.query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
+            text = _whole_text(statement, client)
+            result = client.query(text, parameters=dict(statement.parameters), settings=settings)
             # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
@@ -153,7 +155,8 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
         def run(client: Client) -> None:
             settings = {**given, **_for_size(client, statement)}
-            client.raw_query(whole_text(statement), parameters=dict(statement.parameters), settings=settings)
+            text = _whole_text(statement, client)
+            client.raw_query(text, parameters=dict(statement.parameters), settings=settings)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -273,17 +276,25 @@ _UNSPEAKABLE = "force_data_skipping_indices"
 _ASKS_NODES = re.compile(r"\bFROM\s+cluster(AllReplicas)?\(")
 
 
-def whole_text(statement: Statement) -> str:
+def _whole_text(statement: Statement, client: Client) -> str:
+    newer = {name: value for name, value in NEWER_ANSWERS.items() if name in client.server_settings}
+    return whole_text(statement, newer)
+
+
+def whole_text(statement: Statement, newer: Mapping[str, SettingValue] = MappingProxyType({})) -> str:
     """Add what keeps its answer whole to the text of a statement that other nodes answer, too.
 
     A server ignores a parameter of the request that equals its own value, and sends other nodes what was changed: so
     these obey their own profiles but for what the text itself says.
+
+    :param newer: those of ``NEWER_ANSWERS`` that the server knows.
     """
     query, clause, own = statement.text.rpartition("\nSETTINGS")
     if not clause or statement.reads_profiles or not _ASKS_NODES.search(query):
         return statement.text
     said = {*re.findall(r"(\w+) = ", own), _UNSPEAKABLE, *(["final"] if statement.keeps_final else [])}
-    added = [f"{name} = {literal(value)}," for name, value in WHOLE_ANSWERS.items() if name not in said]
+    whole = {**WHOLE_ANSWERS, **newer}
+    added = [f"{name} = {literal(value)}," for name, value in whole.items() if name not in said]
     return f"{query}{clause} {' '.join(added)}{own}"
 
 
@@ -306,6 +317,15 @@ def _pin_settings(client: Client, kind: _ClientKind) -> None:
             raise ConfigError(
                 f"the ClickHouse user's profile fixes {name!r} to {known.value!r}, but every statement needs"
                 f" {value!r}, so that its answer is whole; change the profile"
+            )
+    # A server adds a filter of the request to that of the profile: so none of these is overridden, only refused.
+    for name, value in NEWER_ANSWERS.items():
+        known = client.server_settings.get(name)
+        if known is not None and not is_same(known.value, value):
+            client.close()
+            raise ConfigError(
+                f"the ClickHouse user's profile sets {name!r} to {known.value!r}, and no statement gives a whole"
+                " answer with it; remove it from the profile, or load as another user"
             )
 
 

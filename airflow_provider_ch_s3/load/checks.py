@@ -97,6 +97,12 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
             " staging=False, which loads rows at least once"
         )
+    if target.has_unique_key:
+        raise TargetError(
+            f"{target.local} has a UNIQUE KEY, and ClickHouse moves no partitions into such a table, so that staged"
+            " rows could not be committed; use a table without it (load_mode='merge' keeps one row of a key), or"
+            " staging=False, which loads rows at least once"
+        )
     if target.is_shared:
         log.warning(
             "%s is a %s table of ClickHouse Cloud, where this package has never been run: `ch-s3 docs topologies`"

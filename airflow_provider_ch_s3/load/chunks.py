@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,10 +19,15 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, Hist
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import SnapshotRange
-from airflow_provider_ch_s3.files.source import SourceFile, list_keys
+from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile, list_keys
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.report import LoadReport, join_reports
 from airflow_provider_ch_s3.request import LoadRequest
+
+# The query id of a load, with quotes and separators; each file may be of another load.
+LOAD_NAME_BYTES = 60
+# The rest of the condition needs room, too.
+MAX_REPLACED_BYTES = MAX_KEY_LIST_BYTES * 9 // 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,26 +142,37 @@ class ChunkFiles:
     pattern: SourcePattern
     files: list[SourceFile] = field(default_factory=list)
     size_bytes: int = 0
+    replaced_bytes: int = 0
 
-    def take(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+    def take(self, files: Sequence[SourceFile], replaced: Set[str] = frozenset()) -> Sequence[SourceFile]:
         """Take as many of these files as fit, from the first on, and return the others.
 
         A chunk is full when it has as many files or bytes as it may have, or when a statement can name no more files;
         an empty one takes its first file whatever its size.
+
+        :param replaced: keys of files whose older versions the commit replaces, so that it names them, too.
         """
         room, room_bytes = self.limits.files - len(self.files), self.limits.size_bytes - self.size_bytes
-        count = 0
+        most_bytes = MAX_REPLACED_BYTES if self.limits.has_listed_keys else math.inf
+        count, named_bytes = 0, self.replaced_bytes
         for file in files:
             room_bytes -= file.size_bytes
-            if count == room or room_bytes < 0:
+            size_bytes = self._named_bytes(file) if file.key in replaced else 0
+            if count == room or room_bytes < 0 or named_bytes + size_bytes > most_bytes:
                 break
             count += 1
+            named_bytes += size_bytes
         if self.limits.has_listed_keys and not self._can_list(files[:count]):
             count = bisect_left(range(count), True, key=lambda n: not self._can_list(files[: n + 1]))
         taken = files[: count if self.files else max(1, count)]
         self.files += taken
         self.size_bytes += sum(file.size_bytes for file in taken)
+        self.replaced_bytes += sum(self._named_bytes(file) for file in taken if file.key in replaced)
         return files[len(taken) :]
+
+    def _named_bytes(self, file: SourceFile) -> int:
+        """How long a statement gets by naming a file and the load that the table holds it of."""
+        return len(self.pattern.path(file.key).encode()) + LOAD_NAME_BYTES
 
     def _can_list(self, files: Sequence[SourceFile]) -> bool:
         """Whether a statement can name them besides the others: the fewer, the more their keys have in common."""

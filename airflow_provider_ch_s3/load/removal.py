@@ -7,7 +7,7 @@ way, any later process can finish it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.errors import (
@@ -18,12 +18,13 @@ from airflow_provider_ch_s3.errors import (
     ServerUnreachableError,
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
+from airflow_provider_ch_s3.request import LoadMode
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,31 @@ class Removal:
     undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: tuple[SourceFile, ...] = ()
     pattern: SourcePattern = NO_SOURCE
+
+
+def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
+    """Check that no merge has relied on rows that are to be taken back, and that they did not come by a merge.
+
+    A merge leaves out what the table holds already, or a newer version of, and replaces older rows.
+
+    :param attempts: that loaded these rows.
+    :raises LoadError: if one has, or they have.
+    """
+    merged_at, merged_by = target.holdings.last_merge()
+    for one in attempts:
+        if one.detail(EventKind.COMMITTED).get("load_mode") == LoadMode.MERGE.value:
+            raise LoadError(
+                f"{one.id.query_id} merged files into {target.spec.local}, and what it replaced or left out would be"
+                " missing without its rows; nothing was changed: load those files with load_mode='merge' again, and"
+                " have their changes delete rows that are to go (merge_deleted)"
+            )
+        committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
+        if committed_at < merged_at:
+            raise LoadError(
+                f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
+                " were the same as those of the table, or older; nothing was changed: delete the rows of"
+                f" {one.id.query_id} by hand, and merge those files again"
+            )
 
 
 Find = Callable[[], Removal | None]

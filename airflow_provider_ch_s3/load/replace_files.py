@@ -1,4 +1,4 @@
-"""Replace the rows of files that changed, and remove those of files that are gone.
+"""Replace the rows of files that changed, and remove those of files that are gone or have become empty.
 
 What replaces rows is an append whose commit also removes those of older versions. Which versions the table holds is
 decided by the owner of the table, right before the commit.
@@ -18,10 +18,12 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import GONE
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.removal import Removal, remove_rows
+from airflow_provider_ch_s3.load.arrivals import is_marker
+from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
@@ -71,10 +73,10 @@ def replace_changed(
     return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
 
 
-def remove_missing(
+def remove_gone(
     identity: LoadIdentity, find_target: Callable[[LoadIdentity], Target], request: LoadRequest, store: ObjectStore
 ) -> None:
-    """Remove the rows of files that are no longer in the source, after a load of all that are there.
+    """Remove the rows of files that are empty now or, if that is wanted, no longer in the source, after the load.
 
     One commit removes as many as a statement can name. It is a load of its own in the ledger, which names these files
     without a version. A retry of the task looks again.
@@ -83,37 +85,61 @@ def remove_missing(
     :param find_target: wires the table for another one.
     :raises LoadError: if they cannot be told from others, or others change the table at the same time.
     """
+    if not request.removes_missing and not _list_now(request, store)[1]:
+        return
     target = find_target(replace(identity, task_id=f"{identity.task_id}.missing_files"))
-    find = partial(_find_missing, target, request, store)
+    find = partial(_find_gone, target, request, store)
     while find() and (removed := remove_rows(target, find)):
         log.info("removed %s", removed.what)
 
 
-def _find_missing(target: Target, request: LoadRequest, store: ObjectStore) -> Removal | None:
-    """Find the first ones; none if the source has no file at all, which is rather a mistake."""
+def _list_now(request: LoadRequest, store: ObjectStore) -> tuple[set[str], set[str]]:
+    """List the paths of the files that are in the source now, and of the ones that are empty."""
     pattern = request.pattern
-    there = {pattern.path(file.key) for file in store.list_files(pattern) if pattern.matches(file.key)}
-    if not there:
-        return None
-    holders: dict[str, Set[AttemptId]] = {}
-    for prefix in pattern.prefixes:
-        holders |= target.holdings.holders_under(
-            pattern.path(prefix), lambda path: pattern.covers(path) and path not in there
-        )
+    filled: set[str] = set()
+    empty: set[str] = set()
+    for file in store.list_files(pattern):
+        if pattern.matches(file.key) and not is_marker(file.key, request.expected_files):
+            (filled if file.size_bytes else empty).add(pattern.path(file.key))
+    return filled, empty
+
+
+def _find_gone(target: Target, request: LoadRequest, store: ObjectStore) -> Removal | None:
+    """Find the first ones. An address without any file is rather a mistake, so that its rows stay."""
+    pattern = request.pattern
+    filled, empty = _list_now(request, store)
+    holders: dict[str, Set[AttemptId]] = dict(target.holdings.holders_of(empty))
+    for glob in pattern.globs if request.removes_missing else ():
+        address = replace(pattern, globs=(glob,))
+        if any(map(address.covers, filled)):
+            holders |= _find_missing(target, address, filled)
+        else:
+            log.info("%s has no file now, so the rows of its files stay", address)
     if not holders:
         return None
-    check_keepable(target, "on_missing_files='delete'")
+    check_keepable(target, "on_changed_files='replace'")
     chosen = dict(_as_many_as_fit(holders))
     keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
     more = ", …" if len(keys) > 1 else ""
     return Removal(
         load_mode=REPLACE_FILES,
         name="removal of files that are gone",
-        what=f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern} ({keys[0]!r}{more})",
+        what=(
+            f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern}, or are empty now"
+            f" ({keys[0]!r}{more})"
+        ),
         source=str(pattern),
         condition=_old_rows(target, request, store.access(), chosen),
         files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
         pattern=pattern,
+    )
+
+
+def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
+    """Find which files the table holds of one address that has them no longer."""
+    (prefix,) = address.prefixes
+    return target.holdings.holders_under(
+        address.path(prefix), lambda path: address.covers(path) and path not in filled
     )
 
 
@@ -145,8 +171,8 @@ def _old_rows(
     if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
         raise LoadError(
             f"{count_of(len(holders), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
-            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer files at a time"
-            " (max_files_per_chunk)"
+            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load them in chunks"
+            " (commit='chunk'), and fewer at a time (max_files_per_chunk)"
         )
     return condition
 
@@ -154,16 +180,19 @@ def _old_rows(
 def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptId]) -> None:
     """Check that earlier loads have recorded in the same columns where their rows came from."""
     wanted = {_column(request, origin): origin.value for origin in (Origin.PATH, Origin.LOAD)}
-    known = target.ledger.read({attempt.number for attempt in attempts}).attempts
+    numbers = {attempt.number for attempt in attempts}
+    ledgers = [target.ledger, *map(target.ledger.of, target.ledger.earlier_names)]
+    known = {key: one for ledger in ledgers for key, one in ledger.read(numbers).attempts.items()}
     for attempt in sorted(attempts):
         planned = known[attempt].detail(EventKind.PLANNED) if attempt in known else {}
         if not wanted.items() <= planned.get("provenance", {}).items():
             raise LoadError(
                 f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
-                f" {' and '.join(wanted)} tell its rows from others (it had another provenance, its records were"
-                " pruned, or the table was renamed); these rows were not changed: replace them with"
+                f" {' and '.join(wanted)} tell its rows from others (it had another provenance, or its records were"
+                " pruned); these rows were not changed: replace them with"
                 " load_mode='replace_where' or 'replace_partitions'"
             )
+    check_not_merged(target, [known[attempt] for attempt in sorted(attempts)])
 
 
 def _column(request: LoadRequest, origin: Origin) -> str:

@@ -71,11 +71,15 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSelection:
-    """What to do with some files: load them, or skip them because the table holds them or another version of them."""
+    """What to do with some files: load them, or skip them because the table holds them or another version of them.
+
+    :param replaced: keys of the files to load whose older versions they replace.
+    """
 
     files: tuple[SourceFile, ...]
     loaded: tuple[SourceFile, ...] = ()
     changed: tuple[SourceFile, ...] = ()
+    replaced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +109,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``;
         SnapshotError: if it is a lake's, whose files do not change.
     """
-    files, old, changed = [], [], []
+    files, old, changed, replaced = [], [], [], set()
     for file in listed:
         versions = loaded.get(request.pattern.path(file.key))
         is_left_out = request.on_changed_files in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
@@ -115,6 +119,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             old.append(file)
         else:
             files.append(file)
+            if versions and request.replaces_changed:
+                replaced.add(file.key)
     if changed and request.on_changed_files is OnChangedFiles.FAIL:
         named = name_first(changed[0].key, len(changed))
         if request.snapshot:
@@ -129,7 +135,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             " rows, on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to"
             " leave the new version out"
         )
-    return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed))
+    return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
 
 
 def select_chunk(
@@ -163,7 +169,7 @@ def select_chunk(
     for group in batches(arrivals, group_size):
         selection = _select_new(read_versions, group, request)
         left_out.add(selection)
-        later = selection.files if last else taken.take(selection.files)
+        later = selection.files if last else taken.take(selection.files, selection.replaced)
         bytes_after += sum(file.size_bytes for file in later)
         if later:
             last = last or taken.files[-1].key

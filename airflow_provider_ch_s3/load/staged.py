@@ -83,7 +83,7 @@ from airflow_provider_ch_s3.load.measure import read_past_loads
 from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
-from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_missing, replace_changed
+from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_gone, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
 from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
@@ -704,9 +704,9 @@ class LoadRun(TaskLoad):
         self._log_report(report)
         if self.request.validate_only:
             return
-        if self.request.removes_missing:
+        if self.request.replaces_changed:
             find = partial(find_target, self.client, self.declaration, timing=self.timing)
-            remove_missing(self.identity, find, self.request, self.store)
+            remove_gone(self.identity, find, self.request, self.store)
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)

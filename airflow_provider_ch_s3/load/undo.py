@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.exactly_once.survivors import count_rows
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.chunks import chunk_of
-from airflow_provider_ch_s3.load.removal import Removal, remove_rows
+from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql.filters import expression, identifier, literals
@@ -64,7 +64,7 @@ def _find(target: Target, name: str) -> Removal | None:
             return None
         raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
     column = _check_attempts(target, committed)
-    _check_not_merged_since(target, committed)
+    check_not_merged(target, committed)
     _check_not_added_to_since(target, committed)
     check_keepable(target, "undo")
     added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
@@ -124,22 +124,6 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
     if base_type(spec.column_types.get(column, "")) != "String":
         raise TargetError(f"{spec.local} no longer has the column {column!r} with the ids of loads")
     return column
-
-
-def _check_not_merged_since(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no merge has relied on the rows: it leaves out what the table holds already, or a newer version of.
-
-    :raises LoadError: if one was committed since.
-    """
-    merged_at, merged_by = target.holdings.last_merge()
-    for one in attempts:
-        committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
-        if committed_at < merged_at:
-            raise LoadError(
-                f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
-                " were the same as those of the table, or older; nothing was changed: delete the rows of"
-                f" {one.id.query_id} by hand, and merge those files again"
-            )
 
 
 def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:

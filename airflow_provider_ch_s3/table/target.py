@@ -116,6 +116,7 @@ class TargetSpec:
     :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
     :param views: materialized views that inserts into the table feed.
     :param has_ttl: its rows may expire.
+    :param has_unique_key: it refuses to take or give partitions (26.9).
     :param storage_policies: of ``local`` on the nodes.
     :param definition: a fingerprint of the definition of ``local`` on all nodes.
     """
@@ -133,6 +134,7 @@ class TargetSpec:
     uuids: tuple[str, ...] = ()
     views: tuple[TableName, ...] = ()
     has_ttl: bool = False
+    has_unique_key: bool = False
     storage_policies: frozenset[str] = frozenset()
     definition: str = ""
 

@@ -14,11 +14,16 @@ from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from airflow_provider_ch_s3.sql.filters import assignments, literals
+from airflow_provider_ch_s3.tuning.rules import NEWER_ANSWERS, WHOLE_ANSWERS
 from tests.marks import thorough
 from tests.sandbox.engine_in_process import CLUSTER, ask_each
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
+JUDGED_SETTINGS = Path(__file__).with_name("judged_settings.txt")
+# Of 24.8 to 26.9. What changes rows or answers is pinned or sent by tuning/rules.py, the rest is harmless.
+JUDGED = frozenset(JUDGED_SETTINGS.read_text().split())
 GOLDEN = Path(__file__).parents[1] / "golden"
 # What an engine answers to a statement that it does not understand. Files and most tables are not there, so other
 # errors are expected.
@@ -136,6 +141,37 @@ def test_the_engine_understands_each_statement(engine: tuple[str, Sandbox]) -> N
         sandbox.query(statement)
     found = {name: said for name, text in statements() if (said := answer(sandbox, text))}
     check(found, NOT_FOR[version])
+
+
+def test_each_setting_of_the_engine_was_judged(engine: tuple[str, Sandbox]) -> None:
+    """A setting that is new may change which rows statements read or write, as ``filter`` does: then it is pinned."""
+    _, sandbox = engine
+    rows = sandbox.query("SELECT name FROM system.settings")
+    names = {row["name"] for row in rows}
+    assert names - JUDGED == set(), (
+        "what do these do to a statement of a load, if a profile sets them? Pin what changes rows or answers"
+        f" (NEWER_ANSWERS, KEPT in tuning/rules.py), and add all of them to {JUDGED_SETTINGS}"
+    )
+    assert WHOLE_ANSWERS.keys() <= names
+    assert NEWER_ANSWERS.keys() <= JUDGED
+
+
+@pytest.mark.thorough
+def test_each_setting_of_the_newest_engine_was_judged(tmp_path: Path) -> None:
+    unjudged = (
+        "SELECT toUInt8(concat('unjudged: ', arrayStringConcat(groupArray(name), ' '))) FROM system.settings"
+        f" WHERE name NOT IN ({literals(sorted(JUDGED))}) HAVING count() > 0"
+    )
+    settings = assignments(NEWER_ANSWERS)
+    inserts = [
+        "CREATE TABLE t (n UInt8) ENGINE = MergeTree ORDER BY n",
+        f"INSERT INTO t SELECT number FROM numbers(10) SETTINGS {settings}",
+        "SELECT throwIf((count(), sum(n)) != (10, 45)) FROM t",
+        # What they do, so that they are pinned.
+        "INSERT INTO t SELECT number FROM numbers(10) SETTINGS filter = 'number < 3', select = 'number + 1'",
+        "SELECT throwIf((count(), sum(n)) != (13, 51)) FROM t",
+    ]
+    assert ask_each([unjudged, *inserts], tmp_path) == [""] * 6
 
 
 @pytest.mark.thorough

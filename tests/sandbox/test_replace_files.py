@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load import staged
-from airflow_provider_ch_s3.load.replace_files import remove_missing
+from airflow_provider_ch_s3.load.replace_files import remove_gone
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -196,6 +196,96 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
 
 
+def test_only_files_count_as_files(lab: Lab) -> None:
+    """What no load takes for a file, and an address that has none, remove nothing; an empty file loses its rows."""
+    table = loaded(lab)
+    put(lab, "other/in/x.csv", 39)
+    put(lab, "other/in/y.csv", 38)
+    both = ["in/*.csv", "other/in/*.csv"]
+    wanted = {**REMOVING, "on_no_files": "succeed", "expected_files": ["done.csv"]}
+    put(lab, "in/done.csv", 1)
+    put(lab, "other/in/done.csv", 1)
+    lab.load(both, table, task_id="other", **wanted)
+    whole = files(lab, table)
+    assert (whole[1], whole[39]) == ("a.csv", "x.csv")
+    delete(lab, "in/a.csv")
+    delete(lab, "in/b.csv")
+    for extra in ("in/", "in/_SUCCESS", "in/sub/"):
+        lab.put(extra, b"")
+    for sources in (["in/*"], both):
+        lab.load(sources, table, task_id=f"only-markers-{len(sources)}", **wanted)
+        assert files(lab, table) == whole
+    delete(lab, "other/in/x.csv")
+    lab.put("other/in/y.csv", b"")
+    lab.load(both, table, task_id="empty", **{**wanted, "on_missing_files": "keep"})
+    assert files(lab, table) == {n: name for n, name in whole.items() if n != 38}
+    put(lab, "other/in/y.csv", 37)
+    put(lab, "in/b.csv", 3)
+    lab.load(both, table, task_id="again", **wanted)
+    assert files(lab, table) == {3: "b.csv", 37: "y.csv", 19: ""}
+    assert is_clean(lab)
+
+
+@pytest.mark.thorough
+def test_more_changed_files_than_a_commit_can_name(lab: Lab) -> None:
+    table = lab.create("t", COLUMNS, "MergeTree ORDER BY n")
+    keys = [f"in/{'x' * 220}{n:04}.csv" for n in range(600)]
+    for version in (0, 1000):
+        for n, key in enumerate(keys):
+            put(lab, key, version + n)
+        report = lab.load("in/*.csv", table, task_id=f"load{version}", **REPLACING)
+    assert sorted(lab.rows(table, columns="n"), key=lambda row: row["n"]) == [{"n": 1000 + n} for n in range(600)]
+    assert report["chunks"] > 1
+
+
+def test_rows_that_a_merge_relied_on_stay(lab: Lab) -> None:
+    table = loaded(lab)
+    before = files(lab, table)
+    put(lab, "more/in/m.csv", 1, 5)
+    merging = {"load_mode": "merge", "merge_key": ["n"], "merge_duplicates": "collapse", **FILES}
+    lab.load("more/in/*.csv", table, task_id="merge", **merging)
+    merged = before | {5: "m.csv"}
+    assert files(lab, table) == merged
+    put(lab, "in/a.csv", 2)
+    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+        lab.load("in/*.csv", table, task_id="changed", **REPLACING)
+    put(lab, "in/a.csv", 1, 2, 11)
+    delete(lab, "in/b.csv")
+    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+        lab.load("in/*.csv", table, task_id="gone", **REMOVING)
+    put(lab, "more/in/m.csv", 5)
+    with pytest.raises(LoadError, match=r"merged files into .* what it replaced or left out would be missing"):
+        lab.load("more/in/*.csv", table, task_id="merged", **REPLACING)
+    assert files(lab, table) == merged
+    assert is_clean(lab)
+
+
+@pytest.mark.thorough
+def test_a_file_changes_after_the_table_was_renamed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = loaded(lab)
+    renamed = f"{lab.database}.renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
+    put(lab, "in/a.csv", 2, 22)
+    put(lab, "in/c.csv", 4)
+    report = lab.load("in/*.csv", renamed, task_id="second", **REPLACING)
+    after = {2: "a.csv", 22: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 4: "c.csv", 19: ""}
+    assert files(lab, renamed) == after
+    delete(lab, "in/b.csv")
+    lab.load("in/*.csv", renamed, task_id="third", **REMOVING)
+    after = {2: "a.csv", 22: "a.csv", 4: "c.csv", 19: ""}
+    assert files(lab, renamed) == after
+    lab.ddl(f"RENAME TABLE {renamed} TO {table} {{on_cluster}}")
+    lab.load("in/*.csv", table, task_id="fourth", **REMOVING)
+    assert files(lab, table) == after
+    capsys.readouterr()
+    for undone, says in (
+        (report["query_id"], f"was loaded into {renamed}, which is not there"),
+        ("", "give the id of"),
+    ):
+        assert lab.loads("undo", undone) == 1
+        assert says in capsys.readouterr().err
+
+
 @pytest.mark.thorough
 def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
     table = loaded(lab)
@@ -210,9 +300,9 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
             raise SourceError("the store is gone")
 
     def remove(identity: Any, find_target: Any, request: Any, store: ObjectStore) -> None:
-        remove_missing(identity, find_target, request, Unreliable(store))  # type: ignore[arg-type]
+        remove_gone(identity, find_target, request, Unreliable(store))  # type: ignore[arg-type]
 
-    lab.monkeypatch.setattr(staged, "remove_missing", remove)
+    lab.monkeypatch.setattr(staged, "remove_gone", remove)
     with pytest.raises(SourceError, match="the store is gone"):
         lab.load("in/*.csv", table, task_id="second", **REMOVING)
     assert files(lab, table) == before

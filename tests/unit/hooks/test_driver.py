@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from unittest.mock import Mock
 
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.hooks.driver import whole_text
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.hooks.driver import _ClientKind, _pin_settings, whole_text
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.server_queries import render_read_settings, render_read_user
 
@@ -24,6 +26,7 @@ WHOLE = {
     *("asterisk_include_materialized_columns", "describe_compact_output", "describe_include_subcolumns"),
     *("describe_include_virtual_columns", "describe_extend_object_types", "force_index_by_date", "force_primary_key"),
     *("force_optimize_projection", "force_optimize_projection_name", "force_optimize_skip_unused_shards"),
+    "compile_aggregate_expressions",
 }
 QUERY = "SELECT 1\nFROM clusterAllReplicas('c', system.one)\nSETTINGS "
 
@@ -37,6 +40,26 @@ def test_other_nodes_are_told_what_keeps_answers_whole() -> None:
     names = {one.partition(" = ")[0] for one in clause.split(", ")}
     assert names == WHOLE
     assert text.startswith(statement.text.rpartition("\n")[0])
+
+
+def test_other_nodes_are_told_what_only_newer_servers_know() -> None:
+    clause = whole_text(Statement(text=f"{QUERY}max_threads = 1"), {"select": "", "page": 0}).rpartition("\n")[2]
+    assert clause.endswith(" select = '', page = 0, max_threads = 1")
+
+
+@pytest.mark.parametrize(("name", "value"), [("filter", "n < 7"), ("page", "2"), ("run_query_in_background", "1")])
+def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str) -> None:
+    kind = _ClientKind(address=None, is_patient=False, has_form=True, keeps_final=False)
+    known = {"select": Mock(value="", readonly=0), name: Mock(value=value, readonly=0)}
+    client = Mock(server_settings=known, params={})
+    with pytest.raises(
+        ConfigError, match=f"profile sets '{name}' to '{value}', and no statement gives a whole answer"
+    ):
+        _pin_settings(client, kind)
+    client.server_settings.pop(name)
+    _pin_settings(client, kind)
+    assert client.params["compile_aggregate_expressions"] == "0"
+    assert name not in client.params
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,11 @@ def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
     check_mode(target, asked)
 
 
+def test_a_table_that_takes_no_partitions_is_refused() -> None:
+    with pytest.raises(TargetError, match="has a UNIQUE KEY, and ClickHouse moves no partitions into such a table"):
+        check_mode(dataclasses.replace(TARGET, has_unique_key=True), request("append"))
+
+
 PATTERN = parse_location("s3://lake/t", DELTA)
 LAKE = LakeStore(files=Mock(account=""), pattern=PATTERN, open_table=Mock(), snapshot="latest")
 

@@ -293,6 +293,16 @@ class TestTake:
         assert list_keys(files[:count], PATTERN) != ""
         assert list_keys(files[: count + 1], PATTERN) == ""
 
+    def test_as_many_as_a_commit_can_name_once_more(self) -> None:
+        """Each of these names takes 100 bytes more for its file and 60 for its load, of 90,000."""
+        files = [SourceFile(key=f"{n:098}", etag="", size_bytes=1) for n in range(700)]
+        replaced = {file.key for file in files[100:]}
+        taken = ChunkFiles(limits=ChunkLimits(has_listed_keys=True), pattern=PATTERN)
+        assert len(taken.take(files[:300], replaced)) == 0
+        assert len(taken.take(files[300:], replaced)) == 700 - 662
+        assert len(taken.take(files[662:], replaced)) == 700 - 662
+        assert ChunkFiles(limits=ChunkLimits(), pattern=PATTERN).take(files, replaced) == []
+
     def test_a_pattern_needs_no_names(self) -> None:
         assert ChunkFiles(limits=ChunkLimits(), pattern=PATTERN).take(long_keys("d/{}.parquet")) == ()
 

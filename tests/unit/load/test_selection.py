@@ -59,6 +59,11 @@ def test_what_is_left_out(
     assert [f.key for f in choice.changed] == changed
 
 
+def test_a_changed_file_replaces_what_is_held() -> None:
+    assert select_files(LISTED, LOADED, request("skip", "replace")).replaced == {"changed"}
+    assert select_files(LISTED, LOADED, request("skip", "load")).replaced == frozenset()
+
+
 @pytest.mark.parametrize("on_loaded", ["skip", "load"])
 def test_an_empty_table_takes_all(on_loaded: str) -> None:
     assert select_files(LISTED, {}, request(on_loaded)) == FileSelection(files=LISTED)
