@@ -1,15 +1,16 @@
 """The commit: move staged partitions into the target on every node, without copying a row.
 
-Every step can be repeated, by another process too. Replacing a partition with the same rows changes nothing. Moving
-it again does, if a node died during the first move: so a process that finishes a commit first determines which parts
-have arrived.
+Any process can finish a commit that was interrupted. Others may have written to the target in between, so it looks at
+each partition first: it moves only parts that have not arrived, and replaces only partitions that have not been
+replaced. If others have changed one of these, what the commit puts there is worked out again from the rows that are
+there now.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -28,12 +29,11 @@ from airflow_provider_ch_s3.exactly_once.moved import (
     Part,
     count_lost,
     find_moved,
-    has_arrived,
-    has_changed,
     parse_part,
 )
+from airflow_provider_ch_s3.exactly_once.replaced import Replacement, find_foreign, find_replacement
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
+from airflow_provider_ch_s3.exactly_once.survivors import Survivors, SurvivorsOfCondition, check_changes_applied
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
@@ -42,8 +42,14 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName
 
 log = logging.getLogger(__name__)
 
+# The clocks of two servers may differ.
+CLOCK_MARGIN_SECONDS = 5.0
+
 Place = tuple[str, str]
 """A node, and a partition there."""
+
+Record = Callable[[CommitPlan], None]
+"""Writes the plan of a commit to the ledger."""
 
 
 @dataclass(kw_only=True)
@@ -51,6 +57,7 @@ class Commit:
     """The commit of one attempt, by the owner of one epoch.
 
     :param epoch: of the lock that this process holds; the staging tables are named after it already.
+    :param began_at: Unix time when the ledger recorded that it began, if another process began it.
     :ivar seconds: what its steps by this owner have taken so far.
     """
 
@@ -59,13 +66,10 @@ class Commit:
     attempt: AttemptId
     epoch: int
     plan: CommitPlan
+    began_at: float = 0.0
     seconds: float = field(default=0.0, init=False)
     _count: int = field(default=0, init=False)
-
-    @property
-    def sets_rows_aside(self) -> bool:
-        """Whether the rows to keep are set aside, together with the new ones, before any partition is replaced."""
-        return self.plan.mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
+    _owed: Collection[Place] | None = field(default=None, init=False)
 
     def is_possible(self) -> bool:
         """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
@@ -77,21 +81,15 @@ class Commit:
 
         :raises LoadError: if the rows to keep cannot be kept as they are.
         """
-        match self.plan.mode:
-            case LoadMode.REPLACE_WHERE:
-                touched = SurvivorsOfCondition(**self._of_commit).collect()
-                self.plan = replace(self.plan, touched=touched)
-            case LoadMode.MERGE if self.plan.merge:
-                survivors = SurvivorsOfMerge(rule=self.plan.merge, **self._of_commit)
-                touched = survivors.collect()
-                report = {**self.plan.report, "merge": survivors.counts}
-                self.plan = replace(self.plan, touched=touched, report=report)
-            case LoadMode.APPEND:
-                for role in self._roles:
-                    # If a MOVE is interrupted, each staged part must still be the one that was cloned.
-                    render = partial(staging_queries.render_hold_merges, self._staged(role))
-                    self.client.execute_everywhere(render, query_id=self._query_id())
-                    self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
+        if self.plan.sets_rows_aside:
+            touched, report = self._set_aside(only=None)
+            self.plan = replace(self.plan, touched=touched, report={**self.plan.report, **report})
+        else:
+            for role in self._roles:
+                # If the commit is interrupted, each staged part must still be the one that was cloned.
+                render = partial(staging_queries.render_hold_merges, self._staged(role))
+                self.client.execute_everywhere(render, query_id=self._query_id())
+                self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
         self.plan = replace(self.plan, before={role: self._read_before(role) for role in self._roles})
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
@@ -112,39 +110,36 @@ class Commit:
             )
 
     def run(self) -> None:
-        """Bring the target to its new state; after :meth:`prepare`."""
+        """Bring the target to its new state; after :meth:`prepare`, or :meth:`resume`."""
         match self.plan.mode:
             case LoadMode.APPEND:
                 for role in self._roles:
                     self._move(role)
             case LoadMode.REPLACE_PARTITIONS:
-                self._replace("", self.plan.partitions)
+                self._replace(self.plan.partitions)
             case LoadMode.REPLACE_TABLE:
-                self._replace("", {p for (_, p), before in self._before("") if before.rows or before.staged_rows})
+                self._replace({p for (_, p), before in self._before("") if before.rows or before.staged_rows})
             case LoadMode.REPLACE_WHERE | LoadMode.MERGE:
-                self._replace(MERGED, self.plan.touched)
+                self._replace(self.plan.touched)
             case _:
                 assert_never(self.plan.mode)
 
-    def resume(self) -> None:
-        """Prepare to run an interrupted commit again.
+    def resume(self, record: Record) -> None:
+        """Prepare to finish an interrupted commit; afterwards the ledger has the plan of what is left to do.
 
         :raises UnknownStateError: if it cannot be determined what the target has already.
+        :raises LoadError: if what others have written would be lost.
         """
-        match self.plan.mode:
-            case LoadMode.APPEND:
-                for role in self.plan.before:
-                    self._drop_moved(role)
-                self.prepare()
-            case _ if self.sets_rows_aside and not self.plan.is_untouched:
-                # A half-replaced partition holds the rows to keep twice: the ones that were set aside before count.
-                log.info("continuing with the rows that %s set aside before", self.attempt.query_id)
-            case _:
-                self.prepare()
-                self._check_nothing_lost()
+        if self.plan.mode is LoadMode.APPEND:
+            for role in self.plan.before:
+                self._drop_moved(role)
+            self.prepare()
+        else:
+            self._resume_replacing(record)
+        record(self.plan)
 
     def has_changed_nothing(self) -> bool:
-        """Whether no step has reached the target: no new part has arrived, or nothing has changed there at all.
+        """Whether no step has reached the target.
 
         :raises UnknownStateError: if that cannot be determined.
         """
@@ -152,10 +147,7 @@ class Commit:
             return False
         if self.plan.mode is LoadMode.APPEND:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
-        if self.sets_rows_aside:
-            return not self._has_replaced()
-        parts = self._read_parts(self.staging.target, "")
-        return not any(has_changed(parts.get(place, ()), before) for place, before in self._before(""))
+        return not {Replacement.DONE, Replacement.HALF} & set(self._find_replacements().values())
 
     def fit_staged(self) -> bool:
         """Alter the staging tables of a half-done append as the columns of the target were altered meanwhile.
@@ -216,13 +208,7 @@ class Commit:
     def _drop_moved(self, role: str) -> None:
         """Drop staged parts that the target already has, because their node died while it moved them."""
         nodes = self._agree(self._staged(role), role)
-        if gone := self.plan.before[role].keys() - nodes.keys():
-            raise UnknownStateError(
-                f"the commit of {self.attempt.query_id} was interrupted, and it used nodes that are no longer in the"
-                f" cluster, or no longer first replicas: {', '.join(sorted(gone))}; find out which rows of"
-                f" {self._staged(role)} are in {self._destination(role)} already, move the rest by hand, and drop"
-                f" {self._staged(role)}"
-            )
+        self._check_nodes(role, nodes)
         for node, moved in self._find_moved(role):
             log.warning("%s: dropping %s that the target already has", node, count_of(len(moved), "staged part"))
             statement = staging_queries.render_drop_parts(self._staged(role), parts=moved)
@@ -293,11 +279,13 @@ class Commit:
 
         :raises UnknownStateError: if some are gone.
         """
-        staged = self._count_staged()
+        found: Counter[str] = Counter()
+        for (_, partition), row in self._read_partitions(self._staged(), "").items():
+            found[partition] += row["rows"]
         nodes = {partition: node for (node, partition), _ in self._before("")}
         for partition, rows in self.plan.partitions.items():
-            if self.plan.keeps_all_rows and staged[partition] < rows:
-                raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - staged[partition])
+            if self.plan.keeps_all_rows and found[partition] < rows:
+                raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - found[partition])
 
     def _is_all_staged(self) -> bool:
         found = [(self._read_partitions(self._staged(role), role), role) for role in self.plan.before]
@@ -307,11 +295,96 @@ class Commit:
             for place, before in self._before(role)
         )
 
-    def _replace(self, role: str, partitions: Collection[str]) -> None:
-        source, target = self._staged(role), self.staging.target
-        render = partial(staging_queries.render_replace_partitions, source, target, allow_empty=self.plan.allow_empty)
-        self.staging.alter(self._agree(source, role).values(), partitions, render, self._query_id)
-        self._agree(target, role)
+    def _replace(self, partitions: Collection[str] = ()) -> None:
+        """Replace partitions on all nodes; of a commit that was interrupted, those that it still owes."""
+        role = self._source_role
+        nodes = self._agree(self._staged(role), role)
+        render = partial(
+            staging_queries.render_replace_partitions,
+            self._staged(role),
+            self.staging.target,
+            allow_empty=self.plan.allow_empty,
+        )
+        if self._owed is None:
+            self.staging.alter(nodes.values(), partitions, render, self._query_id)
+        else:
+            self._check_nodes("", nodes)
+            for node, places in groupby(sorted(self._owed), key=_node):
+                owed = [partition for _, partition in places]
+                self.staging.alter([nodes[node]], owed, render, self._query_id)
+        self._agree(self.staging.target, role)
+
+    def _resume_replacing(self, record: Record) -> None:
+        """Replace what has to be replaced as it was prepared, and work out the rest again."""
+        if not self.plan.sets_rows_aside:
+            self._check_nothing_lost()
+        found = self._find_replacements()
+        touched = {place for place, state in found.items() if state is Replacement.TOUCHED}
+        ready = {place for place, state in found.items() if state in (Replacement.OWED, Replacement.HALF)}
+        done = len(found) - len(touched) - len(ready)
+        log.info(
+            "%s of %s have been replaced already, and others have changed %s of the rest",
+            done,
+            count_of(len(found), "partition"),
+            len(touched),
+        )
+        if not self.plan.sets_rows_aside:
+            ready, touched = ready | touched, set()  # without rows of others, which would have been refused
+        elif ready:
+            check_changes_applied(self.client, self.staging.target, self.staging.cluster)
+        if not touched and self._is_set_aside():
+            self._limit_to(ready)
+            return
+        if self.plan.is_untouched:
+            self.plan = replace(self.plan, is_set_aside=False)
+            record(self.plan)
+            self.plan = replace(self.plan, replaced={})
+            self.prepare()
+        else:
+            if ready:
+                self._limit_to(ready)
+                self._replace()
+            self._work_out(touched, record)
+        self.plan = replace(self.plan, is_set_aside=True)
+
+    def _work_out(self, places: Collection[Place], record: Record) -> None:
+        """Set aside again what some places are to hold, because others have changed these; the rest is done."""
+        self._limit_to(places)
+        self.plan = replace(self.plan, is_set_aside=False)
+        record(self.plan)
+        self._set_aside(only=sorted({partition for _, partition in places}))
+        self.plan = replace(self.plan, before={"": self._read_before("")})
+        self._limit_to(places)
+
+    def _limit_to(self, places: Collection[Place]) -> None:
+        """Limit the plan to the places that have not been replaced yet."""
+        self._owed = places
+        before: dict[str, dict[str, Before]] = {}
+        for (node, partition), one in self._before(""):
+            if (node, partition) in places:
+                before.setdefault(node, {})[partition] = one
+        self.plan = replace(self.plan, before={"": before})
+
+    def _set_aside(self, *, only: Collection[str] | None) -> tuple[list[str], dict[str, Any]]:
+        """Set aside what partitions are to hold.
+
+        :param only: these partitions, of a commit that has replaced others; None for all that change.
+        :returns: the partitions, and what the report says of them.
+        """
+        survivors: Survivors
+        if self.plan.merge is None:
+            survivors = SurvivorsOfCondition(only=only, **self._of_commit)
+            return survivors.collect(), {}
+        survivors = SurvivorsOfMerge(rule=self.plan.merge, only=only, **self._of_commit)
+        return survivors.collect(), {"merge": survivors.counts}
+
+    def _is_set_aside(self) -> bool:
+        """Whether every node still has the rows that replace those of the target."""
+        if not self.plan.sets_rows_aside:
+            return True
+        table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=MERGED)
+        nodes = {node.host for node in self.staging.replicas.nodes}
+        return self.plan.is_set_aside and nodes <= self.staging.find().get(table, set())
 
     @property
     def _of_commit(self) -> dict[str, Any]:
@@ -325,34 +398,129 @@ class Commit:
             "next_query_id": self._query_id,
         }
 
-    def _has_replaced(self) -> bool:
-        """Whether an earlier owner has begun to replace partitions with the merged ones, which have the survivors.
+    def _find_replacements(self) -> dict[Place, Replacement]:
+        """Find how far the replacement of each partition is, where the plan says that it is owed.
 
         :raises UnknownStateError: if that cannot be determined.
+        :raises LoadError: if others have written rows that the commit would remove.
         """
-        if not self.plan.before:
-            return False
-        target, merged = self._read_parts(self.staging.target, ""), self._read_parts(self._staged(MERGED), "")
-        arrived = {
-            place: has_arrived(merged.get(place, ()), target.get(place, ()), before)
+        places = {
+            place: before
             for place, before in self._before("")
-            if place[1] in self.plan.touched
+            if not self.plan.sets_rows_aside or place[1] in self.plan.touched
         }
-        if True not in arrived.values() and None in arrived.values():
-            node, partition = next(place for place, has in arrived.items() if has is None)
-            beginning, *_ = str(self._staged()).rpartition("_")  # each owner has its own epoch at the end
-            raise UnknownStateError(
-                f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
-                f" {self.staging.target} on {node} since, and whether it had been replaced by then can no longer be"
-                f" determined; compare it with the table {beginning}…{MERGED}, which is what the commit puts there:"
-                f" if it was replaced, replace the others of {', '.join(self.plan.touched)} by hand; then drop all"
-                f" tables {beginning}… on every node, and load again"
+        if not self._is_set_aside():
+            # An owner died, or lost the lock, while it set them aside: none of these has been replaced.
+            return dict.fromkeys(places, Replacement.TOUCHED)
+        if not places:
+            return {}
+        source, role = self._staged(self._source_role), self._source_role
+        nodes = {table: self._agree(table, role) for table in (source, self.staging.target)}
+        self._check_nodes("", nodes[self.staging.target])
+        partitions = sorted({partition for _, partition in places})
+        rows = self.client.query(
+            staging_queries.render_read_parts(list(nodes), self.staging.cluster, partitions=partitions)
+        )
+        restarted = {node.host for node in self.staging.replicas.nodes} - {
+            row["node"] for row in rows if row["up_since"] < self.began_at - CLOCK_MARGIN_SECONDS
+        }
+        coming, held = (
+            {place: list(map(parse_part, group)) for place, group in groupby(_of(table, rows), key=_place)}
+            for table in nodes
+        )
+        logged = self._read_logged(partitions, restarted)
+        found: dict[Place, Replacement] = {}
+        for place, before in places.items():
+            parts = coming.get(place, ()), held.get(place, ())
+            found[place] = find_replacement(
+                *parts,
+                before,
+                is_whole=self.staging.replicas.exist or place[0] not in restarted,
+                is_logged=logged.get(place),
             )
-        return any(arrived.values())
+            if found[place] is Replacement.UNKNOWN:
+                raise self._unknown(place, source)
+            if found[place] is Replacement.TOUCHED and not self.plan.sets_rows_aside:
+                self._check_not_foreign(place, find_foreign(*parts, before))
+        return found
+
+    def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
+        """Read from the servers' part logs where statements of this commit have added parts to the target.
+
+        What the log of a node does not tell is missing: it has no entry since, or lost some when it was restarted.
+        """
+        nodes = self.staging.replicas.nodes
+        groups = {
+            node.host: {one.host for one in nodes if one.shard == node.shard}
+            if self.staging.replicas.exist
+            else {node.host}
+            for node in nodes
+        }
+        statement = staging_queries.render_read_logged_parts(
+            self.plan.table_uuids,
+            self.staging.cluster,
+            partitions=partitions,
+            query_prefix=self.attempt.commit_prefix,
+            since=int(self.began_at - CLOCK_MARGIN_SECONDS),
+        )
+        try:
+            rows = {_place(row): bool(row["is_logged"]) for row in self.client.query(statement)}
+        except ServerError as error:
+            log.info("cannot read the part logs, so only the parts tell what has been replaced: %s", error)
+            return {}
+        found: dict[Place, bool] = {}
+        for node, group in groups.items():
+            for partition in partitions:
+                known = [rows[place] for one in group if (place := (one, partition)) in rows]
+                if any(known) or (known and not group & set(restarted)):
+                    found[node, partition] = any(known)
+        return found
+
+    def _unknown(self, place: Place, source: TableName) -> UnknownStateError:
+        node, partition = place
+        beginning, *_ = str(self._staged()).rpartition("_")  # each owner has its own epoch at the end
+        return UnknownStateError(
+            f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
+            f" {self.staging.target} on {node} since, and whether it had been replaced by then can no longer be"
+            f" determined; compare it with {source}, which is what the commit puts there: if it was replaced, replace"
+            f" the others of {', '.join(sorted({partition for (_, partition), _ in self._before('')}))} by hand; then"
+            f" drop all tables {beginning}… on every node, and load again"
+        )
+
+    def _check_not_foreign(self, place: Place, parts: Sequence[Part]) -> None:
+        """:raises LoadError: if others have written rows that the commit would remove."""
+        if not parts:
+            return
+        node, partition = place
+        target = self.staging.target
+        raise LoadError(
+            f"the commit of {self.attempt.query_id} was interrupted before it replaced partition {partition} of"
+            f" {target} on {node}, and others have written there since, which the commit would remove; copy the rows"
+            f" that are to stay into another table, then remove their parts on {node} with ALTER TABLE {target}"
+            f" {', '.join(f'DROP PART {part.name!r}' for part in parts)}, then load again"
+        )
+
+    def _check_nodes(self, role: str, nodes: Mapping[str, str]) -> None:
+        """Check that the nodes that an interrupted commit used are still there.
+
+        :raises UnknownStateError: if not.
+        """
+        if gone := self.plan.before[role].keys() - nodes.keys():
+            raise UnknownStateError(
+                f"the commit of {self.attempt.query_id} was interrupted, and it used nodes that are no longer in the"
+                f" cluster, or no longer first replicas: {', '.join(sorted(gone))}; find out which rows of"
+                f" {self._staged(role)} are in {self._destination(role)} already, move the rest by hand, and drop"
+                f" {self._staged(role)}"
+            )
 
     def _query_id(self) -> str:
         self._count += 1
         return f"{self.attempt.commit_prefix}{self.epoch}-{self._count}"
+
+    @property
+    def _source_role(self) -> str:
+        """Role of the table whose partitions replace those of the target."""
+        return MERGED if self.plan.sets_rows_aside else ""
 
     @property
     def _roles(self) -> Sequence[str]:
@@ -383,9 +551,12 @@ class Commit:
         places = {*staged, *(place for place in held if place[1] in changed)}
         found: dict[str, dict[str, Before]] = {}
         for node, partition in sorted(places):
-            row = held.get((node, partition), {"last_block": -1, "rows": 0})
+            row = held.get((node, partition), {"last_block": -1, "rows": 0, "version": -1})
             found.setdefault(node, {})[partition] = Before(
-                last_block=row["last_block"], rows=row["rows"], staged_rows=staged.get((node, partition), 0)
+                last_block=row["last_block"],
+                rows=row["rows"],
+                staged_rows=staged.get((node, partition), 0),
+                version=row["version"],
             )
         return found
 
@@ -404,7 +575,11 @@ class Commit:
         partitions = sorted({partition for (_, partition), _ in self._before(role)})
         if not partitions:
             return {}
-        rows = self._read(table, role, partial(staging_queries.render_read_parts, partitions=partitions))
+        rows = self._read(
+            table,
+            role,
+            lambda one, cluster: staging_queries.render_read_parts([one], cluster, partitions=partitions),
+        )
         return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=_place)}
 
     def _read(
@@ -430,6 +605,14 @@ class Commit:
 
 def _place(row: Mapping[str, Any]) -> Place:
     return row["node"], row["partition_id"]
+
+
+def _node(place: Place) -> str:
+    return place[0]
+
+
+def _of(table: TableName, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row["table"] == table.table]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,9 +36,12 @@ class CommitPlan:
     :param touched: for those modes and ``merge``, the partitions that change.
     :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
     :param report: the load's report, as far as it is known before the commit.
-    :param before: what the tables held right before the first step of the process that wrote this; empty while it
-        sets rows aside again, with which it has replaced nothing yet.
+    :param before: what the tables held, where the commit still has something to do, right before its first step
+        there.
     :param is_untouched: no earlier process had changed the target by then.
+    :param is_set_aside: for the modes that set rows aside, whether that is done; False while they are set aside
+        again, with which nothing has been replaced yet.
+    :param revision: how often the plan was written before.
     :param replaced: partition → number of rows that the new ones replace, over all nodes.
     """
 
@@ -55,12 +58,19 @@ class CommitPlan:
     report: Mapping[str, Any] = field(default_factory=dict)
     before: Snapshot = field(default_factory=dict)
     is_untouched: bool = True
+    is_set_aside: bool = True
+    revision: int = 0
     replaced: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def mode(self) -> LoadMode:
         """The load mode that changes the table in the same way."""
         return LoadMode.REPLACE_WHERE if self.load_mode in (UNDO, REPLACE_FILES) else LoadMode(self.load_mode)
+
+    @property
+    def sets_rows_aside(self) -> bool:
+        """Whether the rows to keep are set aside, together with the new ones, before any partition is replaced."""
+        return self.mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
 
     @property
     def staged_rows(self) -> int:
@@ -78,7 +88,8 @@ class CommitPlan:
         """
         partitions = dict.fromkeys(self.touched, 0) | dict(self.partitions)
         done = replace(self, before={}, partitions=partitions).as_dict() | {"commit_seconds": commit_seconds}
-        return {name: value for name, value in done.items() if name != "is_untouched"}
+        progress = ("is_untouched", "is_set_aside", "revision")
+        return {name: value for name, value in done.items() if name not in progress}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CommitPlan:
@@ -88,4 +99,6 @@ class CommitPlan:
             for role, nodes in values.get("before", {}).items()
         }
         merge = values.get("merge")
-        return decode(cls, {**values, "before": before, "merge": merge and MergeRule.from_dict(merge)})
+        plan = decode(cls, {**values, "before": before, "merge": merge and MergeRule.from_dict(merge)})
+        # Earlier releases left out what the tables held while they set rows aside again.
+        return plan if before or not plan.sets_rows_aside else replace(plan, is_set_aside=False)

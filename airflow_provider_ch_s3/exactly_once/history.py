@@ -177,13 +177,16 @@ class Attempt:
     def commit_plan(self) -> Mapping[str, Any]:
         """The plan of its commit, as it was written last; empty if that has not begun.
 
-        An owner that sets rows aside writes its plan without what the tables held, and then again with it. That one
-        counts, whatever the servers' clocks say; and one that is sealed counts more than any that is not.
+        One that is sealed counts more than any that is not. Earlier releases wrote no revision, but a plan without
+        what the tables held, and then again with it.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
-        if not written:
-            return {}
-        return max(written, key=lambda e: (e.is_sealed, e.epoch, bool(e.detail.get("before")))).detail
+        return max(written, key=_recency).detail if written else {}
+
+    @property
+    def committing_since(self) -> float:
+        """Unix time when its commit began, by the server's clock; 0 if it has not."""
+        return min((event.time for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
 
     @property
     def is_plan_sealed(self) -> bool:
@@ -225,6 +228,11 @@ class Attempt:
     def detail(self, kind: EventKind) -> Mapping[str, Any]:
         """Detail of its last event of a kind; empty if there is none."""
         return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
+
+
+def _recency(committing: Event) -> tuple[bool, int, int, bool]:
+    detail = committing.detail
+    return committing.is_sealed, committing.epoch, detail.get("revision", 0), bool(detail.get("before"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,7 +114,7 @@ class SurvivorsOfMerge(Survivors):
                 f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
                 f" {format_count(self.plan.staged_rows)} are staged; nothing was committed: load again"
             )
-        if not found["doubled"] or self.rule.collapses:
+        if not found["doubled"] or self._collapses:
             return
         rows = self.client.query(merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS))
         raise LoadError(
@@ -133,7 +133,7 @@ class SurvivorsOfMerge(Survivors):
         target, most = self.staging.target, self.rule.max_rewritten_bytes
         sizes = read_sizes(self.client, target, self.staging.cluster)
         size = TableSize.total([one for partition, one in sizes.items() if partition in partitions])
-        if most is not None and size.bytes > most:
+        if most is not None and size.bytes > most and self.only is None:
             raise LoadError(
                 f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
                 " committed: raise that, load fewer keys at a time, or partition the table so that keys that change"
@@ -147,7 +147,7 @@ class SurvivorsOfMerge(Survivors):
         self._copy(merged, self.staging.target, touched)
         count = self._delete if self.counts["dropped"] else self._count
         _, kept = count(merged, self._is_dropped)
-        sources = {self._staged(): True, **({self.staging.target: False} if self.rule.collapses else {})}
+        sources = {self._staged(): True, **({self.staging.target: False} if self._collapses else {})}
         for source, is_staged in sources.items():
             statement = merge_queries.render_insert_winners(
                 merged,
@@ -158,14 +158,25 @@ class SurvivorsOfMerge(Survivors):
                 condition=self._is_winner(is_staged=is_staged),
             )
             self.client.execute(statement, query_id=self.next_query_id())
-        self._check_complete(merged, touched, kept=kept, new=self.counts["added"])
+        new = self.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
+        self._check_complete(merged, touched, kept=kept, new=new)
 
     @property
     def _is_dropped(self) -> Sql:
         return merge_queries.is_dropped(self._staged(CHANGES), self.rule)
 
     def _is_winner(self, *, is_staged: bool) -> Sql:
-        return merge_queries.is_winner(self._staged(CHANGES), self.rule, self._shards, is_staged=is_staged)
+        return merge_queries.is_winner(
+            self._staged(CHANGES), self.rule, self._shards, is_staged=is_staged, partitions=self.only
+        )
+
+    @property
+    def _collapses(self) -> bool:
+        """Whether a key that the target holds twice is none that is ambiguous.
+
+        Of a commit that has replaced some partitions, a key that changed its partition may be there twice.
+        """
+        return self.rule.collapses or self.only is not None
 
     @cached_property
     def _copied(self) -> list[str]:

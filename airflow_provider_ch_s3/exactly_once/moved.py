@@ -27,6 +27,7 @@ class Part:
     :param digest: hash of its files; a clone has the same.
     :param is_active: False if something has replaced it.
     :param is_fresh: as an insert wrote it: neither merged nor mutated since.
+    :param version: increases with mutations.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Part:
     digest: str
     is_active: bool = True
     is_fresh: bool = True
+    version: int = 0
 
     @property
     def is_merged(self) -> bool:
@@ -52,21 +54,24 @@ def parse_part(row: Mapping[str, Any]) -> Part:
         digest=row["digest"],
         is_active=bool(row["active"]),
         is_fresh=bool(row["fresh"]),
+        version=row["version"],
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """One partition of one node, right before parts are moved into it.
+    """One partition of one node, right before parts are moved into it, or it is replaced.
 
     :param last_block: greatest block number of any part, active or not; -1 without parts.
     :param rows: rows in the target.
     :param staged_rows: rows to be moved.
+    :param version: greatest version of an active part; None if an older release did not record it.
     """
 
     last_block: int = -1
     rows: int = 0
     staged_rows: int = 0
+    version: int | None = None
 
 
 def find_moved(
@@ -88,7 +93,7 @@ def find_moved(
     if not new or not staged:
         return ()
     if not keeps_all_rows:
-        if len(matched) == len(staged) or _shows_all(new, digests):
+        if len(matched) == len(staged) or shows_all(new, digests):
             return tuple(part.name for part in matched)
     else:
         both_rows = gained_rows + staged_rows - before.staged_rows
@@ -117,34 +122,6 @@ def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -
     return max(0, moved_rows - max(0, gained_rows))
 
 
-def has_changed(target: Iterable[Part], before: Before) -> bool:
-    """Whether a partition of the target has been changed since."""
-    target = tuple(target)
-    return _count(part for part in target if part.is_active) != before.rows or bool(_new_parts(target, before))
-
-
-def has_arrived(parts: Sequence[Part], target: Iterable[Part], before: Before) -> bool | None:
-    """Whether a partition of the target was replaced, or half replaced, by the given parts.
-
-    :param parts: the ones that replace it; none with rows if it is emptied.
-    :param target: all parts of the target, active or not.
-    :returns: None if that can no longer be determined.
-    """
-    target, rows = tuple(target), _count(part for part in parts if part.is_active)
-    held = [part for part in target if part.is_active and part.rows]
-    # A REPLACE removes everything that was there, whoever writes afterwards.
-    is_all_new = before.rows > 0 and not any(part.first_block <= before.last_block for part in held)
-    if not rows:
-        return is_all_new
-    new = _new_parts(target, before)
-    digests = {part.digest for part in parts if part.is_active}
-    if any(part.digest in digests for part in new):
-        return True
-    if _shows_all(new, digests):
-        return False
-    return True if is_all_new and _count(held) >= rows else None
-
-
 def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:
     return [part for part in target if part.last_block > before.last_block]
 
@@ -156,11 +133,7 @@ def _count(parts: Iterable[Part]) -> int:
 def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
     """Find the staged parts with a clone in an active part: a MOVE that failed leaves other clones behind."""
     active = [part for part in new if part.is_active]
-    clones = Counter(
-        part.digest
-        for part in new
-        if not part.is_merged and any(a.first_block <= part.first_block <= a.last_block for a in active)
-    )
+    clones = Counter(part.digest for part in new if not part.is_merged and is_covered(part, active))
     # Identical parts may have been staged more than once, since files may be identical.
     matched = []
     for part in staged:
@@ -170,7 +143,12 @@ def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
     return matched
 
 
-def _shows_all(parts: Sequence[Part], digests: set[str]) -> bool:
+def is_covered(part: Part, active: Iterable[Part]) -> bool:
+    """Whether a part is active, or was merged or mutated into an active one."""
+    return any(a.first_block <= part.first_block <= a.last_block for a in active)
+
+
+def shows_all(parts: Sequence[Part], digests: set[str]) -> bool:
     """Whether all the parts that these were merged or mutated from are listed among them.
 
     ClickHouse removes the sources of a merge all at once, so the last one stands for the others.

@@ -20,9 +20,11 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import (
+    ChS3Error,
     ErrorCode,
     LoadError,
     LockLostError,
+    OvertakenError,
     ServerError,
     UnknownStateError,
 )
@@ -58,6 +60,11 @@ BROKEN = (
     " was an undo, repeat that"
 )
 
+UNFINISHED = (
+    "the commit of {query_id} is unfinished: {target} may hold its rows in some partitions, or on some nodes; the"
+    " next try, or the next load into the table, finishes it, and keeps what others write to the table until then,"
+    " or stops and names the partition"
+)
 
 Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
 """Creates the staging tables of an attempt, in an epoch, besides the given one; returns what to insert into."""
@@ -384,9 +391,12 @@ class Owner:
         self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
         try:
             self._carry_out(commit)
-        except ServerError as error:
+        except OvertakenError:
+            raise
+        except ChS3Error as error:
             # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
             error.is_final = False
+            error.args = (f"{error}; {UNFINISHED.format(query_id=attempt.query_id, target=self.ledger.target)}",)
             raise
         return True
 
@@ -401,7 +411,8 @@ class Owner:
         :raises LoadError: if that fails: then no other load may proceed before it.
         """
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
-        commit = self._commit_of(attempt.id, CommitPlan.from_dict(attempt.commit_plan))
+        plan = CommitPlan.from_dict(attempt.commit_plan)
+        commit = self._commit_of(attempt.id, plan, began_at=attempt.committing_since)
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
@@ -416,15 +427,8 @@ class Owner:
             return
         self._check_destinations(commit)
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
-        if commit.sets_rows_aside and commit.plan.is_untouched:
-            # Parts that others wrote since are set aside, too: they must never look as if they had been put there.
-            commit.plan = replace(commit.plan, before={}, replaced={})
-            self._collecting = attempt.id
-            self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
         try:
-            _time("prepare", commit, commit.resume)
-            # From here on parts arrive that the first owner's plan does not account for.
-            self._write(EventKind.COMMITTING, attempt.id, commit.plan.as_dict())
+            _time("prepare", commit, partial(commit.resume, partial(self._record_plan, commit)))
             self._carry_out(commit)
         except LockLostError:
             raise
@@ -468,6 +472,13 @@ class Owner:
                 " view, then load again"
             )
 
+    def _record_plan(self, commit: Commit, plan: CommitPlan) -> None:
+        """Record what is left to do of an interrupted commit: from here on, parts arrive for which this accounts."""
+        if not plan.is_set_aside:
+            self._collecting = commit.attempt
+        commit.plan = replace(plan, revision=plan.revision + 1)
+        self._write(EventKind.COMMITTING, commit.attempt, commit.plan.as_dict())
+
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
         """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.
 
@@ -510,8 +521,15 @@ class Owner:
         self.staging.drop(attempt, self.epoch)
         return kept
 
-    def _commit_of(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
-        return Commit(client=self.client, staging=self.staging, attempt=attempt, epoch=self.epoch, plan=plan)
+    def _commit_of(self, attempt: AttemptId, plan: CommitPlan, *, began_at: float = 0.0) -> Commit:
+        return Commit(
+            client=self.client,
+            staging=self.staging,
+            attempt=attempt,
+            epoch=self.epoch,
+            plan=plan,
+            began_at=began_at,
+        )
 
     def _carry_out(self, commit: Commit) -> None:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
@@ -39,6 +39,8 @@ class Survivors(ABC):
 
     :param plan: of the commit, whose staged rows are the new ones.
     :param next_query_id: returns query ids for the statements that may take long.
+    :param only: the partitions to collect, because an interrupted commit has replaced the others already; None for
+        all that change.
     """
 
     client: ClickHouseClient
@@ -47,6 +49,7 @@ class Survivors(ABC):
     epoch: int
     plan: CommitPlan
     next_query_id: Callable[[], str]
+    only: Collection[str] | None = None
     reads_table: ClassVar[bool] = False
 
     def collect(self) -> list[str]:
@@ -56,11 +59,12 @@ class Survivors(ABC):
         """
         for _ in range(MERGE_ROUNDS):
             before = self._read_versions()
-            touched = self._find_touched()
+            found = self._find_touched()
+            touched = found if self.only is None else sorted(self.only)
             check_changes_applied(self.client, self.staging.target, self.staging.cluster)
             self._fill(touched)
             check_changes_applied(self.client, self.staging.target, self.staging.cluster)
-            if _of(touched, self._read_versions()) == _of(touched, before):
+            if is_same(_of(touched, self._read_versions()), _of(touched, before)):
                 return touched
         raise LoadError(
             f"others changed {self.staging.target} {MERGE_ROUNDS} times while this load copied the rows to keep;"
@@ -148,16 +152,44 @@ class Survivors(ABC):
     def _agree(self, table: TableName) -> Mapping[str, str]:
         return self.staging.agree(table, is_exact=self.plan.keeps_all_rows)
 
-    def _read_versions(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Read what inserts into a partition and mutations of it change, but merges do not, of each on each node."""
+    def _read_versions(self) -> Versions:
+        """Read what shows that others have changed a partition, of each on each node."""
         statement = staging_queries.render_read_partitions(self.staging.target, self.staging.cluster)
-        return {
-            (row["node"], row["partition_id"]): (row["last_block"], row["version"])
-            for row in self.client.query(statement)
-        }
+        return {(row["node"], row["partition_id"]): Version.parse(row) for row in self.client.query(statement)}
 
 
-Versions = Mapping[tuple[str, str], tuple[int, int]]
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """What inserts into a partition, mutations of it, and the loss of a part change, but merges do not.
+
+    :param ranges: the first and the last block of each part.
+    """
+
+    last_block: int
+    version: int
+    ranges: Sequence[tuple[int, int]]
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Version:
+        """Parse a row of ``read_partitions``."""
+        ranges = [(first, last) for first, last in row["ranges"]]
+        return cls(last_block=row["last_block"], version=row["version"], ranges=ranges)
+
+    def follows(self, earlier: Version) -> bool:
+        """Whether only merges have changed the partition: each part is there, or was merged into another one."""
+        return (self.last_block, self.version) == (earlier.last_block, earlier.version) and all(
+            any(start <= first and last <= end for start, end in self.ranges) for first, last in earlier.ranges
+        )
+
+
+Versions = Mapping[tuple[str, str], Version]
+
+
+def is_same(versions: Versions, earlier: Versions) -> bool:
+    """Whether only merges have changed some partitions."""
+    return versions.keys() == earlier.keys() and all(
+        version.follows(earlier[place]) for place, version in versions.items()
+    )
 
 
 def _of(partitions: Sequence[str], versions: Versions) -> Versions:
@@ -194,7 +226,7 @@ class SurvivorsOfCondition(Survivors):
 
     def _fill(self, touched: Sequence[str]) -> None:
         staged, condition = self._staged(), expression(self.plan.replace_where)
-        with_new_rows = self.plan.partitions.keys()
+        with_new_rows = self.plan.partitions.keys() & set(touched)
         merged = self._create()
         # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
         self._copy(merged, staged, with_new_rows)

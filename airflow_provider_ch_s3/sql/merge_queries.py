@@ -5,7 +5,7 @@ Names that begin with ``ch_s3_`` are no columns of the target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.sql.filters import Sql
@@ -109,11 +109,19 @@ def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
     return Sql(render("is_dropped", text, changes=changes, rule=rule).text)
 
 
-def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *, is_staged: bool) -> Sql:
+def is_winner(
+    changes: TableName,
+    rule: MergeRule,
+    shards: Mapping[str, int],
+    *,
+    is_staged: bool,
+    partitions: Collection[str] | None = None,
+) -> Sql:
     """Print the condition that a row has to be copied on its shard: it stays, and its key changes.
 
     :param shards: node → its shard.
     :param is_staged: of the staged rows; otherwise of the target's, for keys that it holds more than once.
+    :param partitions: only in these; None for all.
     """
     # The shard is compared outside of the subquery: the initiator computes what is constant in there (25.8).
     text = """
@@ -121,9 +129,11 @@ def is_winner(changes: TableName, rule: MergeRule, shards: Mapping[str, int], *,
             SELECT {{ rule.changed_key | identifiers }}{% if rule.version %}, ch_s3_version{% endif %}, ch_s3_shard
             FROM {{ changes | table_name }}
             WHERE ch_s3_source = {{ ("staged" if is_staged else "held") | literal }}
-        )
+        ){% if partitions is not none %} AND _partition_id IN ({{ partitions | literals }}){% endif %}
+
     """
-    return Sql(render("is_winner", text, changes=changes, rule=rule, shards=shards, is_staged=is_staged).text)
+    values = {"changes": changes, "rule": rule, "shards": shards, "is_staged": is_staged, "partitions": partitions}
+    return Sql(render("is_winner", text, **values).text)
 
 
 @statement

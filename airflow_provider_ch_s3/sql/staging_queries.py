@@ -69,14 +69,15 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> str:
 def render_read_partitions(table: TableName, cluster: str | None) -> str:
     """Read the partitions with rows on each node.
 
-    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` is a hash of the names of the parts.
+    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` is a hash of the names of the parts,
+    ``ranges`` has the first and the last block of each.
     """
     return IN_FILE
 
 
 @statement
 def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read the rows and the greatest block number of each partition of some tables on each node."""
+    """Read the rows, the greatest block number and the version of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
     return """
         SELECT
@@ -84,7 +85,8 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
             table,
             partition_id,
             sumIf(rows, active) AS rows,
-            max(max_block_number) AS last_block
+            max(max_block_number) AS last_block,
+            maxIf(data_version, active) AS version
         FROM {{ cluster | all_nodes("system.parts") }}
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, table, partition_id
@@ -94,9 +96,33 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
 
 
 @statement
-def render_read_parts(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> str:
-    """Read all parts of some partitions, active or not, on each node."""
+def render_read_parts(tables: Sequence[TableName], cluster: str | None, *, partitions: Sequence[str]) -> str:
+    """Read all parts of some partitions, active or not, on each node, and since when the node is up (Unix time)."""
     return IN_FILE
+
+
+@statement
+def render_read_logged_parts(
+    uuids: Sequence[str], cluster: str | None, *, partitions: Sequence[str], query_prefix: str, since: float
+) -> str:
+    """Read whether each node has logged that statements with a prefix added parts, for each partition with any entry.
+
+    :param uuids: UUIDs of the table on all nodes.
+    :param since: Unix time.
+    """
+    return """
+        SELECT
+            {{ node_name }} AS node,
+            partition_id,
+            countIf(event_type = 'NewPart' AND startsWith(query_id, {{ query_prefix | literal }})) > 0 AS is_logged
+        FROM {{ cluster | all_nodes("system.part_log") }}
+        WHERE toString(table_uuid) IN ({{ uuids | literals }})
+            AND partition_id IN ({{ partitions | literals }})
+            AND event_time >= toDateTime({{ since | literal }})
+            AND error = 0
+        GROUP BY node, partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
 
 
 @statement

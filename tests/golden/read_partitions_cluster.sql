@@ -4,7 +4,8 @@ SELECT
     sum(rows) AS rows,
     max(max_block_number) AS last_block,
     max(data_version) AS version,
-    sum(cityHash64(name)) AS names
+    sum(cityHash64(name)) AS names,
+    groupArray((min_block_number, max_block_number)) AS ranges
 FROM clusterAllReplicas('it\'s', system.parts)
 WHERE database = 'it\'s' AND table = 'a`b' AND active
 GROUP BY node, partition_id

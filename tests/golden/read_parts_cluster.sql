@@ -1,5 +1,6 @@
 SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
+    table,
     partition_id,
     name,
     rows,
@@ -7,9 +8,12 @@ SELECT
     max_block_number AS last_block,
     hash_of_all_files AS digest,
     active,
-    level = 0 AND data_version = min_block_number AS fresh
+    level = 0 AND data_version = min_block_number AS fresh,
+    data_version AS version,
+    toUnixTimestamp(now()) - uptime() AS up_since
 FROM clusterAllReplicas('it\'s', system.parts)
-WHERE database = 'it\'s' AND table = 'a`b'
+WHERE database IN ('it\'s')
+    AND (database, `table`) IN (('it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7'), ('it\'s', 'a`b'))
     AND partition_id IN ('all', '20130101-it\'s')
-ORDER BY node, partition_id, first_block
+ORDER BY node, table, partition_id, first_block
 SETTINGS skip_unavailable_shards = 0

@@ -71,6 +71,7 @@ class Part:
 
     :param digest: hash of its files; a clone has the same.
     :param rows: how often it has each (row, query id of the INSERT that wrote it).
+    :param version: block number of the last mutation that changed it, or its own.
     """
 
     partition: str
@@ -79,6 +80,7 @@ class Part:
     first_block: int
     last_block: int
     is_active: bool = True
+    version: int = 0
 
     @property
     def name(self) -> str:
@@ -106,7 +108,7 @@ class Table:
     def add(self, partition: str, digest: str, rows: Rows) -> None:
         """Add a new part."""
         self.blocks += 1
-        self.parts.append(Part(partition, digest, Counter(rows), self.blocks, self.blocks))
+        self.parts.append(Part(partition, digest, Counter(rows), self.blocks, self.blocks, version=self.blocks))
 
     def retire(self, partition: str) -> None:
         for part in self.active(partition):
@@ -119,7 +121,13 @@ class Table:
             rows: Rows = sum((part.rows for part in parts), Counter())
             self.retire(partition)
             digest = "+".join(part.digest for part in parts)
-            self.parts.append(Part(partition, digest, rows, parts[0].first_block, parts[-1].last_block))
+            version = max(part.version for part in parts)
+            first, last = min(part.first_block for part in parts), max(part.last_block for part in parts)
+            self.parts.append(Part(partition, digest, rows, first, last, version=version))
+
+    def forget(self) -> None:
+        """List inactive parts no longer."""
+        self.parts = [part for part in self.parts if part.is_active]
 
     @property
     def partitions(self) -> dict[str, Rows]:
@@ -137,6 +145,7 @@ class Node:
     name: str
     tables: dict[str, Table] = field(default_factory=dict)
     query_log: list[dict[str, Any]] = field(default_factory=list)
+    part_log: list[tuple[str, str, str]] = field(default_factory=list)
     started: float = -1000.0
 
 
@@ -321,6 +330,7 @@ class Cluster:
         self.processes: list[Process] = []
         self.faults: list[Fault] = []
         self.split_ratio = 0.0
+        self.has_part_log = rng.random() < 0.5
         self.trace: list[str] = []
         self.running: Thread
         self._uuids = 0
@@ -339,6 +349,18 @@ class Cluster:
     def insert(self, table: str, partition: str, row: str) -> None:
         """Insert a row on some node, as somebody else."""
         self._add(self.rng.choice(self.nodes).tables[table], partition, [row], "before")
+
+    def delete(self, node: Node, table: str, partition: str, row: tuple[str, str]) -> None:
+        """Delete a row on one node, as somebody else, by a mutation of the parts that have it."""
+        held = node.tables[table]
+        held.blocks += 1
+        for part in held.active(partition):
+            if part.rows[row]:
+                self._parts += 1
+                part.is_active = False
+                kept = Counter({one: count for one, count in part.rows.items() if one != row})
+                mutated = replace(part, digest=f"part-{self._parts}", rows=kept, is_active=True, version=held.blocks)
+                held.parts.append(mutated)
 
     def contents(self, table: str) -> dict[str, Rows]:
         """Read the rows of all nodes."""
@@ -482,7 +504,7 @@ class Cluster:
             ]
         self._alter(node, target, commands)
 
-    def _replace_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
+    def _replace_partitions(self, node: Node, statement: Statement, query_id: str | None) -> None:
         target, source = (self._table(node, name) for name in _names(statement.text)[:2])
         commands = {}
         for partition in _literals(statement.text):
@@ -491,6 +513,7 @@ class Cluster:
             commands[partition] = [
                 *(partial(target.add, partition, part.digest, part.rows) for part in source.active(partition)),
                 *(partial(setattr, part, "is_active", False) for part in target.active(partition)),
+                partial(node.part_log.append, (target.uuid, partition, query_id or "")),
             ]
         self._alter(node, target, commands)
 
@@ -531,6 +554,8 @@ class Cluster:
             step()
         if kind == "crash":
             self.note(f"{node.name} dies after {done} of {len(steps)} steps of an ALTER")
+            node.started = self.now
+            node.part_log.clear()
             for partition in commands:
                 target.merge(partition)
             raise ServerUnreachableError("the node died")
@@ -731,8 +756,14 @@ class Cluster:
         name = _match(r"table = '(\w+)'", statement.text)
         table = node.tables.get(name[1])
         return [
-            {"node": node.name, "partition_id": partition, "rows": rows.total(), "version": 0}
-            | {"last_block": max(part.last_block for part in table.active(partition))}
+            {
+                "node": node.name,
+                "partition_id": partition,
+                "rows": rows.total(),
+                "version": max(part.version for part in table.active(partition)),
+                "last_block": max(part.last_block for part in table.active(partition)),
+                "ranges": [(part.first_block, part.last_block) for part in table.active(partition)],
+            }
             for partition, rows in sorted(table.partitions.items() if table else ())
         ]
 
@@ -759,6 +790,7 @@ class Cluster:
                 "partition_id": partition,
                 "rows": sum(part.rows.total() for part in table.active(partition)),
                 "last_block": max(part.last_block for part in table.parts if part.partition == partition),
+                "version": max((part.version for part in table.active(partition)), default=0),
             }
             for name in names
             if (table := node.tables.get(name)) is not None
@@ -766,13 +798,12 @@ class Cluster:
         ]
 
     def _read_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
-        name = _match(r"table = '(\w+)'", statement.text)
-        table = node.tables.get(name[1])
+        names = re.findall(r"'d', '(\w+)'", statement.text)
         wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
-        parts = [part for part in (table.parts if table else ()) if part.partition in wanted]
         return [
             {
                 "node": node.name,
+                "table": name,
                 "partition_id": part.partition,
                 "name": part.name,
                 "rows": part.rows.total(),
@@ -780,9 +811,29 @@ class Cluster:
                 "last_block": part.last_block,
                 "digest": part.digest,
                 "active": int(part.is_active),
-                "fresh": int(part.first_block == part.last_block),
+                "fresh": int(part.first_block == part.last_block == part.version),
+                "version": part.version,
+                "up_since": node.started,
             }
-            for part in sorted(parts, key=lambda part: (part.partition, part.first_block))
+            for name in sorted(names)
+            if (table := node.tables.get(name)) is not None
+            for part in sorted(table.parts, key=lambda part: (part.partition, part.first_block))
+            if part.partition in wanted
+        ]
+
+    def _read_logged_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        uuids = _literals(_match(r"table_uuid\) IN \((.*)\)", statement.text)[1])
+        wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
+        prefix = _literals(statement.text.partition("startsWith")[2])[0]
+        if not self.has_part_log:
+            raise ServerError("Unknown table system.part_log", code=UNKNOWN_TABLE)
+        found: dict[str, list[str]] = {}
+        for uuid, partition, query_id in node.part_log:
+            if uuid in uuids and partition in wanted:
+                found.setdefault(partition, []).append(query_id)
+        return [
+            {"node": node.name, "partition_id": partition, "is_logged": any(one.startswith(prefix) for one in ids)}
+            for partition, ids in found.items()
         ]
 
     def _read_table(self, node: Node, *_: object) -> list[dict[str, Any]]:

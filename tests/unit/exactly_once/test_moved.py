@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved, has_arrived, has_changed
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved
 
 
 def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: bool) -> Part:
@@ -128,40 +128,3 @@ def test_what_is_in_neither_table(staged: list[Part], target: list[Part], lost: 
 
 def test_a_partition_that_did_not_exist() -> None:
     assert find_moved(STAGED, [part("s1", 0)], Before(staged_rows=30), keeps_all_rows=True) == ("p_1_1",)
-
-
-@pytest.mark.parametrize(
-    ("parts", "target", "expected"),
-    [
-        pytest.param(STAGED, OLD, False, id="not-yet"),
-        pytest.param(STAGED, [part("s1", 8), part("s2", 9), part("s3", 10)], True, id="replaced"),
-        pytest.param(STAGED, [*OLD, part("s1", 8)], True, id="half-replaced"),
-        pytest.param(STAGED, [*OLD, part("x", 8)], False, id="others-wrote"),
-        pytest.param(STAGED, [part("s1", 6), part("o2", 7)], False, id="equal-parts-that-were-there-before"),
-        pytest.param(STAGED, [part("m", 6, 9, rows=40)], None, id="hidden-by-a-merge"),
-        pytest.param(STAGED, [part("m", 8, 10, rows=30)], True, id="hidden-and-all-old-ones-are-gone"),
-        pytest.param(STAGED, [part("m", 8, 9, rows=20)], None, id="hidden-and-fewer-rows-than-came"),
-        pytest.param([], OLD, False, id="not-yet-emptied"),
-        pytest.param([part("s1", 1, rows=0)], [part("o1", 6, **MERGED_AWAY)], True, id="emptied"),
-        pytest.param([], [part("x", 8)], True, id="emptied-and-others-wrote"),
-    ],
-)
-def test_has_arrived(parts: list[Part], target: list[Part], expected: bool | None) -> None:
-    assert has_arrived(parts, target, BEFORE) is expected
-
-
-def test_nothing_was_there_to_be_emptied() -> None:
-    assert not has_arrived([], [], Before())
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        pytest.param(OLD, False, id="as-it-was"),
-        pytest.param([part("m", 6, 7, rows=20)], False, id="merged"),
-        pytest.param([*OLD, part("x", 8, rows=0)], True, id="a-new-part"),
-        pytest.param(OLD[:1], True, id="rows-are-gone"),
-    ],
-)
-def test_has_changed(target: list[Part], expected: bool) -> None:
-    assert has_changed(target, BEFORE) is expected

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once import lease
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
@@ -853,6 +853,102 @@ def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) ->
     play._step_each()
     play._run_quietly(load, Life(0, 3))
     play._check_rest()
+
+
+class People:
+    """Somebody who works with the table while a commit is broken off, and knows what it has to hold afterwards.
+
+    :ivar kept: partition → the rows that no load may change.
+    :ivar gone: rows of the load that were there, and were removed.
+    """
+
+    def __init__(self, play: Play) -> None:
+        self.cluster = play.cluster
+        self.rng = play.cluster.rng
+        self.kept = {
+            partition: Counter(row for row in rows if not is_replaced(row)) for partition, rows in play.before.items()
+        }
+        self.gone: Counter[str] = Counter()
+        self.has_hidden_something = False  # what only the log of parts tells
+
+    def act(self) -> None:
+        node = self.rng.choice(self.cluster.nodes)
+        partition = self.rng.choice(("0", "1", "2"))
+        held = node.tables["t"].partitions.get(partition, Counter())
+        match self.rng.choice(("insert", "insert", "delete", "drop", "merge", "forget")):
+            case "insert":
+                row = f"kept by people {self.rng.random()}"
+                self.cluster._add(node.tables["t"], partition, [row], "before")
+                node.part_log.append((node.tables["t"].uuid, partition, "people"))
+                self.kept[partition][row] += 1
+                self.cluster.note(f"people: insert {row} into {partition} @{node.name}")
+            case "delete" if held:
+                row = self.rng.choice(sorted(held))
+                self.cluster.delete(node, "t", partition, row)
+                self._forget(partition, Counter({row: held[row]}))
+                self.cluster.note(f"people: delete {row} from {partition} @{node.name}")
+            case "drop":
+                node.tables["t"].retire(partition)
+                self.has_hidden_something = True
+                self._forget(partition, held)
+                self.cluster.note(f"people: drop {partition} @{node.name}")
+            case "merge":
+                self.cluster.merge()
+            case "forget":
+                self.has_hidden_something = True
+                for table in node.tables.values():
+                    table.forget()
+                self.cluster.note(f"people: wait until {node.name} lists no inactive parts")
+
+    def _forget(self, partition: str, rows: Counter[tuple[str, str]]) -> None:
+        for (name, writer), count in rows.items():
+            if not is_replaced(name):
+                self.kept[partition][name] -= count
+            elif writer != "before":
+                self.gone[name] += count
+
+    def expected(self, partition: str, load: Load) -> Counter[str]:
+        return self.kept[partition] + (load.rows(partition) - self.gone)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_what_people_do_while_a_commit_is_broken_off_is_kept(seed: int) -> None:
+    """Two tries die in the commit, and people insert, delete and drop after each: the third try takes nothing back.
+
+    Whoever finished the commit replaced all partitions once more with the rows that had been set aside.
+    """
+    rng = random.Random(seed)
+    cluster = Cluster(rng.choice([2, 3]), OBJECTS, rng)
+    load = Load("x", ("in/a", "in/b"), LoadMode.REPLACE_WHERE)
+    play = Play(cluster, (load,), switch_ratio=0.0)
+    people = People(play)
+    statements = ("replace_partitions", "replace_partitions", "write_event_committed", "write_event_committing")
+    for number in (1, 2):
+        cluster.faults = [Fault("kill", rng.choice(statements), rng.randrange(4))]
+        process = play._launch(load, Life(0, number))
+        while not process.is_over:
+            play._step_each()
+        if process.error is None or not isinstance(process.error, Killed):
+            break
+        for _ in range(rng.randrange(4)):
+            people.act()
+    cluster.faults.clear()
+    last = play._launch(load, Life(0, 3))
+    while cluster.ready():
+        play._step_each()
+    if isinstance(last.error, UnknownStateError):
+        play._check_now(people.has_hidden_something and not cluster.has_part_log, "that it can be determined")
+    else:
+        play._check_now(isinstance(last.result, LoadReport), f"a retry that works: {last.error!r}")
+        play._check_nothing_left()
+    contents = cluster.contents("t")
+    for partition in ("0", "1", "2"):
+        found = Counter(name for name, _ in contents.get(partition, Counter()).elements())
+        if last.error is None:
+            expected = people.expected(partition, load)
+            play._check_now(found == expected, f"{expected} in partition {partition}, not {found}")
+        missing = people.kept[partition] - found
+        play._check_now(not missing, f"what people wrote into partition {partition}: {missing}")
 
 
 def run_until(play: Play, process: Process, *, kind: str, statement: str) -> None:

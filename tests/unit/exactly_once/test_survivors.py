@@ -21,8 +21,9 @@ from airflow_provider_ch_s3.table.target import TableName
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
 
 
-def partition(name: str, last_block: int = 1) -> dict[str, Any]:
-    return {"node": "n1", "partition_id": name, "rows": 5, "last_block": last_block, "version": 1}
+def partition(name: str, last_block: int = 1, *, version: int = 1, ranges: Any = ((0, 1),)) -> dict[str, Any]:
+    about = {"node": "n1", "partition_id": name, "rows": 5}
+    return {**about, "last_block": last_block, "version": version, "ranges": ranges}
 
 
 def counted(rows: int, outside: int) -> list[dict[str, Any]]:
@@ -123,6 +124,28 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
         s.text.count(" PARTITION ID") for s in client.done if s.name in ("copy_partitions", "attach_partitions")
     ]
     assert linked == [100, 100, 1] * 3
+
+
+def is_collected_at_once(later: dict[str, Any]) -> bool:
+    """Whether partition p counts as unchanged, if it had two parts before."""
+    client = server(read_partitions=[[partition("p", 2, ranges=[(0, 1), (2, 2)])], [later]])
+    client.answers["count_outside"] *= 2
+    assert survivors(client).collect() == ["p"]
+    return [statement.name for statement in client.done].count("create_staging") == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "is_unchanged"),
+    [
+        pytest.param(partition("p", 2, ranges=[(0, 2)]), True, id="merged"),
+        pytest.param(partition("p", 3, ranges=[(0, 1), (2, 2), (3, 3)]), False, id="insert"),
+        pytest.param(partition("p", 2, ranges=[(2, 2)]), False, id="drop-or-detach-part"),
+        pytest.param(partition("p", 2, version=3, ranges=[(0, 1), (2, 2)]), False, id="mutation"),
+        pytest.param(partition("other"), False, id="drop-partition"),
+    ],
+)
+def test_what_others_do_meanwhile(later: dict[str, Any], is_unchanged: bool) -> None:
+    assert is_collected_at_once(later) is is_unchanged
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,17 @@ CASES: dict[str, Statement] = {
     **at_both(
         "read_broken_parts_cluster", staging_queries.render_read_broken_parts, [STAGING, TARGET], partition=PARTITION
     ),
-    **at_both("read_parts_cluster", staging_queries.render_read_parts, TARGET, partitions=["all", PARTITION]),
+    **at_both(
+        "read_parts_cluster", staging_queries.render_read_parts, [STAGING, TARGET], partitions=["all", PARTITION]
+    ),
+    **at_both(
+        "read_logged_parts_cluster",
+        staging_queries.render_read_logged_parts,
+        ["uuid-1", "uuid-2"],
+        partitions=["all", PARTITION],
+        query_prefix="ch-s3-0123456789abcdef0123-0-7-commit-",
+        since=1_700_000_000,
+    ),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
     **at_both("read_idle_seconds_cluster", staging_queries.render_read_idle_seconds, STAGING),
     "alter_staging": staging_queries.render_alter_staging(
@@ -309,6 +319,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "read_blocks",
         "read_broken_parts",
         "read_parts",
+        "read_logged_parts",
         "drop_parts",
         "alter_staging",
         "read_idle_seconds",

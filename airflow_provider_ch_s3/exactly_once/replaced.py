@@ -1,0 +1,97 @@
+"""Find what an interrupted REPLACE PARTITION has replaced, and what others have changed since.
+
+A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So a row in a part that begins
+at or below the greatest number that was there before shows that the REPLACE did not run, however parts were merged
+since. If all these parts are gone, somebody may have dropped them instead: only a clone, or the log of the parts
+that the REPLACE added, shows that it ran. A clone is recognized as in :mod:`.moved`.
+
+A server runs a REPLACE as a whole or not at all, unless it is killed meanwhile: then clones may be next to the old
+parts when it is back. Replicas repeat such a REPLACE by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, is_covered, shows_all
+
+
+class Replacement(Enum):
+    """How far the replacement of one partition of one node is.
+
+    ``OWED``: it did not begin, and nobody has changed the partition since the commit was prepared.
+    ``TOUCHED``: it did not begin, and somebody has.
+    ``HALF``: its node was killed meanwhile; nobody has changed the partition, so it may be repeated.
+    ``DONE``: whatever is there by now, others have made of the result, or it is the result.
+    """
+
+    OWED = "owed"
+    TOUCHED = "touched"
+    HALF = "half"
+    DONE = "done"
+    UNKNOWN = "unknown"
+
+
+def find_replacement(
+    coming: Iterable[Part], held: Iterable[Part], before: Before, *, is_whole: bool, is_logged: bool | None = None
+) -> Replacement:
+    """Find how far the replacement of a partition is.
+
+    :param coming: the parts that replace it, active or not; none with rows if it is emptied.
+    :param held: all parts of the target, active or not.
+    :param is_whole: the REPLACE ran as a whole or not at all: its node is a replica, or was not restarted since.
+    :param is_logged: whether the server has logged parts that it added; None if the log does not tell.
+    """
+    held = tuple(held)
+    digests = {part.digest for part in coming if part.is_active and part.rows}
+    active = [part for part in held if part.is_active and part.rows]
+    new = [part for part in held if part.rows and part.last_block > before.last_block]
+    later = [part for part in held if part.first_block > before.last_block]
+    clones = [part for part in later if part.rows and part.digest in digests]
+    # What a REPLACE adds that fails is covered by no part; one that a mutation has emptied is.
+    arrived = [clone for clone in clones if is_covered(clone, (part for part in later if part.is_active))]
+    if any(part.first_block <= before.last_block for part in active):
+        if is_whole or not digests or (not clones and shows_all(new, digests)):
+            return _not_begun(active, before)
+        return Replacement.HALF if _adds_only(clones, active, before) else Replacement.UNKNOWN
+    # What was there is gone: replaced, or dropped by somebody.
+    if not digests:
+        return Replacement.DONE
+    if arrived:
+        if is_whole or before.rows or digests <= {clone.digest for clone in arrived}:
+            return Replacement.DONE
+        return Replacement.HALF if _adds_only(clones, active, before) else Replacement.UNKNOWN
+    if is_logged is not None:
+        return Replacement.DONE if is_logged else _not_begun(active, before)
+    if not before.rows and not new:
+        return Replacement.OWED
+    if held and not clones and shows_all(new, digests):
+        return _not_begun(active, before)
+    return Replacement.UNKNOWN
+
+
+def find_foreign(coming: Iterable[Part], held: Iterable[Part], before: Before) -> list[Part]:
+    """Find active parts with rows that others have written since the commit was prepared."""
+    digests = {part.digest for part in coming if part.is_active and part.rows}
+    return [
+        part
+        for part in held
+        if part.is_active and part.rows and part.last_block > before.last_block and part.digest not in digests
+    ]
+
+
+def _not_begun(active: Sequence[Part], before: Before) -> Replacement:
+    is_same = (
+        sum(part.rows for part in active) == before.rows
+        and all(part.last_block <= before.last_block for part in active)
+        # What an older release wrote does not say which changes the parts had.
+        and (before.version is None or max((part.version for part in active), default=-1) <= before.version)
+    )
+    return Replacement.OWED if is_same else Replacement.TOUCHED
+
+
+def _adds_only(clones: Sequence[Part], active: Sequence[Part], before: Before) -> bool:
+    """Whether the active parts are those from before, unchanged, and clones."""
+    others = [part for part in active if part not in clones]
+    return bool(clones) and _not_begun(others, before) is Replacement.OWED

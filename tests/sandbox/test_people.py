@@ -1,0 +1,124 @@
+"""What people write to a table between a break of a commit and the next load is there afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.exactly_once import staging
+from airflow_provider_ch_s3.hooks import clickhouse_s3
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("impatient")]
+
+COLUMNS = "k UInt32, v String, day UInt8, load String, path String"
+BY_DAY = "MergeTree PARTITION BY day ORDER BY k"
+CSV: dict[str, Any] = {"structure": "k UInt32, v String, day UInt8", "data_format": "CSV"}
+ORIGIN: dict[str, Any] = {"provenance": {"load": "load", "path": "path"}}
+
+
+class Killed(BaseException):
+    """The process of a load is killed."""
+
+
+@contextmanager
+def killed_before(lab: Lab, name: str, nth: int = 1) -> Iterator[None]:
+    """Let a load die before its n-th statement with a name; each node and partition has statements of its own."""
+    real, left = ClickHouseS3Hook._run, [nth]
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
+        if statement.name == name:
+            left[0] -= 1
+        if left[0] <= 0:
+            raise Killed
+        return real(hook, statement, *given, **named)
+
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(staging, "batches", lambda items, _: [[item] for item in items])
+        patch.setattr(clickhouse_s3, "map_at_once", lambda function, items: [function(item) for item in items])
+        patch.setattr(ClickHouseS3Hook, "_run", run)
+        with pytest.raises(Killed):
+            yield
+    assert left[0] <= 0
+
+
+def put(lab: Lab, key: str, *rows: tuple[int, str, int]) -> None:
+    lab.put(key, "".join(f"{k},{v},{day}\n" for k, v, day in rows).encode())
+
+
+def held(lab: Lab, table: str) -> dict[int, list[str]]:
+    """The rows of each day: the last digit of their keys, and their values."""
+    found: dict[int, list[str]] = {}
+    for row in sorted(lab.rows(table, columns="k, v, day"), key=lambda row: (row["k"], row["v"])):
+        found.setdefault(row["day"], []).append(f"{row['k'] % 10} {row['v']}")
+    return found
+
+
+# What a person does in the partition of one day, and what its rows are then. Before, it holds the row 1 of an earlier
+# load, which the interrupted one replaces, and the rows 2 and 3, which stay.
+INSERT = "INSERT INTO {t} (k, v, day) VALUES ({day}9, 'mine', {day})"
+DROP = "ALTER TABLE {t} DROP PARTITION {day}"
+ACTS: list[tuple[list[str], list[str]]] = [
+    ([], ["1 new", "2 old", "3 old"]),
+    ([INSERT], ["1 new", "2 old", "3 old", "9 mine"]),
+    ([INSERT, "OPTIMIZE TABLE {t} PARTITION {day} FINAL"], ["1 new", "2 old", "3 old", "9 mine"]),
+    (
+        ["ALTER TABLE {t} DELETE IN PARTITION {day} WHERE k = {day}2 SETTINGS mutations_sync = 2"],
+        ["1 new", "3 old"],
+    ),
+    (["DELETE FROM {t} IN PARTITION {day} WHERE k = {day}2"], ["1 new", "3 old"]),
+    (
+        ["ALTER TABLE {t} UPDATE v = 'mine' IN PARTITION {day} WHERE k = {day}2 SETTINGS mutations_sync = 2"],
+        ["1 new", "2 mine", "3 old"],
+    ),
+    ([DROP], ["1 new"]),
+    ([DROP, INSERT], ["1 new", "9 mine"]),
+    ([INSERT, "OPTIMIZE TABLE {t} PARTITION {day} FINAL", DROP, INSERT], ["1 new", "9 mine"]),
+]
+DAYS = range(1, len(ACTS) + 1)
+MODES: dict[str, dict[str, Any]] = {
+    "merge": {"load_mode": "merge", "merge_key": ["k"]},
+    "replace_where": {"load_mode": "replace_where", "replace_where": "k % 10 = 1"},
+    "changed": {"on_changed_files": "replace"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "nth", "replaced"),
+    [
+        pytest.param("replace_partitions", 1, [], id="before-the-first-replace"),
+        pytest.param("replace_partitions", 2, [1], id="after-the-first-replace"),
+        pytest.param("write_event_committed", 1, DAYS, id="when-all-is-replaced"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["merge", thorough("replace_where"), thorough("changed")])
+def test_what_people_write_stays(
+    lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    given = {**CSV, **ORIGIN}
+    put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in DAYS))
+    lab.load("in/*.csv", table, task_id="first", **given)
+    put(lab, "in/a.csv", *((10 * day + 1, "new", day) for day in DAYS))
+    kept = ", ".join(f"({10 * day + k}, 'old', {day})" for day in DAYS for k in (2, 3))
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES {kept}")
+    with killed_before(lab, name, nth):
+        lab.load("in/*.csv", table, **given, **MODES[mode])
+    for day, (acts, _) in zip(DAYS, ACTS, strict=True):
+        for sql in acts:
+            lab.query(sql.format(t=table, day=day))
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **given)
+    expected = {100: ["0 other"]}
+    for day, (acts, rows) in zip(DAYS, ACTS, strict=True):
+        is_dropped = day in replaced and DROP in acts
+        expected[day] = [row for row in rows if not (is_dropped and row == "1 new")]
+    assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
+    assert lab.left_overs() == []

@@ -1,0 +1,133 @@
+"""What a REPLACE that broke off has replaced: c1 and c2, of 10 rows each, come; o1 and o2 were there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part
+from airflow_provider_ch_s3.exactly_once.replaced import Replacement, find_foreign, find_replacement
+
+OWED, TOUCHED, HALF, DONE, UNKNOWN = Replacement
+
+
+def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: Any) -> Part:
+    last = first if last is None else last
+    given = {"is_fresh": first == last, "version": last, **more}
+    return Part(name=f"p_{first}_{last}", rows=rows, first_block=first, last_block=last, digest=digest, **given)
+
+
+GONE = {"is_active": False}
+COMING = [part("c1", 1), part("c2", 2)]
+OLD = [part("o1", 6), part("o2", 7)]
+OLD_GONE = [part("o1", 6, **GONE), part("o2", 7, **GONE)]
+CLONES = [part("c1", 8), part("c2", 9)]
+BEFORE = Before(last_block=7, rows=20, version=7)
+NEW_PARTITION = Before(version=-1)
+MUTATED = {"is_fresh": False, "version": 12}
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(OLD, OWED, id="nothing-happened"),
+        pytest.param([part("m", 6, 7, rows=20)], OWED, id="merged"),
+        pytest.param([*OLD, part("x", 8)], TOUCHED, id="insert"),
+        pytest.param([part("m", 6, 8, rows=30)], TOUCHED, id="insert-and-merge-long-ago"),
+        pytest.param(OLD[:1], TOUCHED, id="drop-part"),
+        pytest.param([OLD[0], part("d", 7, **MUTATED)], TOUCHED, id="lightweight-delete-or-update"),
+        pytest.param([OLD[0], part("d", 7, rows=9, **MUTATED)], TOUCHED, id="delete"),
+        pytest.param([*OLD, part("c1", 8, **GONE)], OWED, id="what-a-replace-left-that-failed"),
+        pytest.param(OLD_GONE, TOUCHED, id="drop-partition"),
+        pytest.param([*OLD_GONE, part("x", 8)], TOUCHED, id="drop-partition-and-insert"),
+        pytest.param([], UNKNOWN, id="drop-partition-long-ago-or-replaced-before-that"),
+        pytest.param([part("m", 8, 9)], UNKNOWN, id="drop-partition-inserts-and-merge-long-ago"),
+        pytest.param([*OLD_GONE, *CLONES], DONE, id="replaced"),
+        pytest.param(CLONES, DONE, id="replaced-long-ago"),
+        pytest.param([*CLONES, part("x", 10)], DONE, id="replaced-and-insert"),
+        pytest.param([part("c1", 8, **GONE), CLONES[1], part("d", 8, **MUTATED)], DONE, id="replaced-and-mutated"),
+        pytest.param([part("c1", 8, **GONE), part("c2", 9, **GONE), part("m", 8, 9)], DONE, id="replaced-and-merged"),
+        pytest.param(
+            [part("c1", 8, **GONE), part("d", 8, rows=0, **MUTATED)], DONE, id="replaced-and-all-rows-deleted"
+        ),
+        pytest.param([part("m", 8, 10, rows=30)], UNKNOWN, id="replaced-or-not-and-merged-long-ago"),
+        pytest.param([part("c1", 8, **GONE), part("c2", 9, **GONE)], UNKNOWN, id="failed-or-dropped-since"),
+    ],
+)
+def test_of_a_server_that_was_not_restarted(held: list[Part], expected: Replacement) -> None:
+    assert find_replacement(COMING, held, BEFORE, is_whole=True) is expected
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(OLD, OWED, id="nothing-happened"),
+        pytest.param([*OLD, CLONES[0]], HALF, id="killed-between-two-clones"),
+        pytest.param([*OLD, *CLONES], HALF, id="killed-before-the-old-parts-went"),
+        pytest.param([*OLD, *CLONES, part("x", 10)], UNKNOWN, id="and-insert"),
+        pytest.param([part("m", 6, 7, rows=19), *CLONES], UNKNOWN, id="and-delete"),
+        pytest.param([part("m", 6, 9, rows=40)], UNKNOWN, id="and-merged-long-ago"),
+        pytest.param([part("m", 6, 8, rows=30)], UNKNOWN, id="insert-and-merge-long-ago"),
+        pytest.param([*OLD, part("x", 8)], TOUCHED, id="insert"),
+        pytest.param(CLONES, DONE, id="replaced"),
+    ],
+)
+def test_of_a_server_that_was_killed(held: list[Part], expected: Replacement) -> None:
+    assert find_replacement(COMING, held, BEFORE, is_whole=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("held", "is_whole", "expected"),
+    [
+        pytest.param([], True, OWED, id="nothing-happened"),
+        pytest.param([part("x", 0)], True, TOUCHED, id="insert"),
+        pytest.param([part("c1", 0), part("c2", 1)], False, DONE, id="replaced"),
+        pytest.param([part("c1", 0)], False, HALF, id="killed-between-two-clones"),
+        pytest.param([part("c1", 0), part("x", 1)], False, UNKNOWN, id="killed-and-insert"),
+        pytest.param([part("c1", 0), part("x", 1)], True, DONE, id="replaced-delete-and-insert"),
+    ],
+)
+def test_of_a_partition_that_was_empty(held: list[Part], is_whole: bool, expected: Replacement) -> None:
+    assert find_replacement(COMING, held, NEW_PARTITION, is_whole=is_whole) is expected
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(OLD, OWED, id="nothing-happened"),
+        pytest.param([part("m", 6, 9, rows=30)], TOUCHED, id="insert-and-merge-long-ago"),
+        pytest.param([], DONE, id="emptied-or-dropped"),
+        pytest.param([part("x", 8)], DONE, id="emptied-or-dropped-and-insert"),
+    ],
+)
+def test_of_a_partition_that_is_emptied(held: list[Part], is_whole: bool, expected: Replacement) -> None:
+    coming = [part("nothing", 1, rows=0)]
+    assert find_replacement(coming, held, BEFORE, is_whole=is_whole) is expected
+
+
+@pytest.mark.parametrize(
+    ("held", "before", "is_logged", "expected"),
+    [
+        pytest.param([part("m", 8, 10, rows=30)], BEFORE, True, DONE, id="replaced-and-merged-long-ago"),
+        pytest.param([part("m", 8, 9)], BEFORE, False, TOUCHED, id="drop-partition-inserts-and-merge-long-ago"),
+        pytest.param([], BEFORE, True, DONE, id="replaced-and-dropped"),
+        pytest.param([], BEFORE, False, TOUCHED, id="dropped"),
+        pytest.param([], NEW_PARTITION, True, DONE, id="new-and-dropped-long-ago"),
+        pytest.param([], NEW_PARTITION, False, OWED, id="new-and-not-there-yet"),
+    ],
+)
+def test_what_the_log_of_parts_tells(
+    held: list[Part], before: Before, is_logged: bool, expected: Replacement
+) -> None:
+    assert find_replacement(COMING, held, before, is_whole=True, is_logged=is_logged) is expected
+
+
+def test_a_record_of_an_earlier_release_has_no_version() -> None:
+    assert find_replacement(COMING, OLD, Before(last_block=7, rows=20), is_whole=True) is OWED
+
+
+def test_rows_of_others() -> None:
+    held = [OLD[0], CLONES[0], part("x", 10), part("y", 11, **GONE), part("m", 7, 12)]
+    assert [one.digest for one in find_foreign(COMING, held, BEFORE)] == ["x", "m"]
