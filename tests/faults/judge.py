@@ -331,10 +331,11 @@ class Judge:
         return [self._expected(dict.fromkeys(range(end), 0)) for end in ends]
 
     def _expected(self, versions: Mapping[int, int], *, is_edited: bool = False) -> oracle.Bag:
-        return oracle.expected(self.scene.plan.mode, self.scene.sandbox.shards, versions, is_edited=is_edited)
+        mode, shards = self.scene.plan.mode, self.scene.sandbox.shards
+        return self.scene.people.change(oracle.expected(mode, shards, versions, is_edited=is_edited))
 
     def _before(self) -> oracle.Bag:
-        return oracle.before(self.scene.plan.mode, self.scene.sandbox.shards)
+        return self.scene.people.change(oracle.before(self.scene.plan.mode, self.scene.sandbox.shards))
 
     def _read_rows(self) -> oracle.Bag:
         return oracle.read_rows(self.scene.sandbox, self.scene.database, self.scene.plan.mode)

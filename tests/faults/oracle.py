@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -249,6 +249,51 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
 
 def bag(rows: list[Row]) -> Bag:
     return Counter(row.text for row in rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """What others do to the table in the middle of a load, on the first node.
+
+    :param statements: with a placeholder for the table.
+    :param added: the rows that they insert, which no load changes; ``removed``: those that they remove.
+    """
+
+    statements: Sequence[str] = ()
+    added: Sequence[Row] = ()
+    removed: Sequence[Row] = ()
+
+    def change(self, rows: Bag) -> Bag:
+        """Compute what the table holds with what they have done."""
+        return rows + bag(self.added) - bag(self.removed)
+
+
+def act_of_people(mode: str, number: int) -> People:
+    """Choose one of the things that people do.
+
+    In ``replace_partitions`` they keep to partition 4, as the rows of the others are replaced by right.
+    """
+    partition, kept = (4, 130_000) if mode == "replace_partitions" else (2, 110_000)
+    old = [Row(id=kept + n, p=partition, kind="kept") for n in range(20)]
+    added = [Row(id=900_000 + n, p=partition, kind="people") for n in range(10)]
+    lines = "\n".join(row.text for row in added)
+    insert = f"INSERT INTO {{table}} ({', '.join(NAMES)}) FORMAT TSV\n{lines}\n"
+    optimize = f"OPTIMIZE TABLE {{table}} PARTITION {partition} FINAL"
+    at_once = "SETTINGS mutations_sync = 2"
+    delete = f"ALTER TABLE {{table}} DELETE IN PARTITION {partition} WHERE id < {kept + 7} AND id >= {kept} {at_once}"
+    lightweight = f"DELETE FROM {{table}} IN PARTITION {partition} WHERE id = {kept}"
+    all_of_4 = [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
+    acts = (
+        People(statements=[insert], added=added),
+        People(statements=[insert, optimize], added=added),
+        People(statements=[optimize]),
+        People(statements=[delete], removed=old[:7]),
+        People(statements=[lightweight], removed=old[:1]),
+        People(statements=[insert, delete, optimize], added=added, removed=old[:7]),
+        People(statements=["ALTER TABLE {table} DROP PARTITION 4"], removed=all_of_4),
+        People(statements=["ALTER TABLE {table} DETACH PARTITION 4"], removed=all_of_4),
+    )
+    return acts[number % len(acts)]
 
 
 def first_replicas(sandbox: Sandbox) -> range:

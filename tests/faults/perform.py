@@ -25,7 +25,7 @@ from tests.faults.faults import (
     trouble_store,
 )
 from tests.faults.plans import Kind
-from tests.faults.protocol_faults import alter_table, edit_run, kill_in_move, new_view, other_names
+from tests.faults.protocol_faults import alter_table, edit_run, kill_in_move, new_view, other_names, people_at_work
 from tests.faults.scene import Scene
 
 PERFORM: dict[Kind, Callable[[Scene], None]] = {
@@ -61,6 +61,7 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.LOWERED_RETRIES: edit_run,
     Kind.HOSTILE_PROFILE: kill_worker,
     Kind.NEW_VIEW: new_view,
+    Kind.PEOPLE: people_at_work,
 }
 ACTIONS = {
     Kind.HOSTILE_PROFILE: "kill",

@@ -61,6 +61,7 @@ class Kind(Enum):
     HOSTILE_PROFILE = "hostile_profile"
     NEW_VIEW = "new_view"
     DENIED_DISPOSAL = "denied_disposal"
+    PEOPLE = "people"
 
     @property
     def is_for_all(self) -> bool:
@@ -141,6 +142,7 @@ WEIGHTS = {
     Kind.HOSTILE_PROFILE: 2,
     Kind.NEW_VIEW: 2,
     Kind.DENIED_DISPOSAL: 2,
+    Kind.PEOPLE: 5,
 }
 REPLICATED_WEIGHTS = {
     Kind.SLOW_REPLICA: 6,
@@ -212,6 +214,7 @@ _OF_LOADS = {
     *(Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN, Kind.LEDGER_AWAY),
     *(Kind.KILL_IN_MOVE, Kind.ALTER_TABLE, Kind.OTHER_NAMES, Kind.SLOW_REPLICA),
     *(Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE, Kind.DROPPED_LEDGER, Kind.NEW_VIEW, Kind.DENIED_DISPOSAL),
+    Kind.PEOPLE,
 }
 """Faults that hit what an export does not have: files to load, a ledger, a lock, a commit, or all replicas."""
 
@@ -220,6 +223,7 @@ _OF_COMMANDS = {
     *(Kind.KILL_WORKER, Kind.KILL_TWICE, Kind.STOP_WORKER, Kind.LATE_STATEMENT, Kind.SECOND_COPY, Kind.KILL_NODE),
     *(Kind.KILL_CLUSTER, Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LOWERED_RETRIES, Kind.HOSTILE_PROFILE),
     *(Kind.KILL_SHARD, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.NODE_DOWN, Kind.CUT_REPLICAS, Kind.LEAVE_CLUSTER),
+    Kind.PEOPLE,
 }
 """Faults that hit a command, which reads no files, and has no INSERT."""
 _UNSUITED = {
@@ -229,7 +233,11 @@ _UNSUITED = {
     # it never succeeds
     oracle.FAILED_CHECK: {*_AFTERWARDS, Kind.EDITED_ARGUMENTS, Kind.NEW_VIEW},
     # replicas are slow by a setting of the table; the table is made before the load
-    oracle.NEW_TABLE: {Kind.SLOW_REPLICA, Kind.DROPPED_LEDGER},
+    oracle.NEW_TABLE: {Kind.SLOW_REPLICA, Kind.DROPPED_LEDGER, Kind.PEOPLE},
+    # whatever people write is replaced, or stops it
+    "replace_table": {Kind.PEOPLE},
+    # people do not fill its new column
+    oracle.NEW_COLUMNS: {Kind.PEOPLE},
     # it is refused when a chunk is committed
     oracle.CHUNKS: {Kind.EDITED_ARGUMENTS},
     # lines cannot be filtered; the table of the rejected ones has the old name
@@ -330,12 +338,19 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
             return chance.choice([CREATE_LOCK, late])
         case Kind.NEW_VIEW:
             return chance.choice([during, *_before_the_last_check(points.writes)])
-        case Kind.EDITED_ARGUMENTS | Kind.LOWERED_RETRIES:
-            return chance.choice(points.writes)
+        case Kind.EDITED_ARGUMENTS | Kind.LOWERED_RETRIES | Kind.PEOPLE:
+            return chance.choice(_in_the_commit(points.writes) if kind is Kind.PEOPLE else points.writes)
         case _ if not kind.has_point:
             return ""
         case _:
             return during if is_during else point
+
+
+def _in_the_commit(writes: Sequence[str]) -> Sequence[str]:
+    """Select the points from the beginning of the commit to its end, or all if there is none."""
+    found = [place for place, point in enumerate(writes) if ":write_event_committing#" in point]
+    ends = [place for place, point in enumerate(writes) if ":before:write_event_committed#" in point]
+    return writes[found[0] : ends[0] + 1] if found and ends else writes
 
 
 def _before_the_last_check(writes: Sequence[str]) -> Sequence[str]:

@@ -65,6 +65,14 @@ def edit_run(scene: Scene) -> None:
     send_signal(scene.hit, "pid", signal.SIGKILL)
 
 
+def people_at_work(scene: Scene) -> None:
+    """The worker stops, people write to the table, and the worker dies: what they did has to be there at the end."""
+    scene.people = oracle.act_of_people(scene.plan.mode, scene.plan.amount)
+    for statement in scene.people.statements:
+        scene.sandbox.query(statement.format(table=f"{scene.database}.events_local"))
+    send_signal(scene.hit, "pid", signal.SIGKILL)
+
+
 def new_view(scene: Scene) -> None:
     """Somebody creates a materialized view of the target."""
     scene.wait_for_the_insert()

@@ -13,6 +13,7 @@ from typing import Any
 from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 from tests.faults.airflow_parts import AirflowParts
+from tests.faults.oracle import People
 from tests.faults.plans import Plan
 from tests.faults.proxies import Hold, Proxy
 from tests.faults.runners import OVER, Runner
@@ -48,6 +49,7 @@ class Scene:
     :param prefix: prefix of the run's objects; of an export, its folder.
     :param ending: of the names of the run's objects.
     :param objects: the store that they are in.
+    :param people: what others than the load have done to the table.
     """
 
     plan: Plan
@@ -64,6 +66,7 @@ class Scene:
     run_id: str = ""
     holds: list[Hold] = field(default_factory=list)
     copy: subprocess.Popen[bytes] | None = None
+    people: People = field(default_factory=People)
     has_outlasted_the_load: bool = False
 
     @property

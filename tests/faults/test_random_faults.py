@@ -57,6 +57,7 @@ SIMILAR = {
     Kind.HOSTILE_PROFILE,  # test_hostile_profile.py
     Kind.NEW_VIEW,  # test_views.py
     Kind.DENIED_DISPOSAL,  # test_after_load.py
+    Kind.PEOPLE,  # test_people.py
 }
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once import staging
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("impatient")]
+pytestmark = pytest.mark.sandbox
 
 COLUMNS = "k UInt32, v String, day UInt8, load String, path String"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY k"
@@ -86,6 +88,7 @@ MODES: dict[str, dict[str, Any]] = {
     "merge": {"load_mode": "merge", "merge_key": ["k"]},
     "replace_where": {"load_mode": "replace_where", "replace_where": "k % 10 = 1"},
     "changed": {"on_changed_files": "replace"},
+    "replace_partitions": {"load_mode": "replace_partitions", "on_partial_partitions": "replace"},
 }
 
 
@@ -98,9 +101,8 @@ MODES: dict[str, dict[str, Any]] = {
     ],
 )
 @pytest.mark.parametrize("mode", ["merge", thorough("replace_where"), thorough("changed")])
-def test_what_people_write_stays(
-    lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int], caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_what_people_write_stays(lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int]) -> None:
     lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)
     given = {**CSV, **ORIGIN}
@@ -121,4 +123,61 @@ def test_what_people_write_stays(
         is_dropped = day in replaced and DROP in acts
         expected[day] = [row for row in rows if not (is_dropped and row == "1 new")]
     assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
+    assert lab.left_overs() == []
+
+
+@contextmanager
+def queue_stopped_before(lab: Lab, name: str, table: str, *, node: int) -> Iterator[None]:
+    """Stop the replication queue of a table on one node right before a statement with a name."""
+    real = ClickHouseS3Hook._run
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
+        if statement.name == name:
+            lab.query(f"SYSTEM STOP REPLICATION QUEUES {table}", node=node)
+        return real(hook, statement, *given, **named)
+
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(ClickHouseS3Hook, "_run", run)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("replicated_sandbox", "mode"),
+    [
+        pytest.param("old", "merge"),
+        thorough("old", "changed"),
+        thorough("on-cluster", "replace_where"),
+        thorough("database", "merge"),
+        thorough("database", "replace_partitions"),
+    ],
+    indirect=["replicated_sandbox"],
+)
+def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_lab: Lab, mode: str) -> None:
+    """One replica lags until the load has failed; then it catches up, and people work with the table."""
+    lab = replicated_lab
+    lab.timing = replace(lab.timing, stall_seconds=2.0)
+    table = lab.create("t", COLUMNS, BY_DAY)
+    given = {**CSV, **ORIGIN}
+    put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
+    lab.load("in/*.csv", table, task_id="first", **given)
+    put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2))
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (13, 'old', 1), (22, 'old', 2)")
+    with (
+        queue_stopped_before(lab, "replace_partitions", table, node=1),
+        pytest.raises(
+            LoadError, match=r"the replicas of .* differ.* the commit of .* is unfinished: .* may hold its"
+        ),
+    ):
+        lab.load("in/*.csv", table, **given, **MODES[mode])
+    lab.query(f"SYSTEM START REPLICATION QUEUES {table}", node=1)
+    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    is_kept = mode != "replace_partitions"
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (19, 'mine', 1)")
+    lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2")
+    lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2", node=2)
+    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **given)
+    day, next_day = (["3 old", "9 mine"], ["1 new", "2 old"]) if is_kept else (["9 mine"], ["1 new"])
+    assert held(lab, table) == {1: day, 2: next_day, 100: ["0 other"]}
     assert lab.left_overs() == []

@@ -883,10 +883,10 @@ class People:
                 self.kept[partition][row] += 1
                 self.cluster.note(f"people: insert {row} into {partition} @{node.name}")
             case "delete" if held:
-                row = self.rng.choice(sorted(held))
-                self.cluster.delete(node, "t", partition, row)
-                self._forget(partition, Counter({row: held[row]}))
-                self.cluster.note(f"people: delete {row} from {partition} @{node.name}")
+                gone = self.rng.choice(sorted(held))
+                self.cluster.delete(node, "t", partition, gone)
+                self._forget(partition, Counter({gone: held[gone]}))
+                self.cluster.note(f"people: delete {gone} from {partition} @{node.name}")
             case "drop":
                 node.tables["t"].retire(partition)
                 self.has_hidden_something = True
