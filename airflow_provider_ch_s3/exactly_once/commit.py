@@ -147,7 +147,8 @@ class Commit:
             return False
         if self.plan.mode is LoadMode.APPEND:
             return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
-        return not {Replacement.DONE, Replacement.HALF} & set(self._find_replacements().values())
+        found, _ = self._find_replacements()
+        return not {Replacement.DONE, Replacement.HALF} & set(found.values())
 
     def fit_staged(self) -> bool:
         """Alter the staging tables of a half-done append as the columns of the target were altered meanwhile.
@@ -316,9 +317,11 @@ class Commit:
 
     def _resume_replacing(self, record: Record) -> None:
         """Replace what has to be replaced as it was prepared, and work out the rest again."""
+        found, foreign = self._find_replacements()
         if not self.plan.sets_rows_aside:
             self._check_nothing_lost()
-        found = self._find_replacements()
+            for place, parts in foreign.items():
+                raise self._would_remove(place, parts)
         touched = {place for place, state in found.items() if state is Replacement.TOUCHED}
         ready = {place for place, state in found.items() if state in (Replacement.OWED, Replacement.HALF)}
         done = len(found) - len(touched) - len(ready)
@@ -329,7 +332,7 @@ class Commit:
             len(touched),
         )
         if not self.plan.sets_rows_aside:
-            ready, touched = ready | touched, set()  # without rows of others, which would have been refused
+            ready, touched = ready | touched, set()  # all their rows go
         elif ready:
             check_changes_applied(self.client, self.staging.target, self.staging.cluster)
         if not touched and self._is_set_aside():
@@ -398,11 +401,11 @@ class Commit:
             "next_query_id": self._query_id,
         }
 
-    def _find_replacements(self) -> dict[Place, Replacement]:
+    def _find_replacements(self) -> tuple[dict[Place, Replacement], dict[Place, Sequence[Part]]]:
         """Find how far the replacement of each partition is, where the plan says that it is owed.
 
+        :returns: that, and the parts that others have written since to those that have not been replaced.
         :raises UnknownStateError: if that cannot be determined.
-        :raises LoadError: if others have written rows that the commit would remove.
         """
         places = {
             place: before
@@ -411,9 +414,9 @@ class Commit:
         }
         if not self._is_set_aside():
             # An owner died, or lost the lock, while it set them aside: none of these has been replaced.
-            return dict.fromkeys(places, Replacement.TOUCHED)
+            return dict.fromkeys(places, Replacement.TOUCHED), {}
         if not places:
-            return {}
+            return {}, {}
         source, role = self._staged(self._source_role), self._source_role
         nodes = {table: self._agree(table, role) for table in (source, self.staging.target)}
         self._check_nodes("", nodes[self.staging.target])
@@ -430,6 +433,7 @@ class Commit:
         )
         logged = self._read_logged(partitions, restarted)
         found: dict[Place, Replacement] = {}
+        foreign: dict[Place, Sequence[Part]] = {}
         for place, before in places.items():
             parts = coming.get(place, ()), held.get(place, ())
             found[place] = find_replacement(
@@ -440,9 +444,9 @@ class Commit:
             )
             if found[place] is Replacement.UNKNOWN:
                 raise self._unknown(place, source)
-            if found[place] is Replacement.TOUCHED and not self.plan.sets_rows_aside:
-                self._check_not_foreign(place, find_foreign(*parts, before))
-        return found
+            if found[place] is Replacement.TOUCHED and (theirs := find_foreign(*parts, before)):
+                foreign[place] = theirs
+        return found, foreign
 
     def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
         """Read from the servers' part logs where statements of this commit have added parts to the target.
@@ -487,13 +491,10 @@ class Commit:
             f" drop all tables {beginning}… on every node, and load again"
         )
 
-    def _check_not_foreign(self, place: Place, parts: Sequence[Part]) -> None:
-        """:raises LoadError: if others have written rows that the commit would remove."""
-        if not parts:
-            return
+    def _would_remove(self, place: Place, parts: Sequence[Part]) -> LoadError:
         node, partition = place
         target = self.staging.target
-        raise LoadError(
+        return LoadError(
             f"the commit of {self.attempt.query_id} was interrupted before it replaced partition {partition} of"
             f" {target} on {node}, and others have written there since, which the commit would remove; copy the rows"
             f" that are to stay into another table, then remove their parts on {node} with ALTER TABLE {target}"

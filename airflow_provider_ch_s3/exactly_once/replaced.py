@@ -58,12 +58,14 @@ def find_replacement(
     # What was there is gone: replaced, or dropped by somebody.
     if not digests:
         return Replacement.DONE
-    if arrived:
-        if is_whole or before.rows or digests <= {clone.digest for clone in arrived}:
-            return Replacement.DONE
-        return Replacement.HALF if _adds_only(clones, active, before) else Replacement.UNKNOWN
+    if digests <= {clone.digest for clone in arrived}:
+        return Replacement.DONE
     if is_logged is not None:
         return Replacement.DONE if is_logged else _not_begun(active, before)
+    if arrived:
+        # One part alone may be an equal one that somebody has inserted again.
+        is_half = not is_whole and not before.rows and _adds_only(clones, active, before)
+        return Replacement.HALF if is_half else Replacement.UNKNOWN
     if not before.rows and not new:
         return Replacement.OWED
     if held and not clones and shows_all(new, digests):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,8 @@ from airflow_provider_ch_s3.exactly_once import staging
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from tests.marks import thorough
-from tests.sandbox.conftest import Lab
+from tests.sandbox.conftest import Freeze, Lab, wait_until
+from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
 
@@ -100,30 +102,91 @@ MODES: dict[str, dict[str, Any]] = {
         pytest.param("write_event_committed", 1, DAYS, id="when-all-is-replaced"),
     ],
 )
-@pytest.mark.parametrize("mode", ["merge", thorough("replace_where"), thorough("changed")])
+@pytest.mark.parametrize(
+    ("mode", "is_late"),
+    [
+        pytest.param("merge", True, id="merge-late"),
+        *(thorough(mode, False, id=mode) for mode in ("merge", "replace_where", "changed", "undo")),
+        *(thorough(mode, True, id=f"{mode}-late") for mode in ("replace_where", "undo")),
+    ],
+)
 @pytest.mark.usefixtures("impatient")
-def test_what_people_write_stays(lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int]) -> None:
+def test_what_people_write_stays(
+    lab: Lab, mode: str, is_late: bool, name: str, nth: int, replaced: Sequence[int]
+) -> None:
+    """Late: when ClickHouse no longer lists the parts that were merged, as after 8 minutes."""
     lab.connect_one_node()
-    table = lab.create("t", COLUMNS, BY_DAY)
+    table = lab.create("t", COLUMNS, f"{BY_DAY} SETTINGS old_parts_lifetime = 1" if is_late else BY_DAY)
     given = {**CSV, **ORIGIN}
     put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in DAYS))
-    lab.load("in/*.csv", table, task_id="first", **given)
+    first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
     put(lab, "in/a.csv", *((10 * day + 1, "new", day) for day in DAYS))
     kept = ", ".join(f"({10 * day + k}, 'old', {day})" for day in DAYS for k in (2, 3))
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES {kept}")
     with killed_before(lab, name, nth):
-        lab.load("in/*.csv", table, **given, **MODES[mode])
+        if mode == "undo":
+            lab.loads("undo", first)
+        else:
+            lab.load("in/*.csv", table, **given, **MODES[mode])
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):
         for sql in acts:
             lab.query(sql.format(t=table, day=day))
+    if is_late:
+        hidden = f"SELECT 1 FROM system.parts WHERE database = '{lab.database}' AND table = 't' AND NOT active"
+        wait_until(lambda: not lab.query(hidden), "the parts that were merged to go")
+        lab.query("SYSTEM FLUSH LOGS")
     put(lab, "other/z.csv", (1000, "other", 100))
     lab.load("other/*.csv", table, task_id="other", **given)
     expected = {100: ["0 other"]}
     for day, (acts, rows) in zip(DAYS, ACTS, strict=True):
-        is_dropped = day in replaced and DROP in acts
+        is_dropped = mode == "undo" or (day in replaced and DROP in acts)
         expected[day] = [row for row in rows if not (is_dropped and row == "1 new")]
     assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
     assert lab.left_overs() == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -> None:
+    """The partitions with rows of others are named, with what to do; changes of the rows that go do not matter."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    given = {**CSV, **ORIGIN}
+    lab.query(f"INSERT INTO {table} (k, v, day) SELECT number, 'old', intDiv(number, 10) FROM numbers(10, 40)")
+    put(lab, "in/a.csv", *((10 * day + 1, "new", day) for day in range(1, 5)))
+    with killed_before(lab, "replace_partitions", 2):
+        lab.load("in/*.csv", table, **given, **MODES["replace_partitions"])
+    lab.query(INSERT.format(t=table, day=1))
+    lab.query(INSERT.format(t=table, day=2))
+    lab.query(f"DELETE FROM {table} WHERE k = 32")
+    lab.query(DROP.format(t=table, day=4))
+    put(lab, "other/z.csv", (1000, "other", 100))
+    before = held(lab, table)
+    with pytest.raises(LoadError, match=r"before it replaced partition 2 of .* others have written there") as caught:
+        lab.load("other/*.csv", table, task_id="other", **given)
+    assert held(lab, table) == before
+    (remedy,) = re.findall(r"ALTER TABLE \S+ (?:DROP PART '\w+'(?:, )?)+", str(caught.value))
+    lab.query(remedy)
+    lab.load("other/*.csv", table, task_id="other", try_number=2, **given)
+    assert held(lab, table) == {1: ["1 new", "9 mine"], 2: ["1 new"], 3: ["1 new"], 4: ["1 new"], 100: ["0 other"]}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "nth", "verb"), [pytest.param("merge", 1, "DETACH"), thorough("replace_where", 2, "DROP")]
+)
+def test_a_part_that_goes_while_rows_are_set_aside_stays_away(
+    lab: Lab, freeze: Freeze, mode: str, nth: int, verb: str
+) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    for k in (11, 12, 13):
+        lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'old', 1)")
+    put(lab, "in/a.csv", (11, "new", 1))
+    gate = freeze(Gate("await_deletion", nth), "in/*.csv", table, **CSV, **ORIGIN, **MODES[mode])
+    part = f"SELECT _part AS name FROM {table} WHERE k = 12"
+    lab.query(f"ALTER TABLE {table} {verb} PART '{lab.query(part)[0]['name']}'")
+    assert gate.wake() is None
+    assert held(lab, table) == {1: ["1 new", "3 old"]}
 
 
 @contextmanager

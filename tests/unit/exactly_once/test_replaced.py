@@ -49,8 +49,11 @@ MUTATED = {"is_fresh": False, "version": 12}
         pytest.param([part("c1", 8, **GONE), CLONES[1], part("d", 8, **MUTATED)], DONE, id="replaced-and-mutated"),
         pytest.param([part("c1", 8, **GONE), part("c2", 9, **GONE), part("m", 8, 9)], DONE, id="replaced-and-merged"),
         pytest.param(
-            [part("c1", 8, **GONE), part("d", 8, rows=0, **MUTATED)], DONE, id="replaced-and-all-rows-deleted"
+            [part("c1", 8, **GONE), CLONES[1], part("d", 8, rows=0, **MUTATED)],
+            DONE,
+            id="replaced-and-all-rows-deleted",
         ),
+        pytest.param([part("c1", 8), part("x", 9)], UNKNOWN, id="an-equal-part-may-be-of-others"),
         pytest.param([part("m", 8, 10, rows=30)], UNKNOWN, id="replaced-or-not-and-merged-long-ago"),
         pytest.param([part("c1", 8, **GONE), part("c2", 9, **GONE)], UNKNOWN, id="failed-or-dropped-since"),
     ],
@@ -85,7 +88,7 @@ def test_of_a_server_that_was_killed(held: list[Part], expected: Replacement) ->
         pytest.param([part("c1", 0), part("c2", 1)], False, DONE, id="replaced"),
         pytest.param([part("c1", 0)], False, HALF, id="killed-between-two-clones"),
         pytest.param([part("c1", 0), part("x", 1)], False, UNKNOWN, id="killed-and-insert"),
-        pytest.param([part("c1", 0), part("x", 1)], True, DONE, id="replaced-delete-and-insert"),
+        pytest.param([part("c1", 0), part("x", 1)], True, UNKNOWN, id="replaced-delete-and-insert-long-ago"),
     ],
 )
 def test_of_a_partition_that_was_empty(held: list[Part], is_whole: bool, expected: Replacement) -> None:
@@ -113,6 +116,8 @@ def test_of_a_partition_that_is_emptied(held: list[Part], is_whole: bool, expect
         pytest.param([part("m", 8, 10, rows=30)], BEFORE, True, DONE, id="replaced-and-merged-long-ago"),
         pytest.param([part("m", 8, 9)], BEFORE, False, TOUCHED, id="drop-partition-inserts-and-merge-long-ago"),
         pytest.param([], BEFORE, True, DONE, id="replaced-and-dropped"),
+        pytest.param([part("c1", 8), part("x", 9)], BEFORE, True, DONE, id="replaced-delete-and-insert-long-ago"),
+        pytest.param([part("c1", 8), part("x", 9)], BEFORE, False, TOUCHED, id="dropped-and-equal-part-inserted"),
         pytest.param([], BEFORE, False, TOUCHED, id="dropped"),
         pytest.param([], NEW_PARTITION, True, DONE, id="new-and-dropped-long-ago"),
         pytest.param([], NEW_PARTITION, False, OWED, id="new-and-not-there-yet"),
