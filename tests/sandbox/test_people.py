@@ -165,7 +165,7 @@ def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -
         lab.load("other/*.csv", table, task_id="other", **given)
     assert held(lab, table) == before
     (remedy,) = re.findall(r"ALTER TABLE \S+ (?:DROP PART '\w+'(?:, )?)+", str(caught.value))
-    lab.query(remedy)
+    lab.query(remedy.rstrip(", "))
     lab.load("other/*.csv", table, task_id="other", try_number=2, **given)
     assert held(lab, table) == {1: ["1 new", "9 mine"], 2: ["1 new"], 3: ["1 new"], 4: ["1 new"], 100: ["0 other"]}
     assert lab.left_overs() == []

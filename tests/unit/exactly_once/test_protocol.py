@@ -829,6 +829,13 @@ def test_a_load_is_not_taken_for_one_of_a_ledger_that_was_dropped(seed: int) -> 
     assert report is None or report.rows_written == 4
 
 
+def insert_as_another(play: Play, partition: str) -> None:
+    """Insert a row that no load replaces, so that whoever finishes a commit has to set rows aside again."""
+    row = f"kept {partition} of others"
+    play.cluster.insert("t", partition, row)
+    play.before = {**play.before, partition: [*play.before.get(partition, []), row]}
+
+
 @pytest.mark.parametrize("rounds", range(30, 75, 3))
 def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) -> None:
     """A commit dies before it has replaced anything, others insert, and the process that finishes it dies, too.
@@ -844,8 +851,7 @@ def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) ->
         play._step_each()
     assert isinstance(first.error, Killed)
     for partition in ("1", "2"):
-        cluster.insert("t", partition, f"kept {partition} of others")
-        play.before = {**play.before, partition: [*play.before[partition], f"kept {partition} of others"]}
+        insert_as_another(play, partition)
     second = play._launch(load, Life(0, 2))
     for _ in range(rounds):
         play._step_each()
@@ -969,6 +975,7 @@ def test_what_an_overtaken_owner_sets_aside_stops_nobody(kind: str) -> None:
     load = Load("x", ("in/a", "in/b"), LoadMode.REPLACE_WHERE)
     play = Play(cluster, (load,), switch_ratio=0.0)
     run_until(play, play._launch(load, Life(0, 1)), kind="kill", statement="replace_partitions")
+    insert_as_another(play, "1")
     overtaken = play._launch(load, Life(0, 2))
     run_until(play, overtaken, kind="pause", statement="create_staging")
     owner = play._launch(load, Life(0, 3))
@@ -1033,6 +1040,7 @@ def test_an_owner_that_was_overtaken_replaces_nothing() -> None:
     empty, other = (Load(name, (f"in/{name}",), LoadMode.REPLACE_WHERE) for name in ("none", "a"))
     play = Play(cluster, (empty, other), switch_ratio=0.0)
     run_until(play, play._launch(empty, Life(0, 1)), kind="kill", statement="replace_partitions")
+    insert_as_another(play, "1")
     overtaken = play._launch(empty, Life(0, 2))
     run_until(play, overtaken, kind="pause", statement="create_staging")
     play._run_quietly(other, Life(0, 1))
