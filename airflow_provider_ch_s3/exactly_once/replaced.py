@@ -47,14 +47,14 @@ def find_replacement(
     digests = {part.digest for part in coming if part.is_active and part.rows}
     active = [part for part in held if part.is_active and part.rows]
     new = [part for part in held if part.rows and part.last_block > before.last_block]
-    later = [part for part in held if part.first_block > before.last_block]
-    clones = [part for part in later if part.rows and part.digest in digests]
-    # What a REPLACE adds that fails is covered by no part; one that a mutation has emptied is.
-    arrived = [clone for clone in clones if is_covered(clone, (part for part in later if part.is_active))]
+    clones = [part for part in new if part.first_block > before.last_block and part.digest in digests]
+    # What a REPLACE adds that fails is covered by no part; what a mutation has emptied is, unlike what was dropped.
+    covers = [part for part in held if part.is_active and (part.rows or part.first_block > before.last_block)]
+    arrived = [clone for clone in clones if is_covered(clone, covers)]
     if any(part.first_block <= before.last_block for part in active):
         if is_whole or not digests or (not clones and shows_all(new, digests)):
             return _not_begun(active, before)
-        return Replacement.HALF if _adds_only(clones, active, before) else Replacement.UNKNOWN
+        return Replacement.HALF if _adds_only(arrived, new, active, before) else Replacement.UNKNOWN
     # What was there is gone: replaced, or dropped by somebody.
     if not digests:
         return Replacement.DONE
@@ -64,7 +64,7 @@ def find_replacement(
         return Replacement.DONE if is_logged else _not_begun(active, before)
     if arrived:
         # One part alone may be an equal one that somebody has inserted again.
-        is_half = not is_whole and not before.rows and _adds_only(clones, active, before)
+        is_half = not is_whole and not before.rows and _adds_only(arrived, new, active, before)
         return Replacement.HALF if is_half else Replacement.UNKNOWN
     if not before.rows and not new:
         return Replacement.OWED
@@ -93,7 +93,18 @@ def _not_begun(active: Sequence[Part], before: Before) -> Replacement:
     return Replacement.OWED if is_same else Replacement.TOUCHED
 
 
-def _adds_only(clones: Sequence[Part], active: Sequence[Part], before: Before) -> bool:
-    """Whether the active parts are those from before, unchanged, and clones."""
-    others = [part for part in active if part not in clones]
-    return bool(clones) and _not_begun(others, before) is Replacement.OWED
+def _adds_only(clones: Sequence[Part], new: Sequence[Part], active: Sequence[Part], before: Before) -> bool:
+    """Whether nothing was added but clones, and merges are all that has happened since.
+
+    :param new: all parts that reach beyond the last block from before; ``active``: all active parts.
+    """
+    digests = {clone.digest for clone in clones}
+    added = [part for part in new if not part.is_merged]
+    known = max((part.version for part in clones), default=-1)
+    return (
+        bool(clones)
+        and shows_all(new, digests)
+        and all(part.digest in digests for part in added)
+        and sum(part.rows for part in active) == before.rows + sum(clone.rows for clone in clones)
+        and all(part.version <= max(known, before.version or known) for part in active)
+    )

@@ -68,6 +68,16 @@ def test_of_a_server_that_was_not_restarted(held: list[Part], expected: Replacem
         pytest.param(OLD, OWED, id="nothing-happened"),
         pytest.param([*OLD, CLONES[0]], HALF, id="killed-between-two-clones"),
         pytest.param([*OLD, *CLONES], HALF, id="killed-before-the-old-parts-went"),
+        pytest.param(
+            [*OLD_GONE, *(part(f"c{n}", 7 + n, **GONE) for n in (1, 2)), part("m", 6, 9, rows=40)],
+            HALF,
+            id="and-merged",
+        ),
+        pytest.param(
+            [*OLD_GONE, part("c1", 8, **GONE), part("x", 9, **GONE), part("m", 6, 9, rows=40)],
+            UNKNOWN,
+            id="and-insert-and-merged",
+        ),
         pytest.param([*OLD, *CLONES, part("x", 10)], UNKNOWN, id="and-insert"),
         pytest.param([part("m", 6, 7, rows=19), *CLONES], UNKNOWN, id="and-delete"),
         pytest.param([part("m", 6, 9, rows=40)], UNKNOWN, id="and-merged-long-ago"),
