@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_st
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries, server_queries
+from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import check_folders_of_url, path_column_names
@@ -192,16 +193,58 @@ def _describe_text(
     client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
 ) -> dict[str, str]:
     """Have the server guess the columns: from the first rows, or of several files if these may lack some columns."""
-    rows = query_files(client, load_queries.render_describe_files(source, request.settings), source)
-    # a byte order mark precedes the first name; the parser skips it when it reads the rows
-    types = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
-    lacks_some = any(c.is_insertable and c.name not in types for c in target.columns)
+    settings = request.settings
+    if source.format.may_lack_fields:
+        settings = {**_table_decides(target, request), **settings}
+    try:
+        types = _describe_names(client, source, in_path, settings)
+    except SourceError:
+        if "schema_inference_hints" not in settings:
+            raise
+        # a whole number beyond 64 bits is no integer to the server; without integers it guesses Float64
+        settings = {**settings, "input_format_try_infer_integers": 0}
+        types = _describe_names(client, source, in_path, settings)
+        if any(base_type(kind) != "String" for kind in types.values()):
+            raise
+    named = None if request.columns is None else {*request.columns, *request.select}
+    wanted = [
+        c for c in target.columns if c.is_insertable and c.name not in in_path and (not named or c.name in named)
+    ]
+    lacks_some = any(c.name not in types for c in wanted)
     may_add = request.on_new_columns is OnNewColumns.ADD
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
         query = partial(query_files, client, source=source)
-        for schema in read_schemas(query, source, None, request.settings):
+        for schema in read_schemas(query, source, None, settings):
             types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}
+    if source.format.may_lack_fields and any(c.is_required and c.name not in types for c in wanted):
+        types = {**_describe_names(client, source, in_path, {**LOOKS_FARTHER, **settings}), **types}
     return types
+
+
+# By default the server looks at 25,000 rows, or 32 MiB: a field may appear for the first time in a later row.
+LOOKS_FARTHER: Mapping[str, SettingValue] = {
+    "input_format_max_rows_to_read_for_schema_inference": 1_000_000,
+    "input_format_max_bytes_to_read_for_schema_inference": 256 * 1024**2,
+}
+
+
+def _table_decides(target: TargetSpec, request: LoadRequest) -> dict[str, SettingValue]:
+    """Keep the server from guessing the types of what the table has, which it refuses for values that differ.
+
+    A row may have a text where another has an object, and the column of the table holds both.
+    """
+    known = [c.name for c in target.columns if c.is_insertable and c.name not in request.select]
+    hints = ", ".join(f"{identifier(name)} String" for name in known)
+    return {"schema_inference_hints": hints} if hints else {}
+
+
+def _describe_names(
+    client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], settings: Mapping[str, SettingValue]
+) -> dict[str, str]:
+    """Have the server guess the columns from the first rows; returns name → type."""
+    rows = query_files(client, load_queries.render_describe_files(source, settings), source)
+    # a byte order mark precedes the first name; the parser skips it when it reads the rows
+    return {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
 
 
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
