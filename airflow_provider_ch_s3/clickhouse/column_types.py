@@ -9,6 +9,7 @@ _FAMILIES = (
     ("number", r"U?Int\d+|B?Float\d+|Decimal\d*\b.*|Bool"),
     ("string", r"String|FixedString\(.*|Enum\d*\(.*"),
     ("time", r"Date(Time)?(32|64)?\b.*"),
+    ("clock", r"Time(64)?\b.*"),
     ("uuid", r"UUID"),
     ("address", r"IPv[46]"),
 )
@@ -111,6 +112,12 @@ def integer_range(base: str) -> tuple[int, int] | None:
     return (0, 2**bits - 1) if match["unsigned"] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def integer_bits(base: str) -> int:
+    """Return the number of bits; 0 if the type is not an integer."""
+    match = _INTEGER.fullmatch(base)
+    return int(match["bits"]) if match else 0
+
+
 def decimal_digits(base: str) -> tuple[int, int] | None:
     """Return the number of digits before and after the decimal point; None if the type is not a Decimal."""
     match = _DECIMAL.fullmatch(base)
@@ -157,19 +164,11 @@ def fine_time(scale: int, zone: str) -> str:
     return f"DateTime64({scale}, '{zone}')" if zone else f"DateTime64({scale})"
 
 
-def _wide_time(base: str) -> str:
-    """Return the wider type for the values that a Date or DateTime cannot hold; '' for any other type."""
-    if base == "Date":
-        return "Date32"
-    if parse_type(base)[0] != "DateTime":
-        return ""
-    return fine_time(0, scale_and_zone(base)[1])
-
-
 def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
     """Return the type that a load gives a column of text files, for a column of the table.
 
-    Wider if a value may not fit, and Nullable, so that a missing value differs from a zero.
+    A wider integer, so that ``where`` can leave out what does not fit, and Nullable, so that a missing value differs
+    from a zero.
 
     :param keeps_empty_text: the format does not distinguish an empty text from a missing one, so String stays as it
         is.
@@ -179,7 +178,7 @@ def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
         return type_name
     if family(base) not in SCALARS:
         return _wide_inside(type_name)
-    return f"Nullable({_wide_number(base) or _wide_time(base) or base})"
+    return f"Nullable({'Int64' if 0 < integer_bits(base) <= 32 else base})"
 
 
 def _wide_inside(type_name: str) -> str:
@@ -195,13 +194,13 @@ def _wide_inside(type_name: str) -> str:
 
 
 def parsed_type(type_name: str) -> str:
-    """Return the type that the server should parse a column of text files as: String if its parsers change values.
+    """Return the type that the server should parse a column of text files as: String, if our rules read the text.
 
-    They turn 2023-02-30 into 2023-03-02, 3.999 in a Decimal(9, 2) into 3.99, and 2 to the power of 256 into 0.
+    Its parsers take what is no value, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64, 2023-02-30 is
+    2023-03-02.
     """
     base = base_type(type_name)
-    digits = decimal_digits(base) is not None or re.fullmatch(r"U?Int256", base) is not None
-    if not digits and family(base) != "time":
+    if family(base) not in SCALARS or re.match(r"(Fixed)?String", base):
         return type_name
     return "Nullable(String)" if is_nullable(type_name) else "String"
 
@@ -209,8 +208,6 @@ def parsed_type(type_name: str) -> str:
 def _wide_number(base: str) -> str:
     if base in ("Float32", "BFloat16"):
         return "Float64"
-    match = _INTEGER.fullmatch(base)
-    if match is None or match["bits"] == "256":
-        return ""
+    bits = integer_bits(base)
     # Parsing as Int64 costs nothing extra; twice the bits of a 64-bit number cost 11 ns per value
-    return f"Int{max(64, 2 * int(match['bits']))}"
+    return f"Int{max(64, 2 * bits)}" if 0 < bits < 256 else ""

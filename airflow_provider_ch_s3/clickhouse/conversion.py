@@ -7,29 +7,24 @@ for which types, ``sql/conversions.py`` writes them as SQL.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-
-from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits
 
 
 class Method(Enum):
     """How values are converted. ``CAST`` is accurateCast; the others check what it gets wrong.
 
-    ``INTEGER`` is for those of 256 bits and for enums, ``TIME`` for text, ``SECONDS`` for times whose fractions of a
-    second may be too fine, ``BYTES`` for the bytes of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of
+    ``TEXT`` reads text by the grammar of ``text_grammar.py``. ``FLOAT`` is for numbers that may be infinite in the
+    other type, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of
     a text. ``PLAIN`` is a cast for values that were checked before. ``RANGE`` fails outside of the limits of a time,
     ``FINITE`` for nan and infinite numbers. ``KNOWN`` is the text of a value whose type is only known row by row,
     unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
     """
 
     CAST = "cast"
+    TEXT = "text"
     FLOAT = "float"
-    DATE = "date"
-    TIME = "time"
-    DECIMAL = "decimal"
-    INTEGER = "integer"
     SECONDS = "seconds"
     BYTES = "bytes"
     ADDRESS = "address"
@@ -48,7 +43,6 @@ class Conversion:
     """One conversion.
 
     :param type: the type of the result.
-    :param is_text: the value is text.
     :param is_coded_text: the value is written as text first.
     :param is_nullable: the value may be NULL, which is checked first, and stays NULL.
     :param first: what the value is converted by before.
@@ -60,7 +54,6 @@ class Conversion:
 
     method: Method
     type: str
-    is_text: bool = False
     is_coded_text: bool = False
     is_nullable: bool = False
     first: Conversion | None = None
@@ -69,23 +62,12 @@ class Conversion:
     places: tuple[int, ...] = ()
 
     @property
-    def methods(self) -> frozenset[Method]:
-        """The methods of it and of all conversions in it."""
-        others = [one.methods for one in (self.first, *self.inside) if one is not None]
-        return frozenset({self.method}).union(*others)
+    def all(self) -> Iterator[Conversion]:
+        """The conversion, and all that are in it."""
+        yield self
+        for one in (self.first, *self.inside):
+            if one is not None:
+                yield from one.all
 
 
 FLOATS = ("Float32", "BFloat16")
-
-
-def text_method(target: str) -> Method:
-    """Return how text is converted to a type."""
-    if target in FLOATS:
-        return Method.FLOAT
-    if re.match(r"U?Int256|Enum", target):
-        return Method.INTEGER
-    if decimal_digits(target):
-        return Method.DECIMAL
-    if target in ("Date", "Date32"):
-        return Method.DATE
-    return Method.TIME if re.match(r"DateTime", target) else Method.CAST

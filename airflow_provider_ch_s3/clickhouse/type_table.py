@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     plain_type,
     scale_and_zone,
 )
-from airflow_provider_ch_s3.clickhouse.conversion import FLOATS, Conversion, Method, text_method
+from airflow_provider_ch_s3.clickhouse.conversion import FLOATS, Conversion, Method
 
 
 class Kind(Enum):
@@ -170,7 +170,7 @@ def _with_nulls(planned: Conversion) -> Conversion:
     planned = replace(planned, first=planned.first and _with_nulls(planned.first))
     if planned.method in (Method.RAW, Method.RANGE):  # NULL stays NULL
         return planned
-    is_number = planned.method is Method.CAST and not planned.is_text
+    is_number = planned.method is Method.CAST
     if is_number and kind_of(planned.type) in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
         return replace(planned, type=f"Nullable({planned.type})")
     # a cast also checks the value stored under a NULL, which may be 1900-01-01
@@ -190,7 +190,7 @@ def _cast(source: str, target: str) -> Conversion:
 
 
 def _text(source: str, target: str, *, is_coded: bool = False) -> Conversion | None:
-    return Conversion(method=text_method(target), type=target, is_text=True, is_coded_text=is_coded)
+    return Conversion(method=Method.TEXT, type=target, is_coded_text=is_coded)
 
 
 def _integer(source: str, target: str) -> Conversion | None:
@@ -455,7 +455,7 @@ def _json(source: str, target: str) -> Conversion | None:
 
 
 def _json_text(source: str, target: str) -> Conversion | None:
-    return Conversion(method=Method.CAST, type=target, is_text=True)
+    return Conversion(method=Method.CAST, type=target)
 
 
 SAME = Rule(name="same", meaning="The value stays as it is.", plan=_nothing)

@@ -82,9 +82,12 @@ class FileFormat:
 _PARSING = "input_format_parallel_parsing"
 _CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", TRIM_SETTING})
 _TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default"})
+JSON_AS_TEXT = ("input_format_json_read_numbers_as_strings", "input_format_json_read_bools_as_strings")
 _JSON = frozenset(
     {
         _PARSING,
+        *JSON_AS_TEXT,
+        "input_format_json_read_bools_as_numbers",
         "input_format_json_defaults_for_missing_elements_in_named_tuple",
         "input_format_json_ignore_unknown_keys_in_named_tuple",
     }

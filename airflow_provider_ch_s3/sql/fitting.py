@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.clickhouse.column_types import family, parse_type, scale_and_zone
-from airflow_provider_ch_s3.clickhouse.conversion import Method
-from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
-from airflow_provider_ch_s3.sql.conversions import DATE_SHAPE, IMPOSSIBLE_TIME, ISO_TIME, changed_decimal, finer_time
+from airflow_provider_ch_s3.clickhouse.column_types import family
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
+from airflow_provider_ch_s3.sql.text_values import value_or_null
 from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
-FOUR_DIGITS = r"\d{4}"
 _ODD_QUOTES = "countSubstrings(line, '\"') % 2 = 1"
 
 
@@ -22,66 +19,11 @@ def fitting(text: str, column: LineColumn) -> Sql:
     :param text: name of the text.
     """
     kind = column.type
-    if family(kind) == "string":
-        return _fitting_text(text, kind)
-    conversion = plan_conversion("String", kind)
-    method = conversion.method if conversion else Method.CAST
-    match method:
-        case Method.FLOAT:
-            number = _cast(text, "Float64")
-            small = f"to{kind}({number})"
-            return Sql(f"if(isFinite({small}) OR NOT isFinite({number}), {small}, NULL)")
-        case Method.DATE:
-            day = f"toDate32(parseDateTime64BestEffortOrNull({text}, 1, 'UTC'))"
-            is_day = f"match({text}, {literal(DATE_SHAPE)}) AND NOT match({text}, {literal(IMPOSSIBLE_TIME)})"
-            return _within(Sql(f"if({is_day}, {day}, NULL)"), kind)
-        case Method.TIME:
-            scale, zone = scale_and_zone(kind)
-            zoned = f", {literal(zone)}" if zone else ""
-            time = f"parseDateTime64BestEffortOrNull({text}, {max(1, scale)}{zoned})"
-            is_time = (
-                f"NOT match({text}, {literal(finer_time(kind))}) AND (match({text}, {literal(ISO_TIME)}) OR"
-                f" (match({text}, {literal(FOUR_DIGITS)}) AND NOT match({text}, {literal(IMPOSSIBLE_TIME)})))"
-            )
-            return _within(Sql(f"if({is_time}, {time}, NULL)"), kind)
-        case Method.DECIMAL:
-            return Sql(f"if(match({text}, {literal(changed_decimal(kind))}), NULL, {_cast(text, kind)})")
-        case Method.INTEGER:
-            number = _cast(text, kind)
-            return Sql(f"if(toString({number}) = {text}, {number}, NULL)")
-    return _cast(text, kind)
-
-
-def _fitting_text(text: str, kind: str) -> Sql:
     if kind == "String":
         return Sql(text)
     if fixed := re.fullmatch(r"FixedString\((\d+)\)", kind):
         return Sql(f"if(length({text}) <= {fixed[1]}, {text}, NULL)")
-    if kind.startswith("Enum"):
-        names = [str(name) for name in re.findall(r"('(?:[^'\\]|\\.)*')\s*=", kind)]
-        is_known = f"ifNull({text} IN ({', '.join(names)}), 0)"
-        # a cast would fail for an unknown name
-        return Sql(f"if({is_known}, {_cast(f'if({is_known}, assumeNotNull({text}), {names[0]})', kind)}, NULL)")
-    return _cast(text, kind)
-
-
-def _within(value: Sql, kind: str) -> Sql:
-    """Convert a Date32 or DateTime64 to a type that may be narrower.
-
-    A cast would fail for what is beyond its limits instead of giving NULL, even for the value under a NULL (26.7).
-    """
-    limits = {"Date": ("toDate32('1970-01-01')", "toDate32('2149-06-06')")}
-    limits["DateTime"] = ("toDateTime64('1970-01-01', 0, 'UTC')", "toDateTime64('2106-02-07 06:28:15', 0, 'UTC')")
-    if (name := parse_type(kind)[0]) not in limits:
-        return _cast(value, kind)
-    low, high = limits[name]
-    is_within = f"{value} BETWEEN {low} AND {high}"
-    held = _cast(f"ifNull(if({is_within}, {value}, NULL), {low})", kind)
-    return Sql(f"if({is_within}, {held}, NULL)")
-
-
-def _cast(value: str, kind: str) -> Sql:
-    return Sql(f"accurateCastOrNull({value}, {literal(kind)})")
+    return value_or_null(Sql(text), kind)
 
 
 def field_text(column: LineColumn, line_format: LineFormat) -> Sql:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql.conversions import checks
+from airflow_provider_ch_s3.sql.conversions import definitions
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -249,8 +249,7 @@ def _render_read(
         template,
         source=source,
         mapping=mapping,
-        checks=checks(mapping, source.read_columns),
-        time_parser=settings.get("date_time_input_format", ""),
+        definitions=definitions(mapping, source.read_columns, str(settings.get("date_time_input_format", ""))),
         settings=settings,
         **values,
     )

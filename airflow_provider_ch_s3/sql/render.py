@@ -11,15 +11,7 @@ from typing import Any, ParamSpec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.conversions import (
-    DATE_SHAPE,
-    FILES,
-    IMPOSSIBLE_TIME,
-    ISO_TIME,
-    read_column,
-    select_item,
-    select_list,
-)
+from airflow_provider_ch_s3.sql.conversions import FILES, read_column, select_item, select_list
 from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
 from airflow_provider_ch_s3.sql.fitting import (
     csv_field,
@@ -75,11 +67,8 @@ _ENVIRONMENT.globals.update(
     node_name=NODE_NAME,
     open_quote=OPEN_QUOTE,
     files_alias=FILES,
-    date_shape=DATE_SHAPE,
-    iso_time=ISO_TIME,
     null_folder=DEFAULT_PARTITION,
     null_text_folder=ENCODED_DEFAULT_PARTITION,
-    impossible_time=IMPOSSIBLE_TIME,
     only_repeatable=_ONLY_REPEATABLE,
 )
 

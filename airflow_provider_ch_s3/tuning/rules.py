@@ -8,7 +8,7 @@ from __future__ import annotations
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
-from airflow_provider_ch_s3.files.file_format import MISSING_COLUMNS_SETTINGS, STATED_TYPES_SETTINGS
+from airflow_provider_ch_s3.files.file_format import JSON_AS_TEXT, MISSING_COLUMNS_SETTINGS, STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
@@ -251,6 +251,24 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     fixed("transform_null_in", 0, "NULL IN (…) must yield what the load checked", protects_data=True),
     fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),
     fixed("input_format_tsv_empty_as_default", 1, _EMPTY, protects_data=True),
+    fixed(
+        "precise_float_parsing",
+        1,
+        "a Float must be the nearest one to its text; before 25.9, ClickHouse's default misses the last bit of some",
+        is_pinned=True,
+        protects_data=True,
+    ),
+    *(
+        fixed(name, 1, "the load reads values of JSON as text, by its own rules", is_pinned=True, protects_data=True)
+        for name in JSON_AS_TEXT
+    ),
+    fixed(
+        "input_format_json_read_bools_as_numbers",
+        0,
+        "true and false are no numbers",
+        is_pinned=True,
+        protects_data=True,
+    ),
     fixed(
         TRIM_SETTING,
         0,

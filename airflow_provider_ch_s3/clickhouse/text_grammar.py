@@ -1,0 +1,175 @@
+"""The grammar of text: which forms of text are values of which types, and what each form means.
+
+A text of any other form fails its load, or sets its line aside. The rules are the same for files, folders, ``select``
+and rejected rows: ``sql/conversions.py`` makes SQL of them, and docs/columns.md is generated from them.
+
+Patterns are regular expressions of the whole text, in the syntax that RE2 and Python share.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from airflow_provider_ch_s3.clickhouse.column_types import integer_range, parse_type, scale_and_zone
+
+INTEGER = r"[+-]?[0-9]+"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+WITH_EXPONENT = rf"{_NUMBER}[eE][+-]?[0-9]+"
+NOT_FINITE = r"[+-]?(?i:inf|infinity|nan)"
+
+TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
+FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
+
+UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}"
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
+
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_OFFSET = rf"[+-]{_HOUR}(?::?{_SIXTY})?"
+
+
+def short_integer(base: str) -> str:
+    """Whole numbers that are surely within the range of a type, by their number of digits."""
+    _, high = integer_range(base) or (0, 0)
+    return rf"[+-]?0*[0-9]{{1,{len(str(high)) - 1}}}"
+
+
+def clock_scale(base: str) -> int:
+    """Return the digits of a second's fraction that a Time or Time64 holds."""
+    arguments = parse_type(base)[1]
+    return int(arguments[0]) if arguments else 3 if base == "Time64" else 0
+
+
+class Days(Enum):
+    """The days that all servers hold in a type: its years, and those that have a 29 February."""
+
+    # 1900 to 2299
+    WIDE = ("(?:19|2[0-2])[0-9]{2}", "(?:(?:19|2[0-2])(?:0[48]|[2468][048]|[13579][26])|2000)")
+    # 1970 to 2148, and the first months of 2149
+    DATE = (
+        "(?:19[7-9][0-9]|20[0-9]{2}|21[0-3][0-9]|214[0-8])",
+        "(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|21(?:0[48]|[13][26]|[24][048]))",
+    )
+    # 1970 to 2106, more than a DateTime holds
+    DATETIME = (
+        "(?:19[7-9][0-9]|20[0-9]{2}|210[0-6])",
+        "(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|2104)",
+    )
+
+    @classmethod
+    def of(cls, kind: str) -> Days:
+        """Return the days of a type."""
+        return {"Date": cls.DATE, "DateTime": cls.DATETIME}.get(parse_type(kind)[0], cls.WIDE)
+
+    def year_first(self, mark: str, zero: str = "0") -> str:
+        """A day that exists.
+
+        :param mark: between its numbers.
+        :param zero: before a number below 10.
+        """
+        year, leap_year = self.value
+        first, in_february = rf"{zero}[1-9]|[12][0-9]", rf"{zero}[1-9]|1[0-9]|2[0-8]"
+        forms = [
+            rf"{year}{mark}(?:(?:{zero}[13578]|1[02]){mark}(?:{first}|3[01])|(?:{zero}[469]|11){mark}(?:{first}|30)"
+            rf"|{zero}2{mark}(?:{in_february}))",
+            rf"{leap_year}{mark}{zero}2{mark}29",
+        ]
+        if self is Days.DATE:
+            forms.append(
+                rf"2149{mark}(?:{zero}[135]{mark}(?:{first}|3[01])|{zero}2{mark}(?:{in_february})"
+                rf"|{zero}4{mark}(?:{first}|30)|{zero}6{mark}{zero}[1-6])"
+            )
+        return f"(?:{'|'.join(forms)})"
+
+    def month_first(self) -> str:
+        """A day that exists, as it is written in the USA."""
+        year, leap_year = self.value
+        first, kinds = "0?[1-9]|[12][0-9]", []
+        for mark in ("/", "-", r"\."):
+            kinds += [
+                rf"(?:(?:0?[13578]|1[02]){mark}(?:{first}|3[01])|(?:0?[469]|11){mark}(?:{first}|30)"
+                rf"|0?2{mark}(?:0?[1-9]|1[0-9]|2[0-8])){mark}{year}",
+                rf"0?2{mark}29{mark}{leap_year}",
+            ]
+        return f"(?:{'|'.join(kinds)})"
+
+    def named(self) -> str:
+        """A day that exists, as in the header of a mail."""
+        year, leap_year = self.value
+        first = "0?[1-9]|[12][0-9]"
+        return (
+            r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?"
+            rf"(?:(?:(?:{first}|3[01]) (?:Jan|Mar|May|Jul|Aug|Oct|Dec)|(?:{first}|30) (?:Apr|Jun|Sep|Nov)"
+            rf"|(?:0?[1-9]|1[0-9]|2[0-8]) Feb) {year}|29 Feb {leap_year})"
+        )
+
+    def loose(self, *, is_us: bool) -> str:
+        """The days with any mark, and without zeros."""
+        days = [self.year_first(mark, "0?") for mark in ("-", "/", r"\.")]
+        return f"(?:{'|'.join([*days, *([self.month_first()] if is_us else [])])})"
+
+
+_MIDNIGHT = r"[T ]00:00(?::00(?:[.,]0+)?)?(?:Z|[+-]00:?00)?"
+
+
+def usual_day(kind: str) -> str:
+    """The usual form of a day."""
+    return Days.of(kind).year_first("-")
+
+
+def other_day(kind: str, *, is_us: bool) -> str:
+    """The other forms of a day, which a midnight may follow.
+
+    :param is_us: days may be written month first.
+    """
+    days = Days.of(kind)
+    return f"{days.loose(is_us=is_us)}(?:{_MIDNIGHT})?|{days.year_first('')}"
+
+
+def _fraction(scale: int, mark: str = r"\.") -> str:
+    """The fraction of a second that a number of digits holds."""
+    return rf"(?:{mark}[0-9]{{1,{scale}}}0*)?" if scale else rf"(?:{mark}0+)?"
+
+
+def local_time(kind: str) -> str:
+    """The usual form of a time in the zone of its column; a day is its midnight."""
+    return rf"{usual_day(kind)}(?:[T ]{_HOUR}:{_SIXTY}:{_SIXTY}{_fraction(scale_and_zone(kind)[0])})?"
+
+
+def utc_time(kind: str) -> str:
+    """The usual form of a time in UTC."""
+    return rf"{usual_day(kind)}[T ]{_HOUR}:{_SIXTY}:{_SIXTY}{_fraction(scale_and_zone(kind)[0])}Z"
+
+
+BEFORE_FRACTION = ":[0-9]{2}|[0-9]{6}"
+"""What precedes the fraction of a second."""
+
+
+def other_time(kind: str, *, is_us: bool) -> str:
+    """The other forms of a time.
+
+    :param is_us: days may be written month first.
+    """
+    days, fraction = Days.of(kind), _fraction(scale_and_zone(kind)[0], "[.,]")
+    clock = rf"[T ](?:{_HOUR}|[0-9]):{_SIXTY}(?::{_SIXTY}{fraction})?(?: ?(?:Z|{_OFFSET}))?"
+    compact = rf"T{_HOUR}{_SIXTY}{_SIXTY}{fraction}(?:Z|{_OFFSET})?|{_HOUR}{_SIXTY}{_SIXTY}"
+    named = rf"{days.named()} {_HOUR}:{_SIXTY}(?::{_SIXTY})?(?: (?:GMT|UTC|Z|[+-][0-9]{{4}}))?"
+    return rf"{days.loose(is_us=is_us)}(?:{clock})?|{days.year_first('')}(?:{compact})?|{named}"
+
+
+def clock_time(scale: int) -> str:
+    """A time of day, or a span of time up to 999 hours."""
+    return rf"-?[0-9]{{1,3}}:{_SIXTY}(?::{_SIXTY}{_fraction(scale)})?"
+
+
+def decimal(digits_after_point: int) -> str:
+    """A number without an exponent, and without more digits after its point than a type keeps."""
+    if not digits_after_point:
+        return r"[+-]?[0-9]+(?:\.0*)?"
+    kept = digits_after_point
+    return rf"[+-]?(?:[0-9]+(?:\.[0-9]{{0,{kept}}}0*)?|\.[0-9]{{1,{kept}}}0*)"
+
+
+def whole(pattern: str) -> str:
+    """Have a pattern match a whole text."""
+    return f"^(?:{pattern})$"
