@@ -196,7 +196,7 @@ def _wide_inside(type_name: str) -> str:
 def parsed_type(type_name: str) -> str:
     """Return the type that the server should parse a column of text files as: String, if our rules read the text.
 
-    Its parsers take what is no value, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64, 2023-02-30 is
+    Its parsers take almost anything, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64, 2023-02-30 is
     2023-03-02.
     """
     base = base_type(type_name)

@@ -1,4 +1,4 @@
-"""The grammar of text: which forms of text are values of which types, and what each form means.
+"""The grammar of text: the forms of text that are values of a type, and what they mean.
 
 A text of any other form fails its load, or sets its line aside. The rules are the same for files, folders, ``select``
 and rejected rows: ``sql/conversions.py`` makes SQL of them, and docs/columns.md is generated from them.
@@ -41,7 +41,7 @@ def clock_scale(base: str) -> int:
 
 
 class Days(Enum):
-    """The days that all servers hold in a type: its years, and those that have a 29 February."""
+    """The days that all servers hold in a type: its years, and its leap years."""
 
     # 1900 to 2299
     WIDE = ("(?:19|2[0-2])[0-9]{2}", "(?:(?:19|2[0-2])(?:0[48]|[2468][048]|[13579][26])|2000)")

@@ -34,7 +34,7 @@ def definitions(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn], 
 
 
 def _function(conversion: Conversion) -> str:
-    """The name of the function that converts a value; '' if it is no function of ours."""
+    """The name of the function that converts a value; '' if a function of ClickHouse does."""
     match conversion.method:
         case Method.FLOAT:
             return "ch_s3_float"

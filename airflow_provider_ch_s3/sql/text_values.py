@@ -35,16 +35,19 @@ def is_parsed_strictly(kind: str) -> bool:
 
 
 def value_or_error(text: Sql, kind: str, parser: str = "") -> Sql:
-    """Render the value of a text that is not NULL; the server names the text in its error if it is no value.
+    """Render the value of a text that is not NULL; for any other text, the server fails with the text in its error.
 
     :param kind: a type that has a grammar, without Nullable and LowCardinality.
     :param parser: the setting ``date_time_input_format``.
     """
     if is_parsed_strictly(kind):
         return _cast(text, kind)
-    # Words are appended that no number has.
-    shown = _cast(Sql(f"concat({text}, ' does not fit')"), "UInt8")
-    return _choose(_readings(text, kind, parser), _cast(Sql(f"toString({shown})"), kind))
+    # Words are appended that no value has; the parsers of these types show the text.
+    shown_as = kind if kind_of(kind) in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.UUID) else "Date32"
+    refused = _cast(Sql(f"concat({text}, ' does not fit')"), shown_as)
+    if shown_as != kind:
+        refused = _cast(Sql(f"toString({refused})"), kind)
+    return _choose(_readings(text, kind, parser), refused)
 
 
 def value_or_null(text: Sql, kind: str, parser: str = "") -> Sql:

@@ -28,9 +28,12 @@ def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
         pytest.param("Nullable(DateTime64(3, 'UTC'))", "Nullable(String)", id="time"),
         pytest.param("Nullable(Decimal(9, 2))", "Nullable(String)", id="decimal"),
         pytest.param("UInt256", "String", id="huge"),
-        pytest.param("Nullable(Int64)", "", id="integer"),
+        pytest.param("Nullable(Int64)", "Nullable(String)", id="integer"),
         pytest.param("String", "", id="text"),
-        pytest.param("Nullable(Float64)", "", id="float"),
+        pytest.param("Nullable(Float64)", "Nullable(String)", id="float"),
+        pytest.param("Bool", "String", id="bool"),
+        pytest.param("Nullable(Time64(3))", "Nullable(String)", id="time-of-day"),
+        pytest.param("Enum8('a' = 1)", "String", id="enum"),
         pytest.param("Array(Date)", "", id="inside-of-an-array"),
     ],
 )
@@ -42,10 +45,10 @@ def test_a_column_typed_by_the_table(kind: str, read_as: str) -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "read_as"),
     [
-        pytest.param("UInt8", "Nullable(UInt8)", "Nullable(Int64)", id="integer"),
-        pytest.param("LowCardinality(UInt64)", "Nullable(UInt64)", "Nullable(Int128)", id="long-integer"),
+        pytest.param("UInt8", "Nullable(UInt8)", "Nullable(String)", id="integer"),
+        pytest.param("LowCardinality(UInt64)", "Nullable(UInt64)", "Nullable(String)", id="long-integer"),
         pytest.param("Nullable(Date)", "Nullable(Date)", "Nullable(String)", id="date"),
-        pytest.param("Float32", "Nullable(Float32)", "Nullable(Float64)", id="float"),
+        pytest.param("Float32", "Nullable(Float32)", "Nullable(String)", id="float"),
         pytest.param("Array(UInt8)", "Array(UInt8)", "Array(Int64)", id="array"),
         pytest.param("String", "String", "", id="text"),
     ],
