@@ -7,11 +7,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, holds, plan_conversion, refusal
 
-<<<<<<< HEAD
-CAST, DATE, TIME, FLOAT, DECIMAL, INTEGER, SECONDS, BYTES, RANGE, RAW, PLAIN = (
-=======
-CAST, TEXT, FLOAT, SECONDS, BYTES, RANGE, MEMBER, RAW, PLAIN = (
->>>>>>> cd02e6b2 (The grammar of text is tested by the values that it takes and refuses)
+CAST, TEXT, FLOAT, SECONDS, BYTES, RANGE, RAW, PLAIN = (
     Method.CAST,
     Method.TEXT,
     Method.FLOAT,
@@ -54,12 +50,7 @@ AB, BA = "Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)"
         pytest.param("String", AB, TEXT, AB, False, id="text-enum"),
         pytest.param("String", "Float32", TEXT, "Float32", False, id="text-float"),
         pytest.param("Float64", "Nullable(Float32)", FLOAT, "Float32", False, id="float"),
-<<<<<<< HEAD
-        pytest.param(AB, BA, INTEGER, BA, False, id="enum-by-name"),
-=======
         pytest.param(AB, BA, TEXT, BA, False, id="enum-by-name"),
-        pytest.param("Nullable(Int64)", AB, MEMBER, AB, True, id="number-of-an-enum"),
->>>>>>> cd02e6b2 (The grammar of text is tested by the values that it takes and refuses)
         pytest.param("Nullable(FixedString(4))", "String", RAW, "String", False, id="bytes"),
         pytest.param("UInt64", "IPv4", PLAIN, "IPv4", False, id="address"),
         pytest.param("Dynamic", "LowCardinality(UInt8)", TEXT, "UInt8", True, id="dynamic"),
