@@ -15,11 +15,12 @@ from enum import Enum
 class Method(Enum):
     """How values are converted. ``CAST`` is accurateCast; the others check what it gets wrong.
 
-    ``TEXT`` reads text by the grammar of ``text_grammar.py``. ``FLOAT`` is for numbers that may be infinite in the
-    other type, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes of a UUID,
-    ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text. ``PLAIN`` is a cast for values that were checked before. ``RANGE`` fails outside of the limits of a time,
-    ``FINITE`` for nan and infinite numbers. ``KNOWN`` is the text of a value whose type is only known row by row,
-    unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
+    ``TEXT`` reads text by the grammar of ``text_grammar.py``. ``FLOAT`` is for numbers that may be infinite in
+    the other type, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes of
+    a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text. ``PLAIN`` is a cast for values that
+    were checked before. ``RANGE`` fails outside of the limits of a time, ``FINITE`` for nan and infinite numbers.
+    ``KNOWN`` is the text of a value whose type is only known row by row, unless it is a time. ``ARRAY``, ``MAP``
+    and ``TUPLE`` convert what is inside.
     """
 
     CAST = "cast"
