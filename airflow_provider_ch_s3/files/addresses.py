@@ -58,7 +58,7 @@ class Scheme:
     read_glob: Callable[[str], str] = str
 
 
-_BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is no name of a bucket
+_BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is not the name of a bucket
 
 S3 = Scheme(
     store="S3",

@@ -201,7 +201,7 @@ def _describe_text(
     except SourceError:
         if "schema_inference_hints" not in settings:
             raise
-        # a whole number beyond 64 bits is no integer to the server; without integers it guesses Float64
+        # a whole number beyond 64 bits is not an integer for the server; without integers it guesses Float64
         settings = {**settings, "input_format_try_infer_integers": 0}
         types = _describe_names(client, source, in_path, settings)
         if any(base_type(kind) != "String" for kind in types.values()):

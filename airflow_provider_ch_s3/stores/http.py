@@ -34,7 +34,7 @@ _NO_HEAD = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, HTTPStatu
 _MISSING = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 
 
-# A number with more digits is no size, and Python takes long to parse it.
+# A number with more digits is not a size, and Python takes long to parse it.
 _SIZE = re.compile(r"[0-9]{1,18}")
 
 
@@ -167,7 +167,7 @@ class HttpFileStore:
                 raise ConfigError(
                     f"{url} redirects to {mask_url(response.url)}; the ClickHouse servers do not follow, since they"
                     " could be led elsewhere than the worker; name that address as source, or copy the files to a"
-                    " bucket; or, if you trust this server and those that it redirects to, set"
+                    " bucket; or, if you trust this server and the servers that it redirects to, set"
                     f" settings={{'max_http_get_redirects': {len(response.history)}}}"
                 )
             host = f"{asked.scheme}://{asked.netloc}"
