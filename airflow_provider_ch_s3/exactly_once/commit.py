@@ -297,7 +297,7 @@ class Commit:
         )
 
     def _replace(self, partitions: Collection[str] = ()) -> None:
-        """Replace partitions on all nodes; of a commit that was interrupted, the partitions that it still owes."""
+        """Replace partitions on all nodes; of a commit that was interrupted, only what it still owes."""
         role = self._source_role
         nodes = self._agree(self._staged(role), role)
         render = partial(
@@ -404,7 +404,7 @@ class Commit:
     def _find_replacements(self) -> tuple[dict[Place, Replacement], dict[Place, Sequence[Part]]]:
         """Find how far the replacement of each partition is, where the plan says that it is owed.
 
-        :returns: that, and the parts that others have written since to the parts that have not been replaced.
+        :returns: that, and the parts that others have written since to partitions that have not been replaced.
         :raises UnknownStateError: if that cannot be determined.
         """
         places = {
