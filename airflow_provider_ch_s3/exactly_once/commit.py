@@ -19,7 +19,7 @@ from typing import Any, assert_never
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import read_uuids
@@ -37,6 +37,7 @@ from airflow_provider_ch_s3.exactly_once.survivors import Survivors, SurvivorsOf
 from airflow_provider_ch_s3.inspect.table import read_columns
 from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.load_queries import render_flush_logs
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName
 
@@ -467,6 +468,11 @@ class Commit:
             query_prefix=self.attempt.commit_prefix,
             since=int(self.began_at - CLOCK_MARGIN_SECONDS),
         )
+        try:
+            # all logs, because older servers know no other form
+            self.client.broadcast(lambda cluster: render_flush_logs(cluster, None))
+        except ChS3Error as error:
+            log.debug("the part logs are as old as the servers keep them: %s", error)
         try:
             rows = {_place(row): bool(row["is_logged"]) for row in self.client.query(statement)}
         except ServerError as error:
