@@ -148,6 +148,10 @@ def is_throttled(message: str) -> bool:
     return re.search(r"Slow ?Down|reduce your request rate|TooManyRequests|ServerBusy", message) is not None
 
 
+# The name and the UUID of a staging table, which has the constraints of its target.
+_STAGED = re.compile(r"table \S*ch_s3_stage_\w+`?(?: \([\da-f-]{36}\))?")
+
+
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
     """Return the server's message, preceded by what it is about and followed by a remedy.
 
@@ -171,6 +175,11 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
             " such rows out with where"
         )
         return f"{what}: {message}; {remedy}"
+    if code == "VIOLATED_CONSTRAINT":
+        told = _STAGED.sub("the table", message)
+        return (
+            f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"
+        )
     if day := _DAY.search(message):
         return (
             f"{_shown_day(day)}{_of(column, types)}{place} is outside of 1900 to 2299: {message}; {_far_day(column)}"

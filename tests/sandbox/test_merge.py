@@ -309,6 +309,24 @@ def test_a_key_or_version_without_a_value_is_refused(lab: Lab, kind: str, value:
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("place", ["files", "table"])
+def test_a_key_that_is_negative_zero_is_refused(lab: Lab, place: str) -> None:
+    columns = "id Float64, v String"
+    table = lab.create("t", columns)
+    held, new = ("-0.0", "0.0") if place == "table" else ("0.0", "-0.0")
+    lab.query(f"INSERT INTO {table} VALUES ({held}, 'old'), (1, 'old')")
+    lab.put("in/a.csv", f"1,new\n{new},new\n".encode())
+    arguments = {"structure": columns, "load_mode": "merge", "merge_key": ["id"]}
+    with pytest.raises(CheckFailedError, match=r"have the key -0\.0 in"):
+        lab.load("in/*.csv", table, **arguments)
+    assert {row["v"] for row in lab.rows(table)} == {"old"}
+    select = {"id": "id + 0", "v": "v"}
+    if place == "files":
+        lab.load("in/*.csv", table, task_id="again", **arguments, select=select)
+        assert sorted(row["v"] for row in lab.rows(table)) == ["new", "new"]
+
+
 @pytest.mark.parametrize("engine", ["SummingMergeTree", "AggregatingMergeTree", "CollapsingMergeTree(s)"])
 def test_a_table_that_folds_rows_is_refused(lab: Lab, engine: str) -> None:
     table = lab.create("t", f"{COLUMNS}, s Int8 DEFAULT 1", f"{engine} ORDER BY id")

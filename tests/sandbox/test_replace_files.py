@@ -378,3 +378,15 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     lab.load("in/*.csv", table, task_id="second", **REPLACING)
     assert files(lab, table) == {2: "a.csv", 22: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
     assert lab.left_overs() == []
+    renamed = f"{lab.database}.renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
+    lab.put("in/a.csv", b"")
+    put(lab, "in/b.csv", 12)
+    lab.load("in/*.csv", renamed, task_id="third", **REPLACING)
+    assert files(lab, renamed) == {12: "b.csv", 19: ""}
+    put(lab, "more/in/m.csv", 5)
+    lab.load("more/in/*.csv", renamed, task_id="merge", load_mode="merge", merge_key=["n"], **FILES)
+    put(lab, "in/b.csv", 13)
+    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+        lab.load("in/*.csv", renamed, task_id="fourth", **REPLACING)
+    assert files(lab, renamed) == {12: "b.csv", 5: "m.csv", 19: ""}

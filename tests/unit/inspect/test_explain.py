@@ -258,3 +258,14 @@ def test_a_day_that_no_date_holds(message: str, expected: str) -> None:
     explained = explain(message)
     assert explained.startswith(expected)
     assert "structure='d Nullable(Int32), …'" in explained
+
+
+def test_a_constraint_is_that_of_the_table() -> None:
+    message = (
+        "Code: 469. DB::Exception: Constraint `positive` for table d.ch_s3_stage_bb0a32ccb98a_d1_0_1_1"
+        " (0d1b2c3a-1111-2222-3333-444455556666) is violated at row 1. Expression: (n > 0). Column values: n = 0."
+        " (VIOLATED_CONSTRAINT)"
+    )
+    said = explain(message)
+    assert said.startswith("a row violates a constraint of the table: ")
+    assert "Constraint `positive` for the table is violated at row 1" in said
