@@ -186,7 +186,7 @@ def change_object(scene: Scene) -> None:
     number = scene.plan.amount % FILES
     match scene.plan.kind:
         case Kind.OBJECT_CHANGED:
-            replace_object(scene, number)
+            replace_object(scene, number, scene.plan.changed_version)
         case Kind.OBJECT_DELETED:
             scene.objects.delete(scene.key(number))
         case Kind.OBJECT_NEW:
@@ -194,9 +194,9 @@ def change_object(scene: Scene) -> None:
     scene.go()
 
 
-def replace_object(scene: Scene, number: int) -> None:
+def replace_object(scene: Scene, number: int, version: int = 1) -> None:
     """Replace one of the run's objects with another version."""
-    scene.objects.put(scene.key(number), write_file(number, 1, scene.ending))
+    scene.objects.put(scene.key(number), write_file(number, version, scene.ending))
 
 
 def ledger_away(scene: Scene) -> None:

@@ -313,7 +313,7 @@ class Judge:
         number = plan.amount % oracle.FILES
         match plan.kind:
             case Kind.OBJECT_CHANGED:
-                listed.append({**FIRST_VERSIONS, number: 1})
+                listed.append({**FIRST_VERSIONS, number: plan.changed_version})
             case Kind.OBJECT_DELETED:
                 listed.append({n: version for n, version in FIRST_VERSIONS.items() if n != number})
             case Kind.OBJECT_NEW:

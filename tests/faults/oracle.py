@@ -21,6 +21,8 @@ from airflow_provider_ch_s3.sandbox.info import Sandbox
 COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime64(3, 'UTC'), note String"
 PROVENANCE = "source_file LowCardinality(String), load_id String"
 FILES = 6
+EMPTY = -1
+"""The version of a file without a byte."""
 ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
 NAMES = ("id", "p", "kind", "amount", "at", "note")
@@ -100,7 +102,11 @@ def file_rows(number: int, version: int = 0) -> list[Row]:
     """Generate the rows of one file: all of one partition, of which a shard may thus get none."""
     partition = LOADED_PARTITIONS[number % len(LOADED_PARTITIONS)]
     first = number * ROWS_PER_FILE
-    return [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
+    return (
+        []
+        if version == EMPTY
+        else [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
+    )
 
 
 def file_ending(mode: str) -> str:
@@ -113,6 +119,8 @@ ENDINGS = sorted({file_ending(mode) for mode in MODES})
 
 def write_file(number: int, version: int, ending: str) -> bytes:
     """Write one file; always the same bytes for the same number and version."""
+    if version == EMPTY:
+        return b""
     rows = file_rows(number, version)
     if ending == "csv":
         lines = [",".join(NAMES), *(row.text.replace("\t", ",") for row in rows)]
@@ -136,6 +144,8 @@ def write_file(number: int, version: int, ending: str) -> bytes:
 
 def bad_lines(number: int, version: int = 0) -> list[str]:
     """Generate lines that are no rows: too few fields, no number, a number that does not fit."""
+    if version == EMPTY:
+        return []
     name = f"{number} v{version}"
     return [f"1,{name}", f"x{name},1,loaded,1,2026-01-01 00:00:00,", f"1,300,loaded {name},1,2026-01-01 00:00:00,"]
 

@@ -185,6 +185,11 @@ class Plan:
         return self.point in (DURING_INSERT, DURING_EXPORT)
 
     @property
+    def changed_version(self) -> int:
+        """The version of an object after its change: in half of the runs it has become empty."""
+        return oracle.EMPTY if self.amount > oracle.FILES else 1
+
+    @property
     def is_export(self) -> bool:
         return self.mode == oracle.EXPORT
 
