@@ -64,9 +64,12 @@ def _raw(value: Sql, conversion: Conversion) -> Sql:
 def _range(value: Sql, conversion: Conversion) -> Sql:
     kind, shown = conversion.type, _shown(value)
     first, last = (_limit(text, kind) for text in conversion.limits)
-    if kind != "Date32":  # the text of a time that is too late is that of the last one
-        shown = Sql(f"concat({shown}, ' (', toString(reinterpretAsInt64({value})), ')')")
-    return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
+    if kind == "Date32":
+        return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
+    # numbers are compared in half the time, and the text of a time that is too late is that of the last one
+    number, low, high = (f"reinterpretAsInt64({one})" for one in (value, first, last))
+    shown = Sql(f"concat({shown}, ' (', toString({number}), ')')")
+    return _checked(value, f"{number} NOT BETWEEN {low} AND {high}", shown)
 
 
 def _checked(time: Sql, is_wrong: str, shown: Sql) -> Sql:
