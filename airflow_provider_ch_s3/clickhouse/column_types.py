@@ -81,6 +81,12 @@ def element_fields(type_name: str) -> dict[str, str]:
     return {} if any(name.isdecimal() for name in fields) else {unquoted(name): kind for name, kind in fields.items()}
 
 
+def quoted(name: str) -> str:
+    """Put a name into backquotes."""
+    escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
 def unquoted(name: str) -> str:
     """Remove the backquotes around the name of a field, if there are any."""
     return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith("`") else name

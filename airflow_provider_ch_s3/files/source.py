@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
+from airflow_provider_ch_s3.clickhouse.column_types import is_nullable, quoted
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import SourceError
@@ -57,7 +57,7 @@ class FileColumn:
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
     :param is_trimmed: spaces around the text do not belong to its value.
-    :param within: the list of structs whose field it is; '' if it is a column of its own.
+    :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -69,6 +69,7 @@ class FileColumn:
     null_words: tuple[str, ...] = ()
     is_trimmed: bool = False
     within: str = ""
+    place: int = 0
     repeats_folder: bool = False
 
     @property
@@ -121,7 +122,7 @@ class SourceSpec:
     @property
     def structure(self) -> str:
         """Names and types for the table function, without path columns."""
-        return ", ".join(f"{_backquoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
+        return ", ".join(f"{quoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
 
     @property
     def read_columns(self) -> tuple[FileColumn, ...]:
@@ -191,8 +192,3 @@ def list_keys(files: Sequence[SourceFile], pattern: SourcePattern) -> str:
     joined = join_keys(keys)
     filter_bytes = sum(len(file.key.encode()) + len(pattern.bucket) + 5 for file in files) if "?" in joined else 0
     return joined if len(joined) + filter_bytes <= MAX_KEY_LIST_BYTES else ""
-
-
-def _backquoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace("`", "\\`")
-    return f"`{escaped}`"

@@ -43,7 +43,7 @@ def _seconds(value: Sql, conversion: Conversion) -> Sql:
     is_same = f"{made} = {value}"
     if any(conversion.limits):
         first, last = (_limit(text, kind) for text in conversion.limits)
-        is_same += f" AND {value} BETWEEN {first} AND {last}"
+        is_same += f" AND {made} BETWEEN {first} AND {last}"
     return _checked(made, f"NOT ({is_same})", _shown(value))
 
 

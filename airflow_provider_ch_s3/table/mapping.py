@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import element_fields
+from airflow_provider_ch_s3.clickhouse.column_types import element_fields, quoted
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
 from airflow_provider_ch_s3.common.text import show_name
@@ -147,8 +147,8 @@ def split_nested(
         names = {f"{column.name}.{field}" for field in fields}
         if names and names == {name for name in in_table if name.startswith(f"{column.name}.")}:
             split[column.name] = tuple(
-                FileColumn(name=f"{column.name}.{field}", type=f"Array({kind})", within=column.name)
-                for field, kind in fields.items()
+                FileColumn(name=f"{column.name}.{field}", type=f"Array({kind})", within=column.name, place=place)
+                for place, (field, kind) in enumerate(fields.items(), 1)
             )
     return split
 
@@ -160,15 +160,9 @@ def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> 
         _convert(what, "String", column)  # as which the load reads it
     conversion = _convert(what, source.type, column)
     if source.within:
-        field = source.name.removeprefix(f"{source.within}.")
-        element = f"tupleElement({_quoted(source.within, '`')}, {_quoted(field, chr(39))})"
+        element = f"tupleElement({quoted(source.within)}, {source.place})"
         return MappedColumn(target=column.name, expression=element, conversion=conversion)
     return MappedColumn(target=column.name, source=source.name, conversion=conversion)
-
-
-def _quoted(text: str, quote: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
-    return f"{quote}{escaped}{quote}"
 
 
 def _map_expression(column: TableColumn, expression: str, kind: str, target: TargetSpec) -> MappedColumn:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parsed_type, text_type
+from airflow_provider_ch_s3.clickhouse.column_types import (
+    base_type,
+    family,
+    is_nullable,
+    parsed_type,
+    parts,
+    quoted,
+    text_type,
+)
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
@@ -55,11 +63,26 @@ def type_text_columns(
         for c in insertable
         if c.name not in skip
     }
+    for name in {c.name for c in in_files} - types.keys():
+        if nested := _nested_type(name, insertable):
+            types[name] = text_type(nested, keeps_empty_text=False)
     columns = (
         *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
         *(c for c in described if c.in_path),
     )
     return replace(source, data_format=data_format, columns=columns)
+
+
+def _nested_type(name: str, table_columns: Sequence[TableColumn]) -> str:
+    """Return the type of a list of objects whose fields are columns of the table, as ``n.a``; '' if none is."""
+    fields = {
+        c.name.removeprefix(f"{name}."): parts(base_type(c.type)).get("", "")
+        for c in table_columns
+        if c.name.startswith(f"{name}.")
+    }
+    if not fields or not all(fields.values()):
+        return ""
+    return f"Array(Tuple({', '.join(f'{quoted(field)} {kind}' for field, kind in fields.items())}))"
 
 
 def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, is_given: bool) -> SourceSpec:

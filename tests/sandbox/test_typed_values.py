@@ -76,6 +76,22 @@ def test_what_is_known_to_be_right_is_loaded(lab: Lab, write_file: Callable[[pa.
     assert lab.rows(table, columns="n.a AS a, n.b AS b") == [{"a": [1, 2], "b": ["x", "y"]}]
 
 
+@pytest.mark.every_case
+def test_lists_of_objects_become_nested(lab: Lab) -> None:
+    table = lab.create("t", "`n.a` Array(UInt8), `n.b` Array(String), `n.c` Array(Date)")
+    first, second = '{"a": 1, "b": "2025-02-30", "c": "2024-02-29"}', '{"a": 2, "b": "007", "c": "2024-01-01"}'
+    rows = f'{{"n": [{first}, {second}]}}\n{{"n": []}}\n'
+    lab.put("in/a.jsonl", rows.encode())
+    lab.load("in/*", table)
+    assert sorted(lab.rows(table, columns="n.a AS a, n.b AS b, n.c AS c"), key=lambda row: len(row["a"])) == [
+        {"a": [], "b": [], "c": []},
+        {"a": [1, 2], "b": ["2025-02-30", "007"], "c": ["2024-02-29", "2024-01-01"]},
+    ]
+    lab.put("in/b.jsonl", b'{"n": [{"a": 300, "b": "", "c": "2024-01-01"}]}\n')
+    with pytest.raises(ChS3Error):
+        lab.load("in/b.jsonl", table, task_id="b")
+
+
 CLOCKS = {"s": pa.time32("s"), "ms": pa.time32("ms"), "us": pa.time64("us")}
 
 

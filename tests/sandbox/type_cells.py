@@ -8,7 +8,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of, plan_conversion
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.sql.conversions import checks
+from airflow_provider_ch_s3.sql.conversions import definitions
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -55,9 +55,10 @@ def text_of(conversion: Conversion | None, source: str, target: str, values: lis
     mapped = MappedColumn(target="v", source="v", conversion=conversion)
     text = (
         "{% include '_with.sql.jinja' %}"
-        "SELECT toString(CAST({{ mapped | select_item('best_effort') }}, {{ target | literal }})) AS made FROM"
+        "SELECT toString(CAST({{ mapped | select_item }}, {{ target | literal }})) AS made FROM"
     )
-    made = render("cell", text, checks=checks([mapped], []), source=_Source(), mapped=mapped, target=target).text
+    functions = definitions([mapped], [], "best_effort")
+    made = render("cell", text, definitions=functions, source=_Source(), mapped=mapped, target=target).text
     given = ", ".join(f"CAST({value}, {literal(source)})" for value in values)
     return f"{made} (SELECT arrayJoin(CAST([{given}], {literal(f'Array({source})')})) AS v)"
 
@@ -200,6 +201,12 @@ CELLS = (
         target=_MS,
         kept={"'1969-12-31 23:59:59.25'": "1969-12-31 23:59:59.250"},
         failing=("'2020-01-01 00:00:00.0001'", *map(_micros, INFINITE)),
+    ),
+    Cell(
+        source=f"Nullable({_NS})",
+        target=f"Nullable({_MS})",
+        kept={"'1960-01-02 03:04:05.25'": "1960-01-02 03:04:05.250", "NULL": ""},
+        failing=("'1960-01-02 03:04:05.2500001'", *map(_nanos, INFINITE)),
     ),
     Cell(
         source=_MS,
