@@ -90,7 +90,8 @@ class Commit:
                 # If the commit is interrupted, each staged part must still be the one that was cloned.
                 render = partial(staging_queries.render_hold_merges, self._staged(role))
                 self.client.execute_everywhere(render, query_id=self._query_id())
-                self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
+                if self.plan.mode is LoadMode.APPEND:
+                    self.staging.agree(self._staged(role), is_exact=self._is_exact(role), with_merges=True)
         self.plan = replace(self.plan, before={role: self._read_before(role) for role in self._roles})
         if not self.plan.replaced:
             self.plan = replace(self.plan, replaced=self._count_replaced())
