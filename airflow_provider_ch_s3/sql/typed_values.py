@@ -42,8 +42,9 @@ def _seconds(value: Sql, conversion: Conversion) -> Sql:
         made = plain_cast(cast(Sql(f"toInt64({value})"), "UInt32"), kind)
     is_same = f"{made} = {value}"
     if any(conversion.limits):
-        first, last = (_limit(text, kind) for text in conversion.limits)
-        is_same += f" AND {made} BETWEEN {first} AND {last}"
+        # as numbers: a server may compare the time itself with the limits, which overflows for nanoseconds (26.7)
+        number, low, high = map(_number, (made, *(_limit(text, kind) for text in conversion.limits)))
+        is_same += f" AND {number} BETWEEN {low} AND {high}"
     return _checked(made, f"NOT ({is_same})", _shown(value))
 
 
@@ -67,7 +68,7 @@ def _range(value: Sql, conversion: Conversion) -> Sql:
     if kind == "Date32":
         return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
     # numbers are compared in half the time, and the text of a time that is too late is that of the last one
-    number, low, high = (f"reinterpretAsInt64({one})" for one in (value, first, last))
+    number, low, high = map(_number, (value, first, last))
     shown = Sql(f"concat({shown}, ' (', toString({number}), ')')")
     return _checked(value, f"{number} NOT BETWEEN {low} AND {high}", shown)
 
@@ -78,6 +79,10 @@ def _checked(time: Sql, is_wrong: str, shown: Sql) -> Sql:
     If the time itself were a branch of the ``if``, ClickHouse would compute all branches of an ``if`` in it (26.7).
     """
     return Sql(f"{time} + if({is_wrong}, toInt32({_failing(shown)}), 0)")
+
+
+def _number(time: Sql) -> Sql:
+    return Sql(f"reinterpretAsInt64({time})")
 
 
 def _limit(text: str, kind: str) -> Sql:

@@ -12,7 +12,7 @@ SELECT
     `ch_s3_Date`(`b`), if(`c` IS NULL, NULL, `ch_s3_DateTime('UTC')`(assumeNotNull(`c`))),
     `ch_s3_Decimal(9, 2)`(`d`), `ch_s3_UInt256`(toString(`e`)),
     if(`f` IS NULL, NULL, ch_s3_float(toFloat64(assumeNotNull(`f`)), toFloat32(assumeNotNull(`f`)))),
-    if(`g` IS NULL, NULL, accurateCast(assumeNotNull(`g`), 'DateTime64(3)') + if(NOT (accurateCast(assumeNotNull(`g`), 'DateTime64(3)') = assumeNotNull(`g`) AND assumeNotNull(`g`) BETWEEN toDateTime64('0001-01-01 00:00:00', 3, 'UTC') AND toDateTime64('9999-12-31 23:59:59.999', 3, 'UTC')), toInt32(accurateCast(concat(toString(assumeNotNull(`g`)), ' does not fit'), 'Date32')), 0))
+    if(`g` IS NULL, NULL, accurateCast(assumeNotNull(`g`), 'DateTime64(3)') + if(NOT (accurateCast(assumeNotNull(`g`), 'DateTime64(3)') = assumeNotNull(`g`) AND reinterpretAsInt64(accurateCast(assumeNotNull(`g`), 'DateTime64(3)')) BETWEEN reinterpretAsInt64(toDateTime64('0001-01-01 00:00:00', 3, 'UTC')) AND reinterpretAsInt64(toDateTime64('9999-12-31 23:59:59.999', 3, 'UTC'))), toInt32(accurateCast(concat(toString(assumeNotNull(`g`)), ' does not fit'), 'Date32')), 0))
 FROM s3Cluster('it\'s',
     'http://s3:9000/flights/dt={1,2}/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
