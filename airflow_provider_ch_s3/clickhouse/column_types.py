@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 _FAMILIES = (
     ("number", r"U?Int\d+|B?Float\d+|Decimal\d*\b.*|Bool"),
@@ -209,6 +209,32 @@ def parsed_type(type_name: str) -> str:
     if family(base) not in SCALARS or re.match(r"(Fixed)?String", base):
         return type_name
     return "Nullable(String)" if is_nullable(type_name) else "String"
+
+
+def leaves(type_name: str) -> Iterator[str]:
+    """Yield the types of the single values in an array, map or tuple; the type itself if it is none of these."""
+    base = base_type(type_name)
+    inner = parts(base)
+    for kind in inner.values():
+        yield from leaves(kind)
+    if not inner:
+        yield base
+
+
+def texts_inside(type_name: str, is_text: Callable[[str], bool], *, may_lack: bool = False) -> str:
+    """Return an array, map or tuple with String in place of some of its single values.
+
+    :param is_text: of a type without Nullable: whether its values are to be text.
+    :param may_lack: the text may be NULL, whether the value may be or not.
+    """
+    base = base_type(type_name)
+    if inner := parts(base):
+        nullable = {key: may_lack and not (base.startswith("Map(") and key == "keys") for key in inner}
+        inside = {key: texts_inside(kind, is_text, may_lack=nullable[key]) for key, kind in inner.items()}
+        return with_parts(base, inside)
+    if not is_text(base):
+        return type_name
+    return "Nullable(String)" if may_lack or is_nullable(type_name) else "String"
 
 
 def _wide_number(base: str) -> str:

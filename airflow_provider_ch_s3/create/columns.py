@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from urllib.parse import unquote
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, parts, texts_inside
 from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
@@ -41,6 +42,8 @@ from airflow_provider_ch_s3.table.path_columns import (
 )
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
+
+log = logging.getLogger(__name__)
 
 # Enough to see what is rare, few enough to be read within seconds.
 SAMPLE_FILES = 16
@@ -175,18 +178,45 @@ def _guess_types(
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
     schemas = read_schemas(query, sample, None, settings)
-    types: dict[str, set[str]] = {}
+    types: dict[str, dict[str, None]] = {}
     for schema in schemas:
         for name, kind in schema.types.items():
             if name not in in_path:
-                types.setdefault(name, set()).add(kind)
-    return {name: _join_guesses(kinds) for name, kinds in types.items()}
+                types.setdefault(name, {})[kind] = None
+    joined = {name: _keep_texts(join_guesses(kinds, is_observed=True)) for name, kinds in types.items()}
+    for name, kind in joined.items():
+        if parts(kind) and len(types[name]) > 1:
+            log.info("what is in column %r differs from file to file: it becomes %s", name, kind)
+    return joined
 
 
-def _join_guesses(kinds: set[str]) -> str:
-    """Join what the server guessed from several files; text is also its guess for null, and for what is in ``[]``."""
-    others = {kind for kind in kinds if not re.fullmatch(r"(Array\()*Nullable\(String\)\)*", kind)}
-    return common_type_of(kinds) or (common_type_of(others) if others else "") or "Nullable(String)"
+def join_guesses(kinds: Collection[str], *, is_observed: bool = False) -> str:
+    """Join what the server guessed from several files: objects get the fields of all, lists of objects likewise.
+
+    What has no other type in common is text. For ``[]``, the server guesses a list of texts.
+
+    :param is_observed: single values are looked at afterwards.
+    """
+    filled = [kind for kind in kinds if not re.fullmatch(r"(Array\()+Nullable\(String\)\)+", kind)] or kinds
+    inner = [parts(kind) for kind in filled]
+    if all(kind.startswith("Array(") for kind in filled):
+        return f"Array({join_guesses([fields[''] for fields in inner])})"
+    names = dict.fromkeys(name for fields in inner for name in fields)
+    if all(kind.startswith("Tuple(") for kind in filled) and not any(name.isdecimal() for name in names):
+        found = {name: [fields[name] for fields in inner if name in fields] for name in names}
+        return f"Tuple({', '.join(f'{name} {join_guesses(guessed)}' for name, guessed in found.items())})"
+    known = common_type_of({*kinds})
+    if not known and is_observed and all(map(is_scalar, kinds)):
+        # text is also its guess for null, and the values tell
+        known = common_type_of({*kinds} - {"Nullable(String)"})
+    return known or "Nullable(String)"
+
+
+def _keep_texts(kind: str) -> str:
+    """Leave texts in lists and objects as they are, where the server guessed that they are times."""
+    if is_scalar(kind):
+        return kind
+    return texts_inside(kind, lambda base: family(base) == "time")
 
 
 def _observe(

@@ -101,6 +101,11 @@ def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, st
     return create.engine, _GIVEN
 
 
+def _may_be_key(column: NewColumn) -> bool:
+    """Whether ClickHouse can read the definition of a table again that has the column in a key (24.8 to 26.7)."""
+    return column.name.lower() not in ("false", "not", "null", "true")
+
+
 def _choose_keys(
     create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout
 ) -> tuple[tuple[str, ...], str]:
@@ -108,7 +113,7 @@ def _choose_keys(
         return create.keys, _GIVEN
     if not is_merge_tree(engine):
         return (), _KEYLESS
-    usable = [column for column in columns if not (column.is_provenance or is_nullable(column.bare_type))]
+    usable = [c for c in columns if _may_be_key(c) and not (c.is_provenance or is_nullable(c.bare_type))]
     names = {column.name for column in usable}
     if in_order := tuple(takewhile(names.__contains__, layout.sorted_by)):
         return tuple(map(short_identifier, in_order)), "the lake's table is sorted like that"
@@ -133,7 +138,7 @@ def _choose_partition(
     if not is_merge_tree(engine):
         return "", _KEYLESS
     units = {column.name: "identity" for column in columns if column.in_path} | dict(layout.partition_by)
-    parts = [column for column in columns if column.name in units and not is_nullable(column.type)]
+    parts = [c for c in columns if c.name in units and _may_be_key(c) and not is_nullable(c.type)]
     if mode is LoadMode.REPLACE_PARTITIONS:
         keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
         if not keys:

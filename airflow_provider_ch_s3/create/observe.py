@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parts
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, is_nullable, parts
 
 _DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -99,6 +99,30 @@ def choose_text_type(seen: Observation, *, is_text: bool = False) -> str:
     if kind == "String":
         return _string_type(seen, may_be_null=seen.null_count > 0 or not seen.filled_count)
     return f"Nullable({kind})" if seen.filled_count < seen.row_count else kind
+
+
+_WHOLE = "^(0|-?[1-9][0-9]*)$"
+_NOT_FINITE = "^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
+
+
+def kept_form(type_name: str) -> str:
+    """Return what the later texts of a column look like whose type was chosen by a sample; '' for anything.
+
+    ``007`` does not fit then, nor does a number with more digits than a Float64 has.
+    """
+    base = base_type(type_name)
+    if integer_range(base):
+        return _WHOLE
+    match base.partition("(")[0]:
+        case "Float64":
+            return f"{FORMS['Float64']}|{_NOT_FINITE}"
+        case "Bool" | "Date" | "DateTime":
+            return FORMS[base.partition("(")[0]]
+        case "Date32":
+            return FORMS["Date"]
+        case "DateTime64":
+            return FORMS["DateTime"]
+    return ""
 
 
 def choose_typed_type(type_name: str, seen: Observation, *, has_null: bool) -> str:

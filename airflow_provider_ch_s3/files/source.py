@@ -54,6 +54,9 @@ class FileColumn:
     :param type: its type in the load and in the user's expressions.
     :param in_path: it comes from a ``name=value/`` folder.
     :param read_as: the type that the server parses, if it differs; '' for ``type``.
+    :param has_bare_values: it is an array, map or tuple, written with numbers that are in no quotes, and the server
+        parses its text as a whole.
+    :param form: a regular expression that its text has to match; '' for none.
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
     :param is_trimmed: spaces around the text do not belong to its value.
@@ -65,6 +68,8 @@ class FileColumn:
     type: str = ""
     in_path: bool = False
     read_as: str = ""
+    has_bare_values: bool = False
+    form: str = ""
     encoding: str = ""
     null_words: tuple[str, ...] = ()
     is_trimmed: bool = False
@@ -76,6 +81,11 @@ class FileColumn:
     def is_converted(self) -> bool:
         """Whether our own rules convert or check what the server reads."""
         return self.in_path or self.repeats_folder or bool(self.read_as or self.encoding or self.null_words)
+
+    @property
+    def parsed_type(self) -> str:
+        """The type that the server parses."""
+        return "String" if self.has_bare_values else self.read_as or self.type
 
     @property
     def conversion(self) -> Conversion | None:
@@ -122,7 +132,7 @@ class SourceSpec:
     @property
     def structure(self) -> str:
         """Names and types for the table function, without path columns."""
-        return ", ".join(f"{quoted(c.name)} {c.read_as or c.type}" for c in self.columns if not c.in_path)
+        return ", ".join(f"{quoted(c.name)} {c.parsed_type}" for c in self.columns if not c.in_path)
 
     @property
     def read_columns(self) -> tuple[FileColumn, ...]:

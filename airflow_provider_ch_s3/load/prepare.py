@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.create.observe import kept_form
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -47,7 +48,7 @@ from airflow_provider_ch_s3.table.provenance import (
     without_provenance,
 )
 from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
-from airflow_provider_ch_s3.table.text_columns import read_text_strictly
+from airflow_provider_ch_s3.table.text_columns import hold_to_forms, read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -180,6 +181,7 @@ def prepare_load(
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_delimiter(one, source) for one in (request, inspection))
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
+        source = _hold_to_sample(source, target, request)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
             check_condition(client, source, argument, getattr(request, argument), inspection.settings)
@@ -255,6 +257,15 @@ def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
     """The column that only the staging table of a merge has."""
     is_deletion = rule.is_deletion if rule else ""
     return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
+
+
+def _hold_to_sample(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> SourceSpec:
+    """Have texts refused for which a sample would have led to another type, where types are chosen by samples."""
+    if request.create_table is None or request.structure or not source.format.has_text_fields:
+        return source
+    given = {*request.create_table.types, *request.select}
+    forms = {c.name: kept_form(c.type) for c in target.columns if c.is_insertable and c.name not in given}
+    return hold_to_forms(source, forms)
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:

@@ -105,8 +105,18 @@ def _decode(text: Sql) -> Sql:
     return Sql(f"decodeURLComponent({text})")
 
 
+_QUOTED = r"\1'\2'"
+# Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is.
+_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:]|NULL)*)([^\s\[\](){},:']+)"
+
+
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.has_bare_values:
+        # The pattern passes over NULL on its way to the next value, so one is appended. Text has no cast to Map.
+        quoted = f"replaceRegexpAll(concat('[', {text}, ']!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"
+        whole = Sql(f"substring({quoted}, 1, length({quoted}) - 3)")
+        return Sql(f"arrayElement({plain_cast(whole, f'Array({column.read_as})')}, 1)")
     if column.is_trimmed:
         text = Sql(f"trimBoth({text})")
         if column.conversion and column.conversion.is_nullable:
@@ -115,6 +125,10 @@ def _read_text(column: FileColumn) -> Sql:
         text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
     if column.null_words:
         text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
+    if column.form:
+        refused = cast(Sql(f"concat(assumeNotNull({text}), ' does not fit')"), "Int8")
+        has_form = f"ifNull(match({text}, {literal(column.form)}), 1)"
+        text = Sql(f"if({has_form}, {text}, toString({refused}))")
     return text
 
 

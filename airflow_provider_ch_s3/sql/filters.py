@@ -53,7 +53,19 @@ def literal(value: str | bool | int | float) -> Sql:
 
 def short_identifier(name: str) -> str:
     """Quote a name only if necessary, as people would write it."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else identifier(name)
+    is_plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _WORDS
+    return name if is_plain else identifier(name)
+
+
+# Names that are read as something else without quotes, by ClickHouse or by our checks of expressions.
+_WORDS = frozenset(
+    {
+        *("all", "and", "as", "between", "case", "distinct", "div", "except", "explain", "false", "fetch", "final"),
+        *("format", "from", "group", "having", "ilike", "in", "inf", "intersect", "into", "is", "join", "like"),
+        *("limit", "mod", "nan", "not", "null", "offset", "or", "order", "prewhere", "qualify", "regexp", "sample"),
+        *("select", "settings", "top", "true", "union", "using", "values", "where", "window", "with", "xor"),
+    }
+)
 
 
 def identifier(name: str) -> Sql:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import (
+    SCALARS,
     base_type,
+    decimal_digits,
     family,
     is_nullable,
+    leaves,
     parsed_type,
     parts,
     quoted,
     text_type,
+    texts_inside,
 )
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.table.target import TableColumn
 
@@ -67,7 +72,7 @@ def type_text_columns(
         if nested := _nested_type(name, insertable):
             types[name] = text_type(nested, keeps_empty_text=False)
     columns = (
-        *(replace(c, type=types.get(c.name, c.type)) for c in in_files),
+        *(replace(c, type=_untyped(types.get(c.name, c.type))) for c in in_files),
         *(c for c in described if c.in_path),
     )
     return replace(source, data_format=data_format, columns=columns)
@@ -85,6 +90,11 @@ def _nested_type(name: str, table_columns: Sequence[TableColumn]) -> str:
     return f"Array(Tuple({', '.join(f'{quoted(field)} {kind}' for field, kind in fields.items())}))"
 
 
+def _untyped(type_name: str) -> str:
+    """Return the type whose values are parsed as they are: parsers of typed paths and of a Variant change some."""
+    return re.sub(r"^(JSON)\(.*\)$|^Variant\(.*\)$", lambda match: match[1] or "Dynamic", type_name, flags=re.DOTALL)
+
+
 def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
     """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
 
@@ -92,10 +102,10 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
     """
     if not source.format.has_text_fields:
         return source
-    strict = [c if c.in_path else _read_strictly(c, is_given) for c in source.columns]
+    strict = [c if c.in_path else _read_strictly(c, is_given, source.format) for c in source.columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
-        read = [replace(c, is_trimmed=c.read_as.endswith(("String", "String)"))) for c in read]
+        read = [replace(c, is_trimmed=c.read_as in ("String", "Nullable(String)")) for c in read]
     return replace(source, columns=tuple(read))
 
 
@@ -111,10 +121,55 @@ def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:
     return column
 
 
-def _read_strictly(column: FileColumn, is_given: bool) -> FileColumn:
+def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) -> FileColumn:
     kind = wide = column.type
     if is_given:
         wide = text_type(kind, keeps_empty_text=True)
         kind = f"Nullable({base_type(kind)})" if is_nullable(wide) else kind
+    base = base_type(wide)
+    if parts(base):
+        return _read_inside(replace(column, type=kind), wide, file_format)
     read_as = parsed_type(wide)
     return replace(column, type=kind, read_as=read_as if read_as != kind else "")
+
+
+def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> FileColumn:
+    """Have the values in an array, map or tuple read as text.
+
+    JSON has any value as text, or none where an object lacks a key. Other formats have texts, times and the like in
+    quotes, and numbers in none: their parser takes only numbers of the usual form there, but cuts digits of a
+    Decimal, and wraps numbers of 256 bits. A Tuple in CSV is several fields.
+    """
+    is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
+    if file_format.may_lack_fields:
+        read_as = texts_inside(wide, lambda base: family(base) in SCALARS, may_lack=True)
+    elif is_fields:
+        read_as = texts_inside(wide, _is_parsed)
+    elif any(_loses_digits(base) for base in leaves(wide)):
+        return replace(column, read_as=texts_inside(wide, _is_parsed), has_bare_values=True)
+    else:
+        read_as = texts_inside(wide, lambda base: _is_parsed(base) and family(base) != "number")
+    return replace(column, read_as=read_as if read_as != column.type else "")
+
+
+def hold_to_forms(source: SourceSpec, forms: Mapping[str, str]) -> SourceSpec:
+    """Have the texts of some columns refused unless they have a form.
+
+    :param forms: column → regular expression.
+    """
+
+    def hold(column: FileColumn) -> FileColumn:
+        if column.in_path or not (form := forms.get(column.name)):
+            return column
+        text = "Nullable(String)" if is_nullable(column.type) else "String"
+        return replace(column, form=form, read_as=text, is_trimmed=source.format.is_csv)
+
+    return replace(source, columns=tuple(map(hold, source.columns)))
+
+
+def _is_parsed(base: str) -> bool:
+    return family(base) in SCALARS and not base.startswith(("String", "FixedString"))
+
+
+def _loses_digits(base: str) -> bool:
+    return decimal_digits(base) is not None or base.endswith("Int256")

@@ -278,8 +278,8 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     computed(read.input_format_skip_unknown_fields, protects_data=True),
     fixed(
         "input_format_json_defaults_for_missing_elements_in_named_tuple",
-        0,
-        "a field that an object lacks must fail the load, not become 0",
+        1,
+        "a field that an object lacks is read as NULL, which fails the load if the column is not Nullable",
         protects_data=True,
     ),
     computed(read.input_format_json_ignore_unknown_keys_in_named_tuple, protects_data=True),

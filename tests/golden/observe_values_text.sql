@@ -11,8 +11,8 @@ SELECT
 FROM
 (
     SELECT
-        ['id', 'tail`num'] AS names,
-        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS values
+        ['id', 'tail`num'] AS ch_s3_names,
+        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS ch_s3_values
     FROM s3(
     'http://s3:9000/flights/dt=1/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
@@ -20,15 +20,15 @@ FROM
     LIMIT 10
     UNION ALL
     SELECT
-        ['id', 'tail`num'] AS names,
-        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS values
+        ['id', 'tail`num'] AS ch_s3_names,
+        [CAST(`id` AS Nullable(String)), CAST(`tail\`num` AS Nullable(String))] AS ch_s3_values
     FROM s3(
     'http://s3:9000/flights/dt=2/a.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
     'CSVWithNames', '`id` Nullable(Int64), `tail\\`num` String, `it\'s at` Nullable(String)', 'auto')
     LIMIT 10
 )
-ARRAY JOIN names AS name, values AS value
+ARRAY JOIN ch_s3_names AS name, ch_s3_values AS value
 GROUP BY name
 SETTINGS
     max_threads = 1

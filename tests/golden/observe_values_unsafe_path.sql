@@ -11,8 +11,8 @@ SELECT
 FROM
 (
     SELECT
-        ['id'] AS names,
-        [CAST(`id` AS Nullable(String))] AS values
+        ['id'] AS ch_s3_names,
+        [CAST(`id` AS Nullable(String))] AS ch_s3_values
     FROM s3(
     'http://s3:9000/flights/it\'s?1.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
@@ -20,7 +20,7 @@ FROM
 WHERE _path IN ('flights/it\'s 1.parquet')
     LIMIT 10
 )
-ARRAY JOIN names AS name, values AS value
+ARRAY JOIN ch_s3_names AS name, ch_s3_values AS value
 GROUP BY name
 SETTINGS
     max_threads = 1

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from tests.marks import thorough
 from tests.sandbox.conftest import Background, Lab, bag
 from tests.sandbox.topologies import topologies
 
@@ -364,3 +365,66 @@ def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
     lab.load("in/**", "made", create_table="auto", load_mode="replace_partitions")
     assert lab.query(f"SELECT n, dt FROM {lab.database}.made") == [{"n": 1, "dt": "2013-05-01"}]
     assert "PARTITION BY dt" in definition(lab, "made_local")
+
+
+def test_objects_with_other_keys_in_other_rows_and_files(lab: Lab) -> None:
+    lab.put(
+        "in/1.jsonl", b'{"v":{"a":1,"d":"2024-02-30"},"l":[{"x":1},{"y":"2024-01-01"}]}\n{"v":{"b":[1]},"l":[]}\n'
+    )
+    lab.put("in/2.jsonl", b'{"v":{"a":"x"},"l":[{"z":true}]}\n')
+    lab.load("in/*", "made", create_table={"distributed": False})
+    found = lab.rows(f"{lab.database}.made")
+    none = {"x": None, "y": None, "z": None}
+    assert sorted(found, key=str) == sorted(
+        [
+            {
+                "v": {"a": "1", "d": "2024-02-30", "b": []},
+                "l": [{**none, "x": 1}, {**none, "y": "2024-01-01"}],
+            },
+            {"v": {"a": None, "d": None, "b": [1]}, "l": []},
+            {"v": {"a": "x", "d": None, "b": []}, "l": [{**none, "z": True}]},
+        ],
+        key=str,
+    )
+
+
+@pytest.mark.parametrize(
+    ("usual", "later", "is_held"),
+    [
+        pytest.param("1", "007", False, id="leading-zeros"),
+        thorough("true", "yes", False, id="other-words"),
+        thorough("1.5", "1.12345678901234567891", False, id="more-digits"),
+        thorough("2024-01-01", "20240101", False, id="another-form"),
+        thorough("1", "9223372036854775807", True, id="long-number"),
+        thorough("1.5", "nan", True, id="no-number"),
+    ],
+)
+def test_what_comes_after_the_sample_keeps_to_it(lab: Lab, usual: str, later: str, is_held: bool) -> None:
+    put_csv(lab, "in/a.csv", "v", *([usual] * 10_000), later)
+    if is_held:
+        lab.load("in/*", "made", create_table={"distributed": False})
+        return
+    with pytest.raises(ChS3Error, match="does not fit"):
+        lab.load("in/*", "made", create_table={"distributed": False})
+    assert lab.rows(f"{lab.database}.made") == []
+
+
+def test_names_that_mean_something_in_sql(lab: Lab) -> None:
+    put_csv(lab, "in/select=1/not=2/a.csv", "names,values,name,fits,n", "1,2,3,4,5")
+    lab.load("in/**", "made", create_table={"distributed": False})
+    assert lab.rows(f"{lab.database}.made") == [
+        {"names": 1, "values": 2, "name": 3, "fits": 4, "n": 5, "not": 2, "select": 1}
+    ]
+    assert definition(lab, "made", "sorting_key").strip("(`)") == "select"
+
+
+@pytest.mark.parametrize(("files", "columns"), [(16, 105), thorough(1, 1000)])
+def test_wide_files(lab: Lab, files: int, columns: int) -> None:
+    names = [f"column_{n:04}" for n in range(columns)]
+    for number in range(files):
+        put_csv(lab, f"in/{number}.csv", ",".join(names), ",".join(str(number + n) for n in range(columns)))
+    lab.load("in/*", "made", create_table={"distributed": False})
+    assert set(types_of(lab, "made").values()) == {"Int64"}
+    sums = lab.query(f"SELECT sum(column_0000) AS first, sum({names[-1]}) AS last FROM {lab.database}.made")
+    whole = sum(range(files))
+    assert sums == [{"first": whole, "last": whole + files * (columns - 1)}]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 
+from airflow_provider_ch_s3.create.columns import join_guesses
 from airflow_provider_ch_s3.create.layout import plan_table
 from airflow_provider_ch_s3.create.observe import (
     Observation,
     choose_folder_type,
     choose_text_type,
     choose_typed_type,
+    kept_form,
     observe_texts,
 )
 from airflow_provider_ch_s3.errors import ConfigError
@@ -279,3 +283,46 @@ def test_observations_of_several_files_are_one() -> None:
         high="7",
         digits=2,
     )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        pytest.param({"Nullable(Int64)", "Nullable(String)"}, "Nullable(Int64)", id="null-in-one"),
+        pytest.param(
+            {"Tuple(a Nullable(Int64))", "Tuple(a Nullable(String), b Array(Nullable(Int64)))"},
+            "Tuple(a Nullable(String), b Array(Nullable(Int64)))",
+            id="other-keys",
+        ),
+        pytest.param(
+            {"Array(Tuple(a Nullable(Int64)))", "Array(Tuple(a Nullable(Int64), c Nullable(Bool)))"},
+            "Array(Tuple(a Nullable(Int64), c Nullable(Bool)))",
+            id="lists-of-objects",
+        ),
+        pytest.param(
+            {"Array(Nullable(String))", "Array(Nullable(Int64))"}, "Array(Nullable(Int64))", id="empty-list"
+        ),
+        pytest.param({"Array(Nullable(Int64))", "Nullable(String)"}, "Nullable(String)", id="list-and-text"),
+        pytest.param({"Tuple(a Nullable(Int64))", "Nullable(Int64)"}, "Nullable(String)", id="object-and-number"),
+    ],
+)
+def test_what_is_guessed_from_several_files_is_joined(kinds: set[str], expected: str) -> None:
+    assert {join_guesses(order, is_observed=True) for order in permutations(kinds)} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "refused"),
+    [
+        ("Nullable(Int64)", ("0", "-7", "9223372036854775807"), ("007", "+7", "-0", "1.0", "")),
+        ("Float64", ("1.10", "-3e10", "nan", "-Infinity"), ("007.5", "1.12345678901234567891", "--1")),
+        ("Bool", ("true", "FALSE"), ("yes", "1")),
+        ("Date32", ("2024-02-29",), ("2023-02-30", "20240229")),
+        ("DateTime64(3)", ("2024-02-29 10:00:00.5",), ("2024-02-29", "1700000000")),
+        ("LowCardinality(String)", ("007", ""), ()),
+    ],
+)
+def test_later_texts_keep_to_what_the_sample_looked_like(
+    kind: str, kept: Sequence[str], refused: Sequence[str]
+) -> None:
+    form = kept_form(kind)
+    assert [text for text in (*kept, *refused) if re.search(form, text)] == list(kept)

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.table.text_columns import read_text_strictly
+from airflow_provider_ch_s3.table.text_columns import hold_to_forms, read_text_strictly
 
 
 def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
@@ -34,7 +34,9 @@ def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
         pytest.param("Bool", "String", id="bool"),
         pytest.param("Nullable(Time64(3))", "Nullable(String)", id="time-of-day"),
         pytest.param("Enum8('a' = 1)", "String", id="enum"),
-        pytest.param("Array(Date)", "", id="inside-of-an-array"),
+        pytest.param("Array(Date)", "Array(String)", id="inside-of-an-array"),
+        pytest.param("Map(Date, Array(Int64))", "Map(String, Array(Int64))", id="numbers-without-quotes"),
+        pytest.param("Tuple(a Int64, b Date)", "Tuple(a String, b String)", id="fields"),
     ],
 )
 def test_a_column_typed_by_the_table(kind: str, read_as: str) -> None:
@@ -56,6 +58,23 @@ def test_a_column_typed_by_the_table(kind: str, read_as: str) -> None:
 def test_a_column_typed_by_the_user_may_be_too_narrow(given: str, kind: str, read_as: str) -> None:
     (column,) = read_text_strictly(source(given), is_given=True).columns
     assert (column.type, column.read_as) == (kind, read_as)
+
+
+def test_numbers_whose_digits_a_parser_would_cut_are_read_from_the_whole_text() -> None:
+    strict = read_text_strictly(source("Array(Nullable(Decimal(9, 2)))"), is_given=False)
+    assert strict.columns[0].read_as == "Array(Nullable(String))"
+    assert strict.structure == "`a` String"
+
+
+def test_objects_may_lack_any_value() -> None:
+    nested = source("Tuple(a Int64, b Map(Date, LowCardinality(String)), c Array(JSON))", "JSONEachRow")
+    (column,) = read_text_strictly(nested, is_given=False).columns
+    assert column.read_as == "Tuple(a Nullable(String), b Map(String, Nullable(String)), c Array(JSON))"
+
+
+def test_a_text_may_have_to_have_a_form() -> None:
+    held = hold_to_forms(read_text_strictly(source("Nullable(Int64)"), is_given=False), {"a": "^[1-9]$", "b": "x"})
+    assert [(c.form, c.read_as) for c in held.columns] == [("^[1-9]$", "Nullable(String)")]
 
 
 @pytest.mark.parametrize("data_format", ["Parquet", "RowBinary", "Protobuf", "Values"])

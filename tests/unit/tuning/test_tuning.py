@@ -269,8 +269,8 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param(
             "input_format_json_defaults_for_missing_elements_in_named_tuple",
             {"data_format": "JSONEachRow"},
-            0,
-            id="missing-field-fails",
+            1,
+            id="missing-field-is-null",
         ),
         pytest.param(
             "input_format_json_defaults_for_missing_elements_in_named_tuple", {}, None, id="missing-field-no-json"
