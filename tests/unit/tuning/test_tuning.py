@@ -473,6 +473,8 @@ def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
         "s3_throw_on_zero_files_match": 1,
         "enable_parallel_replicas": 0,
         "date_time_overflow_behavior": "throw",
+        "input_format_try_infer_dates": 0,
+        "input_format_try_infer_datetimes": 0,
         "precise_float_parsing": 1,
         "input_format_null_as_default": 0,
         "cast_keep_nullable": 0,
