@@ -60,11 +60,13 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
 def may_see(conn_id: str, user: BaseUser) -> bool:
     """Whether a user may look at the ledger of a connection: one that they may read, or that a load has used.
 
-    Airflow's database knows both, so that a made-up id reaches no secrets backend.
+    Airflow's database knows both, so that a made-up id reaches no secrets backend. With several teams, the connection
+    of a team is for those who may read it: that a load has used it concerns the other teams as little as the load.
     """
     team = Connection.get_team_name(conn_id) if conf.getboolean("core", "multi_team", fallback=False) else None
     details = ConnectionDetails(conn_id=conn_id, team_name=team)
-    return get_auth_manager().is_authorized_connection(method="GET", details=details, user=user) or _is_used(conn_id)
+    may_read = get_auth_manager().is_authorized_connection(method="GET", details=details, user=user)
+    return may_read or (team is None and _is_used(conn_id))
 
 
 def _is_used(conn_id: str) -> bool:

@@ -18,6 +18,21 @@ STATIC = Path(__file__).parent / "static"
 # With the version in their address, a browser never combines files of two releases.
 PREFIX = f"/ch-s3/{version('airflow-provider-ch-s3')}"
 API_PREFIX = "/ch-s3/api"
+GUARDS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+)
+
+
+def guarded(send: Any) -> Any:
+    """Have browsers take an answer for what it says it is, and run nothing of it when it is opened by itself."""
+
+    async def send_guarded(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *GUARDS]}
+        await send(message)
+
+    return send_guarded
 
 
 async def serve_static(scope: Any, receive: Any, send: Any) -> None:
@@ -25,14 +40,14 @@ async def serve_static(scope: Any, receive: Any, send: Any) -> None:
     # Imported here, because workers and schedulers load plugins, too.
     from starlette.staticfiles import StaticFiles
 
-    await StaticFiles(directory=STATIC)(scope, receive, send)
+    await StaticFiles(directory=STATIC)(scope, receive, guarded(send))
 
 
 async def serve_ledger(scope: Any, receive: Any, send: Any) -> None:
     """Answer what the page asks, as an ASGI application."""
     from airflow_provider_ch_s3.plugins.ledger_api import app
 
-    await app(scope, receive, send)
+    await app(scope, receive, guarded(send))
 
 
 def base_path() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.common.text import is_text
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.claim import parse_claim
@@ -355,6 +356,8 @@ def _parse_place(text: str, types: tuple[type, ...]) -> Any:
         not isinstance(values, list)
         or [type(value) for value in values] != list(types)
         or any(isinstance(value, float) and not math.isfinite(value) for value in values)
+        or any(isinstance(value, int) and not 0 <= value < 2**64 for value in values)  # as UInt64 holds them
+        or any(isinstance(value, str) and not is_text(value) for value in values)
     ):
         raise ConfigError(f"{text!r} is not a valid page token; pass what the page before it says")
     return tuple(values)

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change
+from airflow_provider_ch_s3.stores.http import quiet_urllib3
 
 COPY_POLL_SECONDS = 1.0
 _NAMES = {
@@ -44,6 +45,7 @@ class AzureBlobFileStore:
     """
 
     def __init__(self, *, wasb_conn_id: str, named_collection: str = "") -> None:
+        quiet_urllib3()  # a SAS is part of each address
         self.wasb_conn_id = wasb_conn_id
         self.named_collection = named_collection
 

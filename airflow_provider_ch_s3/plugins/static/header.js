@@ -26,7 +26,8 @@ function describeSource(source) {
 }
 
 export function Header({ load: { state, fields, report, links } }) {
-  const play = links.ClickHouse;
+  // It comes from an XCom, which a task may write: a script is no address.
+  const play = /^https?:\/\//i.test(links.ClickHouse ?? "") ? links.ClickHouse : undefined;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
   const merged = describeMerge(report?.merge ?? {});
   const snapshot = describeSnapshot(report?.snapshot ?? {});
