@@ -26,7 +26,7 @@ function describeSource(source) {
 }
 
 export function Header({ load: { state, fields, report, links } }) {
-  // It comes from an XCom, which a task may write: a script is no address.
+  // It comes from an XCom, which a task may write: it may be a script.
   const play = /^https?:\/\//i.test(links.ClickHouse ?? "") ? links.ClickHouse : undefined;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
   const merged = describeMerge(report?.merge ?? {});
