@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_dialect
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import table_queries
@@ -75,7 +75,7 @@ def read_new_columns(
     whole = replace(request, on_new_columns=OnNewColumns.FAIL)
     whole = whole if request.columns is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
-    request = with_delimiter(request, source)
+    request = with_dialect(request, source)
     in_files = tuple(column for column in source.columns if not column.in_path)
     if request.structure or not (source.format.is_typed or source.format.has_text_fields):
         found = {column.name: column.type for column in in_files}

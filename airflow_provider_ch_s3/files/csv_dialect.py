@@ -23,6 +23,7 @@ class CsvDialect:
 
     :param delimiter: one character between fields; None to guess it from the first lines if commas separate none.
     :param quote: around fields: ``"``, ``'``, or '' if quotes are ordinary characters.
+    :param escape: what precedes a quote within a text: '' for another quote, or a backslash, as Spark writes it.
     :param header: whether the first line names the columns; None if ClickHouse is to find out.
     :param skip_lines: lines at the beginning of each file, before the header, that are not read.
     :param encoding: such as ``latin-1`` or ``windows-1252``.
@@ -33,6 +34,7 @@ class CsvDialect:
 
     delimiter: str | None = None
     quote: str = '"'
+    escape: str = ""
     header: bool | None = None
     skip_lines: int = 0
     encoding: str = "utf-8"
@@ -59,6 +61,13 @@ class CsvDialect:
             raise _refuse("encoding", self.encoding, "give the name of one, such as 'latin-1'") from error
         if re.match("utf-?(16|32)", name):
             raise _refuse("encoding", self.encoding, "ClickHouse finds no lines in it; rewrite the files as UTF-8")
+        self._check_escape()
+
+    def _check_escape(self) -> None:
+        if self.escape not in ("", "\\"):
+            raise _refuse("escape", self.escape, "give a backslash, or '' for quotes that are doubled")
+        if self.escape and (self.quote != '"' or self.skip_lines or self.trim or not self.is_utf8):
+            raise _refuse("escape", self.escape, "it goes together with delimiter, header and null_words only")
 
     @property
     def is_utf8(self) -> bool:
@@ -83,6 +92,12 @@ class CsvDialect:
         if self.header is False:
             found["input_format_csv_detect_header"] = 0
         return found
+
+    def line_settings(self, delimiter: str, field_count: int) -> dict[str, str | int]:
+        """Settings with which ClickHouse takes apart lines that its CSV parser does not: it knows no escapes."""
+        field = rf'''("(?:[^"\\]|\\.)*"|[^"{re.escape(delimiter)}]*)'''
+        line = re.escape(delimiter).join([field] * field_count)
+        return {"format_regexp": rf"{line}\r?", "format_regexp_escaping_rule": "Raw"}
 
     @property
     def data_format(self) -> str | None:

@@ -61,6 +61,7 @@ class FileColumn:
     :param null_words: texts that stand for a missing value.
     :param is_trimmed: spaces around the text do not belong to its value.
     :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
+    :param is_escaped: it is read with its quotes, and with a backslash before each quote that belongs to it.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -75,12 +76,18 @@ class FileColumn:
     is_trimmed: bool = False
     within: str = ""
     place: int = 0
+    is_escaped: bool = False
     repeats_folder: bool = False
 
     @property
     def is_converted(self) -> bool:
         """Whether our own rules convert or check what the server reads."""
-        return self.in_path or self.repeats_folder or bool(self.read_as or self.encoding or self.null_words)
+        return (
+            self.in_path
+            or self.repeats_folder
+            or self.is_escaped
+            or bool(self.read_as or self.encoding or self.null_words)
+        )
 
     @property
     def parsed_type(self) -> str:
@@ -101,6 +108,7 @@ class SourceSpec:
     :param data_format: ClickHouse's name of the format, e.g. ``Parquet``.
     :param compression: ClickHouse's name of the compression, ``auto`` to infer it from the file name.
     :param delimiter: between the fields of CSV files, if it was guessed.
+    :param header: the fields of lines that the format reads as rows, although they name the columns.
     :param rows: rows in all files; None if the number is unknown before reading.
     :param estimated_rows: rows in all files, extrapolated from one file.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
@@ -115,6 +123,7 @@ class SourceSpec:
     compression: str
     columns: tuple[FileColumn, ...]
     delimiter: str = ""
+    header: tuple[str, ...] = ()
     rows: int | None = None
     estimated_rows: float | None = None
     row_bytes: float | None = None

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDiale
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
-from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_stored, look_at_files
+from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_stored, delimiter_of, look_at_files
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -71,6 +71,11 @@ def read_source(
         source = _check_structure(client, source, request)
     if source.format.is_typed:
         return _read_typed(client, source, request, target, cluster)
+    if request.csv_dialect.escape:
+        source, names = _describe_escaped(source, beginnings, in_path, request, target)
+        in_files = (FileColumn(name=name, type="Nullable(String)") for name in names)
+        described = (*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path)))
+        return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
     if request.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
         return _with_header(source, beginnings, given_types, request)
@@ -107,11 +112,37 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
         )
 
 
-def with_delimiter(request: LoadRequest, source: SourceSpec) -> LoadRequest:
-    """Add the delimiter that was guessed, if any, to the settings."""
-    if not source.delimiter:
-        return request
-    return replace(request, settings={**CsvDialect(delimiter=source.delimiter).settings, **request.settings})
+def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
+    """Add to the settings what was found out of how CSV is written: the delimiter, and how to take lines apart."""
+    found: dict[str, SettingValue] = {}
+    if source.delimiter:
+        found |= CsvDialect(delimiter=source.delimiter).settings
+    if request.csv_dialect.escape:
+        fields = sum(not column.in_path for column in source.columns)
+        found |= request.csv_dialect.line_settings(delimiter_of(source, request), fields)
+    return replace(request, settings={**found, **request.settings}) if found else request
+
+
+def _describe_escaped(
+    source: SourceSpec, beginnings: Beginnings, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
+) -> tuple[SourceSpec, tuple[str, ...]]:
+    """Find out the names of columns in CSV with escapes, which ClickHouse's parser does not know.
+
+    :raises ConfigError: if there is no table yet, whose columns tell the types.
+    """
+    if request.structure or not target.columns:
+        raise ConfigError(
+            "csv_dialect has an escape, so ClickHouse cannot find out the types of the columns; create the table"
+            " first, and do not give structure"
+        )
+    columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
+    fields = beginnings.first_fields(source, request)
+    if source.format.with_names:
+        source = _with_header(source, beginnings, columns, request)
+    if source.format.with_names:
+        return source, tuple(f"c{n}" for n, _ in enumerate(fields, 1))
+    beginnings.check_same_header(source, request)
+    return replace(source, header=fields), fields
 
 
 def _describe_csv(
@@ -136,7 +167,7 @@ def _describe_csv(
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
         log.info("the fields of the files are separated by %r; if not, give csv_dialect={'delimiter': …}", delimiter)
         source, problem = replace(source, delimiter=delimiter), None
-        request = with_delimiter(request, source)
+        request = with_dialect(request, source)
         types = _describe_text(client, source, in_path, request, target)
     if problem is not None:
         raise problem

@@ -102,7 +102,7 @@ class Beginnings:
         kind = "csv" if source.format.is_csv else "tsv"
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
-        split = partial(split_line, delimiter=_delimiter(source, request))
+        split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
         texts = (*request.select.values(), request.where, request.merge_deleted)
         others = {*(request.columns or ()), *(name for text in texts for name in find_names(text))}
         found: dict[str, bool | None] = {}
@@ -129,7 +129,25 @@ class Beginnings:
         lines = [self._lines(head) if head.is_whole else ["", ""] for head in self.heads]
         if not are_all or any(len(one) > 1 for one in lines):
             return []
-        return split_line(self.lines, _delimiter(source, request))
+        return split_line(self.lines, delimiter_of(source, request))
+
+    def first_fields(self, source: SourceSpec, request: LoadRequest) -> tuple[str, ...]:
+        """Return the fields of the first line of the first file."""
+        return tuple(split_line(self.lines, delimiter_of(source, request), self.dialect.escape))
+
+    def check_same_header(self, source: SourceSpec, request: LoadRequest) -> None:
+        """Check that all files begin with the same line.
+
+        :raises SourceError: if one does not.
+        """
+        first = self.first_fields(source, request)
+        for head in self.heads:
+            fields = split_line(self._lines(head), delimiter_of(source, request), self.dialect.escape)
+            if tuple(fields) != first:
+                raise SourceError(
+                    f"{head.file.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
+                    " different headers one by one"
+                )
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
         """Check that no byte order mark would become a part of a text, as it does without a header.
@@ -163,17 +181,19 @@ class Beginnings:
         return head.lines(self.dialect.encoding)[self.dialect.skip_lines :]
 
 
-def _delimiter(source: SourceSpec, request: LoadRequest) -> str:
+def delimiter_of(source: SourceSpec, request: LoadRequest) -> str:
+    """Return what separates the fields of a line."""
     if not source.format.is_csv:
         return "\t"
     given = {**request.connection_settings, **request.settings}
     return source.delimiter or str(given.get(DELIMITER_SETTING, ","))
 
 
-def split_line(lines: Sequence[str], delimiter: str) -> list[str]:
+def split_line(lines: Sequence[str], delimiter: str, escape: str = "") -> list[str]:
     """Split the first record of some lines into its fields, without quotes and the spaces around them."""
+    how: dict[str, Any] = {"escapechar": escape, "doublequote": False} if escape else {}
     try:
-        record = next(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter), [])
+        record = next(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, **how), [])
     except (csv.Error, TypeError):
         return []
     return [field.strip() for field in record]

@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_delimiter
+from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_dialect
 from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
@@ -179,7 +179,7 @@ def prepare_load(
         from_files = without_provenance(target, request.provenance)
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
-        request, inspection = (with_delimiter(one, source) for one in (request, inspection))
+        request, inspection = (with_dialect(one, source) for one in (request, inspection))
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         source = _hold_to_sample(source, target, request)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))

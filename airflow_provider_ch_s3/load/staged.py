@@ -487,7 +487,7 @@ class LoadRun(TaskLoad):
             **({"filled": filled} if prepared.merge else {}),
             "provenance": {name: origin.value for name, origin in request.provenance.items()},
             # a filter on _path drops the rows of files with similar names after they have been read
-            "is_filtered": bool(request.where or source.path_filter),
+            "is_filtered": bool(request.where or source.path_filter or source.header),
             "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
             "reduction": prepared.plan.reduction._asdict() if any(prepared.plan.reduction) else {},
             "plan_seconds": plan_seconds,

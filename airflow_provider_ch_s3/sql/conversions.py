@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
-from airflow_provider_ch_s3.files.source import FileColumn
+from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.text_values import is_parsed_strictly, value_or_error, value_or_null
 from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, plain_cast
@@ -108,10 +108,28 @@ def _decode(text: Sql) -> Sql:
 _QUOTED = r"\1'\2'"
 # Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is.
 _BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:]|NULL)*)([^\s\[\](){},:']+)"
+# A quote or a backslash with the backslash before it.
+_ESCAPED = r"""\\(["\\])"""
+_CHARACTER = r"\1"
+
+
+def is_row(source: SourceSpec) -> Sql:
+    """Render the condition that a line is not the header, where the format reads headers as rows."""
+    fields = [column.name for column in source.columns if not column.in_path]
+    same = (
+        f"ifNull({FILES}.{identifier(name)} IN ({literals((text, chr(34) + text + chr(34)))}), 0)"
+        for name, text in zip(fields, source.header, strict=True)
+    )
+    return Sql(f"NOT ({' AND '.join(same)})")
 
 
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.is_escaped:
+        inner = f"substring({text}, 2, length({text}) - 2)"
+        bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"
+        kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
+        text = Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
     if column.has_bare_values:
         # The pattern passes over NULL on its way to the next value, so one is appended. Text has no cast to Map.
         quoted = f"replaceRegexpAll(concat('[', {text}, ']!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"

@@ -106,7 +106,17 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=c.read_as in ("String", "Nullable(String)")) for c in read]
+    if dialect.escape:
+        read = [c if c.in_path else _read_escaped(c) for c in read]
+        source = replace(source, data_format="Regexp")
     return replace(source, columns=tuple(read))
+
+
+def _read_escaped(column: FileColumn) -> FileColumn:
+    """Have a column read with its quotes and backslashes, which are removed before its text is converted."""
+    read_as = "Nullable(String)" if is_nullable(column.type) else "String"
+    is_text = column.type == read_as
+    return replace(column, is_escaped=True, is_trimmed=not is_text, read_as="" if is_text else read_as)
 
 
 def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:

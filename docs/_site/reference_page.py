@@ -93,6 +93,7 @@ EXAMPLES = {
     "move_to": '"loaded/flights"',
     "named_collection": '"flights_s3"',
     "null_words": '["NA", "null"]',
+    "escape": '"\\\\"',
     "of": '"median of the last 7 loads"',
     "on_bad_rows": '"reject"',
     "on_changed_files": '"load"',

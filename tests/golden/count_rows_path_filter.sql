@@ -3,6 +3,7 @@ FROM s3(
     'http://s3:9000/flights/it\'s?{1,2}.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+    AS `ch_s3_files`
 WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
 SETTINGS
     max_threads = 4, max_execution_time = 1, timeout_overflow_mode = 'throw', input_format_skip_unknown_fields = 1

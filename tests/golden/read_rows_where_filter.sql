@@ -8,6 +8,7 @@ FROM
     'http://s3:9000/flights/it\'s?{1,2}.parquet',
     {s3_access_key:String}, {s3_secret_key:String},
     'Parquet', '`id` Nullable(Int64), `tail\\`num` String', 'auto')
+    AS `ch_s3_files`
 WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
     LIMIT 5, 1
 ) AS `ch_s3_files`

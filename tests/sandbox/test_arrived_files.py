@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.written import parquet_file
@@ -219,3 +219,39 @@ def test_the_json_of_clickhouse_is_told_from_lines_of_json(lab: Lab) -> None:
     )
     with pytest.raises(SourceError, match="give data_format='JSON'"):
         lab.load("in/*", table)
+
+
+SPARK = r"""id,say,price
+1,"He said \"hi\", ok",1.5
+2,plain,2
+3,"5\"",3
+4,,4
+5,"",5
+6,"C:\\dir",6
+7,a\b,7
+"""
+
+
+def test_csv_with_backslashes_before_quotes(lab: Lab) -> None:
+    dialect = {"csv_dialect": {"escape": "\\"}}
+    table = lab.create("t", "id Int32, say Nullable(String), price Decimal(9, 2)")
+    lab.put("in/a.csv", SPARK.encode())
+    lab.put("in/b.csv", b'id,say,price\r\n8,"x",8\r\n')
+    lab.load("in/*", table, where="id != 2", **dialect)
+    assert sorted(tuple(row.values()) for row in lab.rows(table)) == [
+        (1, 'He said "hi", ok', 1.5),
+        (3, '5"', 3),
+        (4, None, 4),
+        (5, "", 5),
+        (6, "C:\\dir", 6),
+        (7, "a\\b", 7),
+        (8, "x", 8),
+    ]
+    narrow = lab.create("narrow", "id Int32, say String, price UInt8")
+    with pytest.raises(SourceError, match="'price'"):
+        lab.load("in/a.csv", narrow, task_id="narrow", **dialect)
+    lab.put("several/a.csv", b'id,say,price\n1,"a\nb",1\n')
+    with pytest.raises(SourceError, match="match the regexp"):
+        lab.load("several/*", table, task_id="several", **dialect)
+    with pytest.raises(ConfigError, match="create the table first"):
+        lab.load("in/*", f"{lab.database}.new", task_id="new", create_table="auto", **dialect)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect, guess_delimiter, parse_csv_dialect
 
 
@@ -72,3 +75,27 @@ def test_encodings(encoding: str, is_utf8: bool) -> None:
 def test_a_mapping_is_a_dialect() -> None:
     assert parse_csv_dialect({"delimiter": ";"}) == CsvDialect(delimiter=";")
     assert parse_csv_dialect(None) == CsvDialect()
+
+
+def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
+    settings = CsvDialect(escape="\\").line_settings(";", 2)
+    found = re.fullmatch(str(settings["format_regexp"]), '1;"a;\\"b"')
+    assert found is not None
+    assert found.groups() == ("1", '"a;\\"b"')
+    assert re.fullmatch(str(settings["format_regexp"]), "1;2;3") is None
+    assert re.fullmatch(str(settings["format_regexp"]), '1;"a" b') is None
+    assert settings["format_regexp_escaping_rule"] == "Raw"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"escape": "^"},
+        {"escape": "\\", "quote": "'"},
+        {"escape": "\\", "skip_lines": 1},
+        {"escape": "\\", "trim": True},
+    ],
+)
+def test_escapes_that_cannot_be_read(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="csv_dialect has escape="):
+        CsvDialect(**given)

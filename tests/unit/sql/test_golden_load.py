@@ -79,6 +79,14 @@ TEXT = dataclasses.replace(
         FileColumn(name="dt`", in_path=True, type="Nullable(UInt8)"),
     ),
 )
+ESCAPED = dataclasses.replace(
+    source(KEYS, data_format="Regexp"),
+    header=("id", "it's"),
+    columns=(
+        FileColumn(name="id", type="Nullable(Int64)", read_as="Nullable(String)", is_trimmed=True, is_escaped=True),
+        FileColumn(name="tail`num", type="String", is_escaped=True),
+    ),
+)
 UNSAFE = source(KEYS, "it's 1.parquet", "it's 2.parquet")
 LOCAL = TargetSpec(
     name=TABLE,
@@ -121,6 +129,7 @@ def insert(
 
 CASES: dict[str, Statement] = {
     "insert_load_keys": insert(source(KEYS)),
+    "insert_load_escaped": insert(ESCAPED, where="id > 1"),
     "insert_load_session_token": insert(source(TEMPORARY)),
     "insert_load_nosign": insert(source(ANONYMOUS)),
     "insert_load_named_collection": insert(source(COLLECTION)),
