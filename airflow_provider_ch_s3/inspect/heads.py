@@ -36,7 +36,7 @@ from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value
 log = logging.getLogger(__name__)
 
 # One statement looks at so many files: some from the first to the last, and the smallest, such as error messages.
-SPREAD_HEADS = 12
+SPREAD_HEADS = 8
 SMALLEST_HEADS = 4
 # Files without a row are no larger: a line end, an empty list, or what a compression makes of no bytes.
 BLANK_BYTES = 8
