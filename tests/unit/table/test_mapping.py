@@ -202,3 +202,23 @@ def test_a_type_that_would_change_silently_is_refused_with_the_remedy() -> None:
         "column 'a' is Float64 in the files and Decimal(10, 2) in d.t, and ClickHouse would silently cut off the"
         " digits after the last one that fits; change the table, or convert it with select={'a': '…'}"
     )
+
+
+STRUCTS = "Array(Tuple(a Nullable(Int64), `b c` Nullable(String)))"
+
+
+def test_a_list_of_structs_becomes_nested() -> None:
+    mapped = map_columns(
+        [in_file("n", STRUCTS)], target(column("n.a", "Array(UInt8)"), column("n.b c", "Array(String)"))
+    )
+    assert [(m.target, m.expression) for m in mapped] == [
+        ("n.a", "tupleElement(`n`, 1)"),
+        ("n.b c", "tupleElement(`n`, 2)"),
+    ]
+    assert mapped[0].conversion is not None
+    assert mapped[0].conversion.inside == (Conversion(method=Method.CAST, type="Nullable(UInt8)"),)
+
+
+def test_structs_with_other_fields_than_nested_are_no_column_of_it() -> None:
+    with pytest.raises(TargetError, match=r"n\.a.*the files have no such columns"):
+        map_columns([in_file("n", STRUCTS)], target(column("n.a", "Array(UInt8)")))
