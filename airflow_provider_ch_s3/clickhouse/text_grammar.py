@@ -8,6 +8,8 @@ Patterns are regular expressions of the whole text, in the syntax that RE2 and P
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from airflow_provider_ch_s3.clickhouse.column_types import integer_range, parse_type, scale_and_zone
@@ -173,3 +175,128 @@ def decimal(digits_after_point: int) -> str:
 def whole(pattern: str) -> str:
     """Have a pattern match a whole text."""
     return f"^(?:{pattern})$"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grammar:
+    """What a page says of the text of some types, with examples.
+
+    :param types: names of the types.
+    :param forms: the forms that are values.
+    :param type: one of the types, which has the examples.
+    :param values: text → its value, as ClickHouse prints it.
+    :param refused: texts of other forms.
+    :param version: the first version of ClickHouse that has the type.
+    """
+
+    types: str
+    forms: str
+    type: str
+    values: Mapping[str, str]
+    refused: tuple[str, ...]
+    version: float = 0.0
+
+
+GRAMMARS = (
+    Grammar(
+        types="Int, UInt",
+        forms="Digits, which a sign may precede.",
+        type="Int32",
+        values={"-42": "-42", "+7": "7", "007": "7"},
+        refused=("", "1.0", "1e3", "1,000", "true", "2147483648", "18446744073709551621"),
+    ),
+    Grammar(
+        types="Float",
+        forms="Digits, with one sign, one point and one exponent; `inf`, `infinity` and `nan` in any case. The"
+        " nearest number; one that is too large does not fit.",
+        type="Float64",
+        values={"1.5": "1.5", "-.5": "-0.5", "1E3": "1000", "7.81": "7.81", "-inf": "-inf", "NaN": "nan"},
+        refused=("", "--1.5", "1e400", "1.5.2", "1,5", "1e", "0x10"),
+    ),
+    Grammar(
+        types="Decimal",
+        forms="As Float, without `inf` and `nan`; no digit may be lost.",
+        type="Decimal(9, 2)",
+        values={"1.5": "1.5", "1.500": "1.5", "3.99e0": "3.99", "15e2": "1500"},
+        refused=("", "1.234.567", "31.12.23", "1.999", "1e-3", "inf", "-"),
+    ),
+    Grammar(
+        types="Bool",
+        forms="`true`, `t`, `yes`, `y`, `on`, `enable`, `enabled`, `1` and their opposites `false`, `f`, `no`, `n`,"
+        " `off`, `disable`, `disabled`, `0`, in any case.",
+        type="Bool",
+        values={"true": "true", "NO": "false", "1": "true"},
+        refused=("", "2", "ja", "1.0"),
+    ),
+    Grammar(
+        types="Date",
+        forms="`YYYY-MM-DD`, also with `/` or `.` and without zeros, and `YYYYMMDD`; a midnight may follow, in UTC or"
+        " without a zone. With `date_time_input_format = 'best_effort_us'` also `MM/DD/YYYY`. Date32 from 1900 to"
+        " 2299, Date from 1970-01-01 to 2149-06-06.",
+        type="Date",
+        values={"2024-02-29": "2024-02-29", "2024/2/9": "2024-02-09", "20240209": "2024-02-09"}
+        | {"2024-02-29T00:00:00Z": "2024-02-29"},
+        refused=("", "2023-02-29", "2024-02-29T10:00:00Z", "31/12/2023", "Feb 3", "1700000000", "9999-12-31"),
+    ),
+    Grammar(
+        types="DateTime",
+        forms="A day as above, `T` or a space, `HH:MM` or `HH:MM:SS`, a fraction of a second that the type holds, and"
+        " `Z` or an offset (`+02:00`, `+0200`, `+02`); a day alone is its midnight. Also `YYYYMMDDTHHMMSS`,"
+        " `YYYYMMDDHHMMSS`, and `28 Feb 2023 10:00:00 +0200` as in the header of a mail. Without a zone, a time that"
+        " exists in the zone of the column, or of the server. A number of seconds needs `select`, such as"
+        " `{'t': 'toDateTime(t)'}`. DateTime64 from 1900 to 2299, DateTime from 1970 to 2106-02-07 06:28:15 in UTC.",
+        type="DateTime('Europe/Berlin')",
+        values={
+            "2024-03-31 03:30:00": "2024-03-31 03:30:00",
+            "2024-03-31T03:30:00Z": "2024-03-31 05:30:00",
+            "2024-03-31 9:30": "2024-03-31 09:30:00",
+            "20240331T033000+0200": "2024-03-31 03:30:00",
+            "31 Mar 2024 03:30:00 GMT": "2024-03-31 05:30:00",
+            "2106-02-07T06:28:15Z": "2106-02-07 07:28:15",
+        },
+        refused=(
+            *("", "2024-03-31 02:30:00", "2024-02-30 10:00:00", "2024-03-31 24:00:00", "2024-03-31 10:00:00.5"),
+            *("Jan  2 10:00:00 +0000", "1700000000", "1700000000123", "31/03/2024 10:00"),
+        ),
+    ),
+    Grammar(
+        types="Time",
+        forms="`H:MM` and `H:MM:SS`, up to 999 hours, with a fraction that the type holds; `-` may precede it.",
+        type="Time64(3)",
+        values={"10:30": "10:30:00.000", "9:05:06.25": "09:05:06.250", "-01:30:00": "-01:30:00.000"},
+        refused=("", "25:61:61", "10:60", "3600", "10:30:00.1234"),
+        version=26.0,
+    ),
+    Grammar(
+        types="Enum",
+        forms="A name of the column; not a number.",
+        type="Enum8('a' = 1, '2' = 5)",
+        values={"a": "a", "2": "2"},
+        refused=("", "1", "5", "A"),
+    ),
+    Grammar(
+        types="UUID",
+        forms="32 digits in groups of 8, 4, 4, 4 and 12, or without groups.",
+        type="UUID",
+        values={
+            "61F0C404-5CB3-11E7-907B-A6006AD3DBA0": "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
+            "61f0c4045cb311e7907ba6006ad3dba0": "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
+        },
+        refused=("", "61f0c404-5cb3-11e7-907b-a6006ad3dbag", "{61f0c404-5cb3-11e7-907b-a6006ad3dba0}"),
+    ),
+    Grammar(
+        types="IPv4",
+        forms="Four numbers up to 255, without zeros before them.",
+        type="IPv4",
+        values={"192.168.1.10": "192.168.1.10"},
+        refused=("", "192.168.1", "256.1.1.1", "01.2.3.4", "4294967301"),
+    ),
+    Grammar(
+        types="IPv6",
+        forms="The forms of RFC 4291; an IPv4 address is the one that it is mapped to.",
+        type="IPv6",
+        values={"2001:DB8::1": "2001:db8::1", "192.168.1.10": "::ffff:192.168.1.10"},
+        refused=("", "1::2::3", "::1/64"),
+    ),
+)
+"""All other types take each text, or none: String, FixedString of its length, and types with elements by those."""

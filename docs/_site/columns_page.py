@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from airflow_provider_ch_s3.clickhouse.text_grammar import GRAMMARS
 from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
 
 
@@ -36,7 +37,22 @@ def _cells(cells: Mapping[Kind, Rule]) -> str:
     return "; ".join(f"{', '.join(targets)}: {name}" for name, targets in by_rule.items())
 
 
-PARTS: Mapping[str, Callable[[], str]] = {"types": render_types}
+def render_texts() -> str:
+    """Render the grammar of text."""
+
+    def shown(texts: Iterable[str]) -> str:
+        return ", ".join(f"`{text}`" if text else "nothing" for text in texts)
+
+    return "\n".join(
+        [
+            "| type | forms that are values | for example | not a value |",
+            "| --- | --- | --- | --- |",
+            *(f"| `{one.types}` | {one.forms} | {shown(one.values)} | {shown(one.refused)} |" for one in GRAMMARS),
+        ]
+    )
+
+
+PARTS: Mapping[str, Callable[[], str]] = {"texts": render_texts, "types": render_types}
 
 
 def render_page(text: str) -> str:

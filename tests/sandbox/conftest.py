@@ -24,11 +24,13 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
+from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.failures import own_errors
+from tests.marks import thorough
 from tests.sandbox.gates import Gate, watch_statements
 from tests.sandbox.processes import all_answer
 from tests.sandbox.topologies import TOPOLOGIES
@@ -333,3 +335,20 @@ def lab_in(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made.connect_clickhouse()
     made.connect_aws()
     return made
+
+
+@pytest.fixture(params=[EMBEDDED, *(thorough(version) for version in SERVERS)])
+def engine(request: pytest.FixtureRequest) -> Iterator[tuple[float, Sandbox]]:
+    """A server of each version, with its number."""
+    version = float(".".join(request.param.split(".")[:2]))
+    if request.param == EMBEDDED:
+        yield version, request.getfixturevalue("ch_s3_sandbox")
+        return
+    config = SandboxConfig(shards=1, engine=request.param)
+    try:
+        package_of(config.engine)
+        find_classpath(config.zookeeper)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with running_sandbox(config) as sandbox:
+        yield version, sandbox

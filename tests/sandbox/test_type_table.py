@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
-from airflow_provider_ch_s3.errors import SandboxError, ServerError
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
-from tests.marks import thorough
+from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.sandbox import Sandbox
 from tests.sandbox.type_cells import CELLS, Cell
 
 pytestmark = pytest.mark.sandbox
@@ -29,22 +22,6 @@ SETTINGS = {
     "input_format_try_infer_datetimes": 0,
     "session_timezone": "UTC",
 }
-
-
-@pytest.fixture(params=[EMBEDDED, *(thorough(version) for version in SERVERS)])
-def engine(request: pytest.FixtureRequest) -> Iterator[tuple[float, Sandbox]]:
-    version = float(".".join(request.param.split(".")[:2]))
-    if request.param == EMBEDDED:
-        yield version, request.getfixturevalue("ch_s3_sandbox")
-        return
-    config = SandboxConfig(shards=1, engine=request.param)
-    try:
-        package_of(config.engine)
-        find_classpath(config.zookeeper)
-    except SandboxError as error:
-        pytest.skip(str(error))
-    with running_sandbox(config) as sandbox:
-        yield version, sandbox
 
 
 @pytest.mark.every_case
