@@ -82,7 +82,7 @@ def fits(name: str, text: str) -> bool:
         case "amount":
             if text in ("", "\\N"):
                 return True
-            return re.fullmatch(r"-?\d+(\.\d{1,2})?", text) is not None and abs(Decimal(text)) < 10**7
+            return re.fullmatch(r"-?\d+(\.\d{1,2}|e\d)?", text) is not None and abs(Decimal(text)) < 10**7
         case "day":
             try:
                 day = dt.date.fromisoformat(text)
