@@ -67,12 +67,12 @@ class Tried:
     key: str
 
 
-def draw_columns(kinds: Sequence[Kind], data_format: str, chance: random.Random) -> list[Column]:
+def draw_columns(harness: Harness, data_format: str, chance: random.Random) -> list[Column]:
     """Choose pairs of types: half of them of one kind, as far as the kinds of the table tell."""
-    sources = [source for source in SOURCES if data_format in source.formats]
+    sources = [one for one in SOURCES if data_format in one.formats and one.since <= harness.version]
     columns: list[Column] = []
     while len(columns) < COLUMNS:
-        source, kind = chance.choice(sources), chance.choice(kinds)
+        source, kind = chance.choice(sources), chance.choice(harness.kinds)
         is_related = bool(judge_value(source, source.plain, kind, "").values)
         if not is_compared(source, kind) or (not is_related and chance.random() < 0.8):
             continue
@@ -300,7 +300,7 @@ def run_typed(harness: Harness, *, pairs: int, seed: int) -> Iterator[tuple[str,
     left, number = pairs, 0
     while left > 0:
         data_format = FORMATS[number % len(FORMATS)]
-        columns = draw_columns(harness.kinds, data_format, chance)
+        columns = draw_columns(harness, data_format, chance)
         values = draw_values(columns, min(left, 10 * COLUMNS), chance)
         left, number = left - len(values), number + 1
         yield data_format, TypedTrial(harness=harness, data_format=data_format, columns=columns).run(values)

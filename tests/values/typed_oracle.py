@@ -46,6 +46,7 @@ class Source:
     :param arrive: what a value means for a kind of column.
     :param build: makes an array of values.
     :param formats: the formats that can hold the type.
+    :param since: the oldest server that tells the type from others.
     """
 
     type: pa.DataType
@@ -54,11 +55,17 @@ class Source:
     arrive: Arrive
     build: Callable[[list[Any], pa.DataType], pa.Array] = pa.array
     formats: frozenset[str] = frozenset({"parquet", "arrow", "orc"})
+    since: str = "24.8"
 
 
 def integer_bounds(kind: Kind) -> tuple[int, int]:
     bits = int("".join(filter(str.isdigit, kind.type)))
     return (0, 2**bits - 1) if kind.type.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def members(kind: Kind) -> dict[str, int]:
+    listed = kind.type[kind.type.index("(") + 1 : -1].split(", ")
+    return {name.strip("'"): int(number) for name, number in (one.split(" = ") for one in listed)}
 
 
 def decimal_shape(kind: Kind) -> tuple[int, int]:
@@ -100,6 +107,8 @@ def arrive_integer(value: int, kind: Kind) -> Verdict:
         return may(".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)))
     if kind.type == "String":
         return may(str(value).encode().hex().upper())
+    if kind.family == "enum":  # ClickHouse itself writes an Enum to a file as its number
+        return may(*(name for name, number in members(kind).items() if number == value))
     found = arrive_number(Fraction(value), kind)
     return must(*found.values) if found.values and kind.family in ("integer", "decimal") else found
 
@@ -123,7 +132,11 @@ def arrive_float(value: float, kind: Kind, *, bits: int) -> Verdict:
 
 
 def arrive_decimal(value: Decimal, kind: Kind) -> Verdict:
-    return arrive_number(Fraction(value), kind)
+    found = arrive_number(Fraction(value), kind)
+    if kind.family != "float":
+        return found
+    # ClickHouse divides two floats, so that the last bit may differ.
+    return may(*(str(int(bits) + step) for bits in found.values for step in (-1, 0, 1)))
 
 
 def arrive_text(text: str, kind: Kind) -> Verdict:
@@ -423,6 +436,7 @@ def _sources() -> list[Source]:
         found.append(
             Source(
                 type=made(unit),
+                since="26.7",  # a DateTime64 before
                 plain=3600 * PER_SECOND[unit],
                 draw=partial(draw_clock, unit=unit),
                 arrive=partial(arrive_clock, unit=unit),
