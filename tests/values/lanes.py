@@ -256,6 +256,8 @@ def judge_bare_json(kind: Kind, wrapper: str, text: str) -> Verdict:
             found = kind.judge(text)
         case "text" | "bool":
             found = kind.judge(text).weaker()
+        case "day" | "time":  # 20240131 is a day also without quotes
+            found = kind.judge(text).weaker()
         case _:
             return REFUSED
     return inside(found, kind, wrapper, text)
