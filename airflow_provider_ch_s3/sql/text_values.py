@@ -25,6 +25,8 @@ US = "best_effort_us"
 # Zones whose clocks are never put forward, so that each time of day exists.
 _EVEN_ZONES = ("UTC", "GMT", "Etc/UTC", "Etc/GMT")
 _UTC = literal("UTC")
+_FULL_PRECISIONS = (9, 18, 38, 76)
+"""Digits of the Decimals that have the bits of no longer one."""
 _FINEST = 9
 """Digits of a second with which a DateTime64 does not reach 2299."""
 
@@ -176,9 +178,12 @@ _READ: dict[Kind, Callable[[Sql, str], _Reading]] = {
 
 
 def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
-    """The parser takes several points and no digit at all, and cuts digits."""
-    _, scale = decimal_digits(kind) or (0, 0)
+    """The parser takes several points and no digit at all, cuts digits, and takes as many as the bits hold."""
+    before, scale = decimal_digits(kind) or (0, 0)
     made = _cast_or_null(text, kind)
+    is_full = before + scale in _FULL_PRECISIONS
+    greatest = _cast(literal(f"{'9' * before or '0'}.{'9' * scale}"), kind)
+    held = () if is_full else (f"abs({made}) <= {greatest}",)
     # With an exponent: the last digit that is not 0 has to be one that the type keeps.
     number, after_point = f"extract({text}, '^[+-]?([^eE]*)')", literal(r"\.(.*)")
     digits = f"replaceOne({number}, '.', '')"
@@ -188,8 +193,8 @@ def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
         f" - toInt32OrZero(extract({text}, '[eE](.*)'))"
     )
     return [
-        _parsed(made, _matches(text, text_grammar.decimal(scale))),
-        _parsed(made, _matches(text, text_grammar.WITH_EXPONENT), f"({bare} = '' OR {last} <= {scale})"),
+        _parsed(made, _matches(text, text_grammar.decimal(scale)), *held),
+        _parsed(made, _matches(text, text_grammar.WITH_EXPONENT), f"({bare} = '' OR {last} <= {scale})", *held),
     ]
 
 
