@@ -44,7 +44,8 @@ def find_replacement(
     :param is_logged: whether the server has logged parts that it added; None if the log does not tell.
     """
     held = tuple(held)
-    digests = {part.digest for part in coming if part.is_active and part.rows}
+    staged = [part for part in coming if part.is_active]
+    digests = {part.digest for part in staged if part.rows}
     active = [part for part in held if part.is_active and part.rows]
     new = [part for part in held if part.rows and part.last_block > before.last_block]
     clones = [part for part in new if part.first_block > before.last_block and part.digest in digests]
@@ -54,7 +55,14 @@ def find_replacement(
     if any(part.first_block <= before.last_block for part in active):
         if is_whole or not digests or (not clones and shows_all(new, digests)):
             return _not_begun(active, before)
-        return Replacement.HALF if _adds_only(arrived, new, active, before) else Replacement.UNKNOWN
+        # Once all clones are there, a REPLACE drops what was there before, part by part.
+        is_dropping = digests <= {clone.digest for clone in arrived}
+        gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
+        dropped_rows = sum(part.rows for part in gone if is_dropping and not is_covered(part, covers))
+        empty = {part.digest for part in staged if not part.rows}
+        emptied = [part for part in held if part.first_block > before.last_block and part.digest in empty]
+        is_half = _adds_only([*arrived, *emptied], [*new, *emptied], active, before, dropped_rows)
+        return Replacement.HALF if is_half else Replacement.UNKNOWN
     # What was there is gone: replaced, or dropped by somebody.
     if not digests:
         return Replacement.DONE
@@ -64,7 +72,7 @@ def find_replacement(
         return Replacement.DONE if is_logged else _not_begun(active, before)
     if arrived:
         # One part alone may be an equal one that somebody has inserted again.
-        is_half = not is_whole and not before.rows and _adds_only(arrived, new, active, before)
+        is_half = not is_whole and not before.rows and _adds_only(arrived, new, active, before, 0)
         return Replacement.HALF if is_half else Replacement.UNKNOWN
     if not before.rows and not new:
         return Replacement.OWED
@@ -93,18 +101,22 @@ def _not_begun(active: Sequence[Part], before: Before) -> Replacement:
     return Replacement.OWED if is_same else Replacement.TOUCHED
 
 
-def _adds_only(clones: Sequence[Part], new: Sequence[Part], active: Sequence[Part], before: Before) -> bool:
+def _adds_only(
+    clones: Sequence[Part], new: Sequence[Part], active: Sequence[Part], before: Before, dropped_rows: int
+) -> bool:
     """Whether nothing was added but clones, and merges are all that has happened since.
 
     :param new: all parts that reach beyond the last block from before; ``active``: all active parts.
+    :param dropped_rows: rows from before that the REPLACE may have dropped.
     """
     digests = {clone.digest for clone in clones}
     added = [part for part in new if not part.is_merged]
     known = max((part.version for part in clones), default=-1)
+    missing_rows = before.rows + sum(clone.rows for clone in clones) - sum(part.rows for part in active)
     return (
         bool(clones)
         and shows_all(new, digests)
         and all(part.digest in digests for part in added)
-        and sum(part.rows for part in active) == before.rows + sum(clone.rows for clone in clones)
+        and 0 <= missing_rows <= dropped_rows
         and all(part.version <= max(known, before.version or known) for part in active)
     )

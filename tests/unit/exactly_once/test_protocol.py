@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import join_keys
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -184,7 +185,7 @@ class Load:
     @property
     def request(self) -> LoadRequest:
         return LoadRequest(
-            pattern=SourcePattern(bucket="bucket", globs=self.keys),
+            pattern=SourcePattern(bucket="bucket", globs=(join_keys(self.keys),)),
             table=str(TABLE),
             load_mode=self.mode,
             on_partial_partitions=OnPartialPartitions.REPLACE,
@@ -214,7 +215,7 @@ class ModelStore:
     account = ""
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        keys = [key for key in pattern.globs if key > after and key not in self.gone]
+        keys = [key for key in sorted(filter(pattern.matches, OBJECTS)) if key > after and key not in self.gone]
         return [SourceFile(key=key, etag=f"etag-{key}{self.version}", size_bytes=1) for key in keys]
 
     def access(self) -> S3Access:

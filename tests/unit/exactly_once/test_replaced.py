@@ -73,6 +73,13 @@ def test_of_a_server_that_was_not_restarted(held: list[Part], expected: Replacem
             HALF,
             id="and-merged",
         ),
+        pytest.param([OLD_GONE[0], OLD[1], *CLONES], HALF, id="killed-while-the-old-parts-went"),
+        pytest.param(
+            [*OLD_GONE, *(part(f"c{n}", 7 + n, **GONE) for n in (1, 2)), part("m", 7, 9, rows=30)],
+            HALF,
+            id="killed-while-the-old-parts-went-and-merged",
+        ),
+        pytest.param([OLD_GONE[0], OLD[1], CLONES[0]], UNKNOWN, id="an-old-part-went-before-all-clones-came"),
         pytest.param(
             [*OLD_GONE, part("c1", 8, **GONE), part("x", 9, **GONE), part("m", 6, 9, rows=40)],
             UNKNOWN,
@@ -103,6 +110,12 @@ def test_of_a_server_that_was_killed(held: list[Part], expected: Replacement) ->
 )
 def test_of_a_partition_that_was_empty(held: list[Part], is_whole: bool, expected: Replacement) -> None:
     assert find_replacement(COMING, held, NEW_PARTITION, is_whole=is_whole) is expected
+
+
+def test_of_a_server_that_was_killed_an_empty_part_comes_too() -> None:
+    coming = [*COMING, part("nothing", 3, rows=0)]
+    clones = [*(part(f"c{n}", 7 + n, **GONE) for n in (1, 2)), part("nothing", 10, rows=0, **GONE)]
+    assert find_replacement(coming, [*clones, part("m", 7, 10, rows=30), *OLD_GONE], BEFORE, is_whole=False) is HALF
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
