@@ -132,7 +132,8 @@ def test_versions_before_1970_are_older_however_often_they_are_compared(lab: Lab
     staged = lab.create("staged", f"id UInt32, at {kind}, ch_s3_deleted Bool")
     lab.query(f"INSERT INTO {held} SELECT number, if(number % 2, '1900-01-01', '2020-01-01') FROM numbers(1000)")
     lab.query(
-        f"INSERT INTO {staged} SELECT number % 1000, if(number < 1000, '1900-01-02', '2010-06-01'), 0 FROM numbers(2000)"
+        f"INSERT INTO {staged} SELECT number % 1000, if(number < 1000, '1900-01-02', '2010-06-01'), 0"
+        " FROM numbers(2000)"
     )
     hook = ClickHouseS3Hook(clickhouse_conn_id="ch")
     rule = MergeRule(key=("id",), version="at")
