@@ -209,8 +209,15 @@ def _nearest(source: str, target: str) -> Conversion | None:
 
 
 def _to_decimal(source: str, target: str) -> Conversion | None:
-    # the server has no conversion of these
-    return _text(source, target, is_coded=True) if source.endswith(("128", "256")) else None
+    if source.endswith(("128", "256")):  # the server has no conversion of these
+        return _text(source, target, is_coded=True)
+    (low, high), greatest = integer_range(source) or (0, 0), 10 ** (decimal_digits(target) or (0, 0))[0] - 1
+    return None if -greatest <= low and high <= greatest else Conversion(method=Method.DIGITS, type=target)
+
+
+def _truth_to_decimal(source: str, target: str) -> None:
+    if (decimal_digits(target) or (0, 0))[0] == 0:
+        raise RefusedError("the column has no digit before the point for a 1")
 
 
 def _wider_decimal(source: str, target: str) -> Conversion | None:
@@ -309,6 +316,18 @@ def _clock(source: str, target: str) -> Conversion | None:
 
 def _written_moment(source: str, target: str) -> Conversion | None:
     return _moment_in_range(source)
+
+
+def _plain(source: str, target: str) -> Conversion:
+    """The cast fails, where the INSERT makes NULL for a Nullable column of what does not fit."""
+    return Conversion(method=Method.PLAIN, type=target)
+
+
+def _padded(source: str, target: str) -> Conversion | None:
+    (name, length), (_, room) = parse_type(source), parse_type(target)
+    if name == "FixedString" and int(length[0]) <= int(room[0]):
+        return None
+    return _plain(source, target)
 
 
 def _raw(source: str, target: str) -> Conversion | None:
@@ -502,6 +521,7 @@ UNSCALED = Rule(
     meaning="A Decimal without digits after the point; a number out of range fails.",
     plan=_whole_decimal,
 )
+TRUE_DECIMAL = replace(ONE, plan=_truth_to_decimal)
 ADDRESS = Rule(name="fits", meaning=NUMBER.meaning, plan=_address, is_readable=False)
 DAY = Rule(name="in range", meaning="A day or time outside of the column's range fails the load.", plan=_day)
 MIDNIGHT = Rule(
@@ -529,7 +549,7 @@ CODED = Rule(
     is_readable=False,
 )
 PADDED = Rule(
-    name="padded", meaning="Zero bytes fill what the text lacks; a longer text fails the load.", plan=_nothing
+    name="padded", meaning="Zero bytes fill what the text lacks; a longer text fails the load.", plan=_padded
 )
 RAW = Rule(name="bytes", meaning="All bytes, also zeros at the end.", plan=_raw)
 UUID_OF_BYTES = Rule(
@@ -540,7 +560,7 @@ BY_NAME = Rule(
     name="by name", meaning="By name, whatever the numbers; refused if the column lacks a name.", plan=_by_name
 )
 NAME = Rule(name="name", meaning="The name.", plan=_nothing)
-MAPPED = Rule(name="mapped", meaning="Only IPv4 addresses written as IPv6 (`::ffff:…`).", plan=_nothing)
+MAPPED = Rule(name="mapped", meaning="Only IPv4 addresses written as IPv6 (`::ffff:…`).", plan=_plain)
 ELEMENTS = Rule(name="inside", meaning="Each element by its own cell; a Tuple needs the same fields.", plan=_nothing)
 ARRAY, MAP, TUPLE = (
     replace(ELEMENTS, plan=partial(_elements, one)) for one in (Method.ARRAY, Method.MAP, Method.TUPLE)
@@ -572,7 +592,7 @@ _PARSED = dict.fromkeys(_SCALARS, PARSED)
 _CODED = dict.fromkeys(_SCALARS, CODED)
 
 TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
-    _K.BOOL: {_K.BOOL: SAME, _K.INTEGER: HELD, _K.FLOAT: ONE, _K.DECIMAL: ONE, _K.TEXT: WRITTEN, **_ANY},
+    _K.BOOL: {_K.BOOL: SAME, _K.INTEGER: HELD, _K.FLOAT: ONE, _K.DECIMAL: TRUE_DECIMAL, _K.TEXT: WRITTEN, **_ANY},
     _K.INTEGER: {
         _K.INTEGER: NUMBER,
         _K.FLOAT: NEAREST,

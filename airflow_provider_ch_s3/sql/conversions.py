@@ -105,9 +105,12 @@ def _decode(text: Sql) -> Sql:
     return Sql(f"decodeURLComponent({text})")
 
 
+BLANKS = " \t"
+"""White space around a field, which does not belong to its value."""
 _QUOTED = r"\1'\2'"
-# Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is.
-_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:]|NULL)*)([^\s\[\](){},:']+)"
+# Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is in double
+# quotes cannot be read then.
+_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:\"]|NULL)*)([^\s\[\](){},:'\"]+)"
 # A quote or a backslash with the backslash before it.
 _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
@@ -136,7 +139,7 @@ def _read_text(column: FileColumn) -> Sql:
         whole = Sql(f"substring({quoted}, 1, length({quoted}) - 3)")
         return Sql(f"arrayElement({plain_cast(whole, f'Array({column.read_as})')}, 1)")
     if column.is_trimmed:
-        text = Sql(f"trimBoth({text})")
+        text = Sql(f"trim(BOTH {literal(BLANKS)} FROM {text})")
         if column.conversion and column.conversion.is_nullable:
             text = Sql(f"nullIf({text}, '')")
     if column.encoding:

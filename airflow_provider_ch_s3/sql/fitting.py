@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.clickhouse.column_types import family
+from airflow_provider_ch_s3.clickhouse.column_types import parse_type
+from airflow_provider_ch_s3.sql.conversions import BLANKS
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
 from airflow_provider_ch_s3.sql.text_values import value_or_null
 from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
+_OBJECT = "ch_s3_object"
+"""The column with the object of a line."""
 _ODD_QUOTES = "countSubstrings(line, '\"') % 2 = 1"
 
 
@@ -33,12 +36,22 @@ def field_text(column: LineColumn, line_format: LineFormat) -> Sql:
         return Sql(f"decodeURLComponent(nullIf(extract(file, {folder}), {literal(DEFAULT_PARTITION)}))")
     if line_format.data_format == CSV:
         return _csv_text(column, line_format.delimiter)
-    name = literal(column.name)
+    field = f"{_OBJECT}, {literal(column.name)}"
     return Sql(
-        f"multiIf(JSONType(line, {name}) = 'Null', NULL, JSONType(line, {name}) = 'String',"
-        f" JSONExtractString(line, {name}), JSONType(line, {name}) = 'Double', {_number(column.name)},"
-        f" JSONExtractRaw(line, {name}))"
+        f"multiIf(JSONType({field}) = 'Null', NULL, JSONType({field}) = 'String', JSONExtractString({field}),"
+        f" JSONType({field}) = 'Double', {_number(column.name)}, JSONExtractRaw({field}))"
     )
+
+
+# A whole number in an object, with what precedes and what follows it.
+_LONG_INTEGER = r'((?:"(?:[^"\\]|\\.)*"|[^"])*?[:,\[]\s*)(-?[0-9]{19,})(\s*[,}\]])'
+_IN_QUOTES = r'\1"\2"\3'
+
+
+def read_object() -> Sql:
+    """Render the object of a line, with long whole numbers as texts: the parser of JSON has none beyond 64 bits."""
+    quoted = f"replaceRegexpAll(line, {literal(_LONG_INTEGER)}, {literal(_IN_QUOTES)})"
+    return Sql(f"if(match(line, '[0-9]{{19}}'), {quoted}, line)")
 
 
 def is_inexact(name: str) -> Sql:
@@ -49,25 +62,25 @@ def is_inexact(name: str) -> Sql:
 
     :param name: of the field.
     """
-    field = literal(name)
-    is_same = f"toFloat64OrNull({_number(name)}) = toFloat64OrNull(JSONExtractRaw(line, {field}))"
+    field = f"{_OBJECT}, {literal(name)}"
+    is_same = f"toFloat64OrNull({_number(name)}) = toFloat64OrNull(JSONExtractRaw({field}))"
     return Sql(
-        f"JSONType(line, {field}) IN ('Object', 'Array')"
-        f" OR (JSONType(line, {field}) = 'Double' AND ifNull({is_same}, 0) = 0)"
+        f"JSONType({field}) IN ('Object', 'Array') OR (JSONType({field}) = 'Double' AND ifNull({is_same}, 0) = 0)"
     )
 
 
 def _number(name: str) -> Sql:
     pattern = rf'"{re.escape(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
-    return Sql(f"extract(line, {literal(pattern)})")
+    return Sql(f"extract({_OBJECT}, {literal(pattern)})")
 
 
 def _csv_text(column: LineColumn, delimiter: str) -> Sql:
     whole = f"ch_s3_fields[{column.position}]"
     bare = f"trim(BOTH {literal(_blanks(delimiter))} FROM {whole})"
     in_quotes = f"replaceAll(substring({bare}, 2, length({bare}) - 2), '\"\"', '\"')"
-    # the spaces around a text belong to it, unless it is in quotes
-    value = whole if family(column.type) == "string" else bare
+    value = whole  # the spaces around a text belong to it
+    if parse_type(column.type)[0] not in ("String", "FixedString"):
+        value, in_quotes = bare, f"nullIf(trim(BOTH {literal(BLANKS)} FROM {in_quotes}), '')"
     # only text can be empty
     is_kept = column.type == "String" and not column.may_be_null
     missing = literals(["\\N"] if is_kept else ["", "\\N"])
@@ -102,5 +115,4 @@ def ends_text(delimiter: str) -> Sql:
 
 
 def _blanks(delimiter: str) -> str:
-    """White space that does not belong to a field."""
-    return " " if delimiter == "\t" else " \t"
+    return BLANKS.replace(delimiter, "")

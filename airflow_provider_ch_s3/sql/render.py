@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.sql.fitting import (
     fitting,
     is_inexact,
     opens_text,
+    read_object,
 )
 from airflow_provider_ch_s3.sql.nodes import (
     NODE_NAME,
@@ -66,6 +67,7 @@ _ENVIRONMENT.filters.update(
 _ENVIRONMENT.globals.update(
     node_name=NODE_NAME,
     open_quote=OPEN_QUOTE,
+    object_of_line=read_object(),
     files_alias=FILES,
     null_folder=DEFAULT_PARTITION,
     null_text_folder=ENCODED_DEFAULT_PARTITION,

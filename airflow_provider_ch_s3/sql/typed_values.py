@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from airflow_provider_ch_s3.clickhouse.column_types import scale_and_zone
+from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.sql.filters import Sql, literal
 
@@ -97,6 +97,14 @@ def _finite(value: Sql, conversion: Conversion) -> Sql:
     return Sql(f"if(isFinite({value}), {value}, {_refused(_shown(value), conversion.type)})")
 
 
+def _digits(value: Sql, conversion: Conversion) -> Sql:
+    """ClickHouse's cast takes more digits than a Decimal has, and wraps what its bits do not hold."""
+    before, _ = decimal_digits(conversion.type) or (0, 0)
+    greatest = 10**before - 1
+    refused = _refused(_shown(value), conversion.type)
+    return Sql(f"if({value} BETWEEN -{greatest} AND {greatest}, {_cast(value, conversion)}, {refused})")
+
+
 def _known(value: Sql, conversion: Conversion) -> Sql:
     text = plain_cast(value, conversion.type)
     refused = plain_cast(_failing(Sql(f"concat({text}, ' has no time zone and')")), conversion.type)
@@ -125,5 +133,6 @@ _RENDERED: Mapping[Method, Callable[[Sql, Conversion], Sql]] = {
     Method.RAW: _raw,
     Method.RANGE: _range,
     Method.FINITE: _finite,
+    Method.DIGITS: _digits,
     Method.KNOWN: _known,
 }

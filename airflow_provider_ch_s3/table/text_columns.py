@@ -9,7 +9,6 @@ from dataclasses import replace
 from airflow_provider_ch_s3.clickhouse.column_types import (
     SCALARS,
     base_type,
-    decimal_digits,
     family,
     is_nullable,
     leaves,
@@ -147,18 +146,17 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     """Have the values in an array, map or tuple read as text.
 
     JSON has any value as text, or none where an object lacks a key. Other formats have texts, times and the like in
-    quotes, and numbers in none: their parser takes only numbers of the usual form there, but cuts digits of a
-    Decimal, and wraps numbers of 256 bits. A Tuple in CSV is several fields.
+    quotes, and numbers in none. A Tuple in CSV is several fields.
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
     if file_format.may_lack_fields:
         read_as = texts_inside(wide, lambda base: family(base) in SCALARS, may_lack=True)
     elif is_fields:
         read_as = texts_inside(wide, _is_parsed)
-    elif any(_loses_digits(base) for base in leaves(wide)):
-        return replace(column, read_as=texts_inside(wide, _is_parsed), has_bare_values=True)
     else:
-        read_as = texts_inside(wide, lambda base: _is_parsed(base) and family(base) != "number")
+        read_as = texts_inside(wide, _is_parsed)
+        if any(family(base) == "number" for base in leaves(wide)):
+            return replace(column, read_as=read_as, has_bare_values=True)
     return replace(column, read_as=read_as if read_as != column.type else "")
 
 
@@ -179,7 +177,3 @@ def hold_to_forms(source: SourceSpec, forms: Mapping[str, str]) -> SourceSpec:
 
 def _is_parsed(base: str) -> bool:
     return family(base) in SCALARS and not base.startswith(("String", "FixedString"))
-
-
-def _loses_digits(base: str) -> bool:
-    return decimal_digits(base) is not None or base.endswith("Int256")

@@ -28,20 +28,21 @@ FROM
         file,
         row,
         line,
-        JSONExtractKeys(line) AS ch_s3_keys,
+        if(match(line, '[0-9]{19}'), replaceRegexpAll(line, '((?:"(?:[^"\\\\]|\\\\.)*"|[^"])*?[:,\\[]\\s*)(-?[0-9]{19,})(\\s*[,}\\]])', '\\1"\\2"\\3'), line) AS ch_s3_object,
+        JSONExtractKeys(ch_s3_object) AS ch_s3_keys,
         arrayFilter(name -> name NOT IN ('id', 'it\'s', 'tail`num'), ch_s3_keys) AS ch_s3_unknown,
-        arrayFilter(name -> name != '', [if(JSONType(line, 'id') IN ('Object', 'Array') OR (JSONType(line, 'id') = 'Double' AND ifNull(toFloat64OrNull(extract(line, '"id"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(line, 'id')), 0) = 0), 'id', ''), if(JSONType(line, 'it\'s') IN ('Object', 'Array') OR (JSONType(line, 'it\'s') = 'Double' AND ifNull(toFloat64OrNull(extract(line, '"it\'s"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(line, 'it\'s')), 0) = 0), 'it\'s', ''), if(JSONType(line, 'tail`num') IN ('Object', 'Array') OR (JSONType(line, 'tail`num') = 'Double' AND ifNull(toFloat64OrNull(extract(line, '"tail`num"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(line, 'tail`num')), 0) = 0), 'tail`num', '')]) AS ch_s3_inexact,
+        arrayFilter(name -> name != '', [if(JSONType(ch_s3_object, 'id') IN ('Object', 'Array') OR (JSONType(ch_s3_object, 'id') = 'Double' AND ifNull(toFloat64OrNull(extract(ch_s3_object, '"id"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(ch_s3_object, 'id')), 0) = 0), 'id', ''), if(JSONType(ch_s3_object, 'it\'s') IN ('Object', 'Array') OR (JSONType(ch_s3_object, 'it\'s') = 'Double' AND ifNull(toFloat64OrNull(extract(ch_s3_object, '"it\'s"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(ch_s3_object, 'it\'s')), 0) = 0), 'it\'s', ''), if(JSONType(ch_s3_object, 'tail`num') IN ('Object', 'Array') OR (JSONType(ch_s3_object, 'tail`num') = 'Double' AND ifNull(toFloat64OrNull(extract(ch_s3_object, '"tail`num"\\s*:\\s*(-?[0-9][0-9.eE+-]*)')) = toFloat64OrNull(JSONExtractRaw(ch_s3_object, 'tail`num')), 0) = 0), 'tail`num', '')]) AS ch_s3_inexact,
         multiIf(
             NOT isValidUTF8(line), 'not UTF-8',
-            NOT isValidJSON(line) OR JSONType(line) != 'Object', 'not a JSON object',
+            NOT isValidJSON(ch_s3_object) OR JSONType(ch_s3_object) != 'Object', 'not a JSON object',
             length(arrayDistinct(ch_s3_keys)) != length(ch_s3_keys), 'a field twice',
             notEmpty(ch_s3_unknown), concat('unknown field ', ch_s3_unknown[1]),
             notEmpty(ch_s3_inexact), concat('a nested value, or a number with too many digits, in ', ch_s3_inexact[1]),
             '') AS ch_s3_problem,
         [
-            multiIf(JSONType(line, 'id') = 'Null', NULL, JSONType(line, 'id') = 'String', JSONExtractString(line, 'id'), JSONType(line, 'id') = 'Double', extract(line, '"id"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(line, 'id')),
-            multiIf(JSONType(line, 'it\'s') = 'Null', NULL, JSONType(line, 'it\'s') = 'String', JSONExtractString(line, 'it\'s'), JSONType(line, 'it\'s') = 'Double', extract(line, '"it\'s"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(line, 'it\'s')),
-            multiIf(JSONType(line, 'tail`num') = 'Null', NULL, JSONType(line, 'tail`num') = 'String', JSONExtractString(line, 'tail`num'), JSONType(line, 'tail`num') = 'Double', extract(line, '"tail`num"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(line, 'tail`num'))
+            multiIf(JSONType(ch_s3_object, 'id') = 'Null', NULL, JSONType(ch_s3_object, 'id') = 'String', JSONExtractString(ch_s3_object, 'id'), JSONType(ch_s3_object, 'id') = 'Double', extract(ch_s3_object, '"id"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(ch_s3_object, 'id')),
+            multiIf(JSONType(ch_s3_object, 'it\'s') = 'Null', NULL, JSONType(ch_s3_object, 'it\'s') = 'String', JSONExtractString(ch_s3_object, 'it\'s'), JSONType(ch_s3_object, 'it\'s') = 'Double', extract(ch_s3_object, '"it\'s"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(ch_s3_object, 'it\'s')),
+            multiIf(JSONType(ch_s3_object, 'tail`num') = 'Null', NULL, JSONType(ch_s3_object, 'tail`num') = 'String', JSONExtractString(ch_s3_object, 'tail`num'), JSONType(ch_s3_object, 'tail`num') = 'Double', extract(ch_s3_object, '"tail`num"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'), JSONExtractRaw(ch_s3_object, 'tail`num'))
         ] AS ch_s3_texts
     FROM `it's`.`lines\``
 ))

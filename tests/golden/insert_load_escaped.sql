@@ -1,7 +1,7 @@
 INSERT INTO `d`.`all`
     (`id`, `tail\`num`)
 WITH
-    if(nullIf(trimBoth(if(startsWith(`ch_s3_files`.`id`, '"'), replaceRegexpAll(substring(`ch_s3_files`.`id`, 2, length(`ch_s3_files`.`id`) - 2), '\\\\(["\\\\])', '\\1'), nullIf(`ch_s3_files`.`id`, ''))), '') IS NULL, NULL, accurateCast(assumeNotNull(nullIf(trimBoth(if(startsWith(`ch_s3_files`.`id`, '"'), replaceRegexpAll(substring(`ch_s3_files`.`id`, 2, length(`ch_s3_files`.`id`) - 2), '\\\\(["\\\\])', '\\1'), nullIf(`ch_s3_files`.`id`, ''))), '')), 'Int64')) AS `id`,
+    if(nullIf(trim(BOTH ' \t' FROM if(startsWith(`ch_s3_files`.`id`, '"'), replaceRegexpAll(substring(`ch_s3_files`.`id`, 2, length(`ch_s3_files`.`id`) - 2), '\\\\(["\\\\])', '\\1'), nullIf(`ch_s3_files`.`id`, ''))), '') IS NULL, NULL, accurateCast(assumeNotNull(nullIf(trim(BOTH ' \t' FROM if(startsWith(`ch_s3_files`.`id`, '"'), replaceRegexpAll(substring(`ch_s3_files`.`id`, 2, length(`ch_s3_files`.`id`) - 2), '\\\\(["\\\\])', '\\1'), nullIf(`ch_s3_files`.`id`, ''))), '')), 'Int64')) AS `id`,
     if(startsWith(`ch_s3_files`.`tail\`num`, '"'), replaceRegexpAll(substring(`ch_s3_files`.`tail\`num`, 2, length(`ch_s3_files`.`tail\`num`) - 2), '\\\\(["\\\\])', '\\1'), `ch_s3_files`.`tail\`num`) AS `tail\`num`
 SELECT
     `id`, `tail\`num`

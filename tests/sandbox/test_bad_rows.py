@@ -209,6 +209,11 @@ def test_objects(lab: Lab) -> None:
         pytest.param("n Nullable(UInt8)", "n\n1\n\n2\n", id="empty-line-of-one-column"),
         pytest.param("s Nullable(String), n UInt8", 's,n\n "b",3\n"a" ,2\n"x,y"\t,4\n', id="space-around-quotes"),
         pytest.param("s String, t String", 's,t\n "b,c"\n', id="space-before-a-quoted-delimiter"),
+        pytest.param(
+            "d Date, n Nullable(UInt8), e Enum8('a' = 1)",
+            'd,n,e\n2105-02-02\t,"",a \n2105-02-03," 5"," a"\n\t2105-02-04, ,"a"\t\n',
+            id="blanks-around-values",
+        ),
         pytest.param("id UInt8, e Enum8('a' = 1, 'it\\'s' = 2)", "id,e\n1,a\n2,it's\n", id="enum"),
         pytest.param("qty UInt32, id UInt32", "id,qty\r\n1,5\r\n", id="other-order"),
         pytest.param("dt Date, n UInt8", "n,dt\n1,2013-01-30\n", id="column-also-in-the-header"),
@@ -231,14 +236,19 @@ def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
         '{"s": {"a": 1.50}, "d": 1}',
         '{"t": "\\"d\\": 7", "s": "y", "d": 5.25}',
         '{"s": "z", "d": 1, "d": 2}',
+        f'{{"h": {2**128 - 1}, "s": ": {2**70},", "d": -9223372036854775809}}',
+        f'{{"h": {2**128}, "s": "h", "d": 1}}',
     )
     lab.put("in/a.jsonl", "\n".join(lines).encode())
-    table = lab.create("t", "s String, d Decimal(20, 2)")
+    table = lab.create("t", "s String, d Decimal(30, 2), h Nullable(UInt128)")
     lab.load("in/*", table, on_bad_rows="reject", on_new_columns="ignore")
-    found = lab.rows(table, columns="s, toString(d) AS d")
-    assert bag(found) <= bag([{"s": "1.10", "d": "12345678901234567.12"}, {"s": "y", "d": "5.25"}])
-    assert {"s": "1.10", "d": "12345678901234567.12"} in found
-    assert len(found) + len(lab.rows(f"{table}_rejected")) == 5
+    found = lab.rows(table, columns="s, toString(d) AS d, toString(h) AS h")
+    long = {"s": f": {2**70},", "d": "-9223372036854775809", "h": str(2**128 - 1)}
+    first = {"s": "1.10", "d": "12345678901234567.12", "h": None}
+    assert bag(found) <= bag([first, {"s": "y", "d": "5.25", "h": None}, long])
+    assert first in found
+    assert long in found
+    assert len(found) + len(lab.rows(f"{table}_rejected")) == 7
 
 
 def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:

@@ -43,11 +43,16 @@ TSV: list[tuple[str, str, Any]] = [
     ("Array(Nullable(Decimal(9, 2)))", "[1.25,NULL,3]", [1.25, None, 3]),
     ("Map(String, Decimal(9, 2))", "{'a,1':1.5,'NULL':2}", {"a,1": 1.5, "NULL": 2}),
     ("Array(UInt256)", f"[{HUGE}]", [HUGE]),
+    ("Array(Array(Nullable(UInt8)))", "[[1, 255],[],[NULL]]", [[1, 255], [], [None]]),
+    ("Array(Bool)", "[true,'false']", [True, False]),
+    ("Map(UInt64, Float32)", f"{{{2**64 - 1}:1.5}}", {str(2**64 - 1): 1.5}),
     ("Tuple(a String, b Decimal(9, 2))", "('it\\\\'s',1.99)", {"a": "it's", "b": 1.99}),
 ]
 REFUSED = [
     ("jsonl", "Tuple(d Date)", '{"d":"2024-02-30"}'),
     ("tsv", "Array(Decimal(9, 2))", "[1.999]"),
+    ("tsv", "Array(UInt8)", f"[{2**64 + 1}]"),
+    ("csv", "Array(Float64)", '"[1e400]"'),
     ("jsonl", "JSON(a Int32)", '{"a":3.7}'),
     ("jsonl", "Variant(String, Date)", '"2025-02-30"'),
     ("jsonl", "Tuple(d Date)", "{}"),
@@ -60,6 +65,10 @@ REFUSED = [
     ("tsv", "Array(Date)", "['2024-02-30']"),
     ("tsv", "Map(String, UInt256)", f"{{'a':{HUGE + 1}}}"),
     ("tsv", "Tuple(a String, b Decimal(9, 2))", "('x',1.999)"),
+    ("tsv", "Array(Float32)", "[9.4e39]"),
+    ("tsv", "Array(Int64)", "['']"),
+    ("tsv", "Map(String, UInt8)", '{"a":1}'),
+    ("csv", "Map(String, Array(UInt64))", f"\"{{'a':[{2**64}]}}\""),
 ]
 
 
@@ -92,7 +101,7 @@ def test_values_in_fields(lab: Lab, data_format: str) -> None:
     assert list(lab.rows(table)[0].values()) == [value for _, _, value in cases]
 
 
-@pytest.mark.parametrize(("data_format", "kind", "text"), [*REFUSED[:3], *(thorough(*case) for case in REFUSED[3:])])
+@pytest.mark.parametrize(("data_format", "kind", "text"), [*REFUSED[:4], *(thorough(*case) for case in REFUSED[4:])])
 def test_other_values_are_refused(lab: Lab, data_format: str, kind: str, text: str) -> None:
     lab.connect_one_node()
     table = lab.create("t", f"v {kind}")

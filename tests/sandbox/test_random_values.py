@@ -31,7 +31,7 @@ def harness(lab: Lab) -> Harness:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize(("lane", "wrapper"), [("json-string", "")])
+@pytest.mark.parametrize(("lane", "wrapper"), [("json-string", ""), ("csv", "Nullable")])
 def test_texts_arrive_as_what_they_mean_or_not_at_all(harness: Harness, lane: str, wrapper: str) -> None:
     kinds = [kind for kind in harness.kinds if is_wrapped(kind, wrapper)]
     batch = Batch(lane=BY_NAME[lane], wrapper=wrapper, kinds=kinds)

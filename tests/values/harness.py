@@ -320,7 +320,7 @@ class Trial:
         statement = alone.insert(self.harness.identity(self.table), into=self.harness.nowhere(self.table))
         start = statement.text.index(_FROM)
         end = statement.text.index(_SETTINGS, start)
-        source = lane.source(in_files, read.read_as or read.type, pair.wrapper, pair.text)
+        source = lane.source(in_files, read.parsed_type, pair.wrapper, pair.text)
         text = f"{statement.text[:start]}\nFROM {source} AS `ch_s3_files`{statement.text[end:]}"
         return text, dict(statement.settings)
 

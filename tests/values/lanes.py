@@ -125,6 +125,8 @@ def judge_quoted(kind: Kind, wrapper: str, text: str) -> Verdict:
 
 def judge_in_csv(kind: Kind, wrapper: str, text: str) -> Verdict:
     """Judge a quoted field; numbers are written in a list without quotes."""
+    if wrapper != "Array" and kind.family != "text":
+        return judge_field(kind, wrapper, text)
     if wrapper != "Array" or not is_bare(text) or text == "null":
         return judge_quoted(kind, wrapper, text)
     return (
@@ -132,6 +134,13 @@ def judge_in_csv(kind: Kind, wrapper: str, text: str) -> Verdict:
         if kind.family == "text"
         else judge_bare_json(kind, wrapper, text)
     )
+
+
+def judge_field(kind: Kind, wrapper: str, text: str) -> Verdict:
+    """Judge a field that is no text: blanks around it do not belong to it, and an empty one is a missing value."""
+    bare = text.strip(" \t")
+    found = kind.judge(bare) if bare else missing(wrapper)
+    return found if bare == text else found.weaker()
 
 
 def judge_bare_csv(kind: Kind, wrapper: str, text: str) -> Verdict:
@@ -143,7 +152,7 @@ def judge_bare_csv(kind: Kind, wrapper: str, text: str) -> Verdict:
         return missing(wrapper)
     if is_text and text and text.strip(" \t") == "":
         return may(*kind.judge(text).values, *missing(wrapper).values, *kind.judge("").values)
-    return judge_padded(kind, text)
+    return judge_padded(kind, text) if is_text else judge_field(kind, wrapper, text)
 
 
 def carried_bare(kind: Kind, text: str) -> bool:
@@ -221,7 +230,7 @@ def tsv_source(column: str, read_as: str, wrapper: str, text: str) -> str:
 def judge_tsv(kind: Kind, wrapper: str, text: str) -> Verdict:
     if kind.family != "text" and text.strip(" \t") == "":
         return missing(wrapper).weaker()
-    return judge_in_csv(kind, wrapper, text)
+    return judge_in_csv(kind, wrapper, text) if wrapper == "Array" else judge_quoted(kind, wrapper, text)
 
 
 # JSON
@@ -256,7 +265,7 @@ def judge_bare_json(kind: Kind, wrapper: str, text: str) -> Verdict:
             found = kind.judge(text)
         case "text" | "bool":
             found = kind.judge(text).weaker()
-        case "day" | "time":  # 20240131 is a day also without quotes
+        case "day" | "time" | "enum":  # 20240131 is a day also without quotes, and 2 may be a name
             found = kind.judge(text).weaker()
         case _:
             return REFUSED

@@ -92,7 +92,7 @@ def test_a_text_means(kind: str, text: str, verdict: Verdict) -> None:
         ("csv", "Int8", "", "", REFUSED),
         ("csv", "Int8", "Nullable", "", must("NULL")),
         ("csv", "String", "", "", must("")),
-        ("csv-quoted", "Int8", "Nullable", "", REFUSED),
+        ("csv-quoted", "Int8", "Nullable", "", must("NULL")),
         ("json-string", "Int8", "Nullable", "", REFUSED),
         ("json-string", "Date", "Array", "1970-01-02", may("1")),
         ("json-string", "String", "Array", "x", must("78")),

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, holds, plan_conversion, refusal
 
-CAST, TEXT, FLOAT, SECONDS, BYTES, RANGE, RAW, PLAIN = (
+CAST, TEXT, FLOAT, SECONDS, BYTES, RANGE, RAW, PLAIN, DIGITS = (
     Method.CAST,
     Method.TEXT,
     Method.FLOAT,
@@ -16,6 +16,7 @@ CAST, TEXT, FLOAT, SECONDS, BYTES, RANGE, RAW, PLAIN = (
     Method.RANGE,
     Method.RAW,
     Method.PLAIN,
+    Method.DIGITS,
 )
 AB, BA = "Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)"
 
@@ -52,6 +53,9 @@ AB, BA = "Enum8('a' = 1, 'b' = 2)", "Enum8('b' = 1, 'a' = 2)"
         pytest.param("Float64", "Nullable(Float32)", FLOAT, "Float32", False, id="float"),
         pytest.param(AB, BA, TEXT, BA, False, id="enum-by-name"),
         pytest.param("Nullable(FixedString(4))", "String", RAW, "String", False, id="bytes"),
+        pytest.param("UInt32", "Decimal(11, 2)", DIGITS, "Decimal(11, 2)", False, id="decimal-of-an-integer"),
+        pytest.param("IPv6", "IPv4", PLAIN, "IPv4", False, id="mapped-address"),
+        pytest.param("String", "FixedString(2)", PLAIN, "FixedString(2)", False, id="padded"),
         pytest.param("UInt64", "IPv4", PLAIN, "IPv4", False, id="address"),
         pytest.param("Dynamic", "LowCardinality(UInt8)", TEXT, "UInt8", True, id="dynamic"),
         pytest.param("LowCardinality(Int64)", "Dynamic", PLAIN, "Int64", False, id="dictionary-as-dynamic"),
@@ -121,7 +125,7 @@ def test_each_element_is_converted(
         pytest.param("JSON(a Int32)", "JSON(a Int32)", id="json-typed-alike"),
         pytest.param("Int64", "Float64", id="allowed-large-integers"),
         pytest.param("Bool", "UInt8", id="bool-integer"),
-        pytest.param("Int64", "Decimal(9, 2)", id="integer-decimal-overflow-fails"),
+        pytest.param("Int32", "Decimal(12, 2)", id="decimal-that-holds-each-integer"),
         pytest.param("Decimal(9, 2)", "Nullable(Decimal(18, 4))", id="wider-decimal"),
         pytest.param("Date", "DateTime", id="date-time"),
         pytest.param("DateTime", "DateTime64(3)", id="fraction-of-a-second"),
