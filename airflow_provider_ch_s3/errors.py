@@ -9,6 +9,7 @@ a grant is missing.
     ├── ConfigError ·          a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
     │   ├── MisfitError ·      a value of the files does not fit its column
+    │   ├── StoreAnswerError · what a store says of its files cannot be used
     │   └── SnapshotError ·    the snapshots of a lake's table cannot be loaded as files
     ├── TargetError ·          the table does not fit the load, the files, or the rights of the user
     │   ├── TargetChangingError     it is missing on a node, or differs between nodes, perhaps only for a moment
@@ -103,6 +104,12 @@ class MisfitError(SourceError):
 
     Text that cannot be parsed is another error: its file may still be written.
     """
+
+    is_final = True
+
+
+class StoreAnswerError(SourceError):
+    """What a store says of its files cannot be used: a name, a size, a version, or an object too large to read."""
 
     is_final = True
 

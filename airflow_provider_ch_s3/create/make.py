@@ -32,7 +32,7 @@ from airflow_provider_ch_s3.sql.table_queries import (
 )
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable
 from airflow_provider_ch_s3.table.provenance import new_columns
-from airflow_provider_ch_s3.table.target import Distribution, TableName, parse_distribution, parse_table
+from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas, parse_distribution, parse_table
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +188,9 @@ class TableMaker:
 
     @cached_property
     def _ddl_mode(self) -> DdlMode:
-        return self.server.ddl_mode(self.declaration, self.name.database, is_replicated=self._is_replicated)
+        # Outside of ON CLUSTER, servers do not take a Replicated engine without a path.
+        is_replicated = self._is_replicated or has_replicas(self.create.engine)
+        return self.server.ddl_mode(self.declaration, self.name.database, is_replicated=is_replicated)
 
     @cached_property
     def _ddl(self) -> ClickHouseClient:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from dataclasses import dataclass, field
 from enum import Enum
+from ipaddress import ip_address
 from typing import ClassVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import MAX_URLS
+
+log = logging.getLogger(__name__)
 
 ROLES_SINCE = (25, 8)
 EXTERNAL_IDS_SINCE = (26, 6)
@@ -93,6 +97,24 @@ class StoreAccess:
     def path(self, bucket: str, key: str) -> str:
         """The object's ``_path`` in the servers' answers."""
         return f"{bucket}/{key}"
+
+
+def warn_if_plain(access: StoreAccess) -> None:
+    """Warn if what logs in to a store, or the rows, can be read by others in the network."""
+    url = urlsplit(access.endpoint_url)
+    if url.scheme == "http" and access.secrets and not _is_loopback(url.hostname or ""):
+        log.warning(
+            "the store at %s is reached over plain HTTP: whoever sees the network can read the rows, and signatures"
+            " and tokens that give access to them; write the address in the connection with https://",
+            access.endpoint_url,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,9 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 
+MAX_SMALL_BYTES = 2**30
+"""Bytes of the largest object that the worker reads as a whole: a checkpoint of Delta with some million files."""
+
 # To one store, by one load: as many as the connections in the pool of an S3 client.
 REQUESTS_AT_ONCE = 10
 

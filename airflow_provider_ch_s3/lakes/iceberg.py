@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,14 +26,13 @@ from pyiceberg.exceptions import (
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.schema import Schema, index_by_id, index_name_by_id, sanitize_column_names
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties, snapshots
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import UUIDType
 
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -50,6 +50,28 @@ _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
     " remove-dangling-deletes=true)"
 )
+
+
+MAX_METADATA_BYTES = 128 * MIB
+"""Bytes of the longest metadata that is read: of some 100,000 snapshots. Parsed, it takes several times as much."""
+_GZIP = b"\x1f\x8b"
+
+
+def _inflate(address: str, body: bytes) -> bytes:
+    """Decompress a metadata file: a small one could become larger than the worker's memory.
+
+    :raises SnapshotError: if it becomes longer than :data:`MAX_METADATA_BYTES`, or ends early.
+    """
+    gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    text = gzip.decompress(body, MAX_METADATA_BYTES)
+    if gzip.unconsumed_tail:
+        raise SnapshotError(
+            f"{address} has {format_bytes(len(body))}, which become more than {format_bytes(MAX_METADATA_BYTES)}, the"
+            " most that a worker reads; expire snapshots of the table"
+        )
+    if not gzip.eof:
+        raise SnapshotError(f"{address} is cut off; it is damaged, or still being written")
+    return text
 
 
 class StoreInput(InputFile):
@@ -150,9 +172,11 @@ class IcebergTable:
         return metadata
 
     def _read(self, address: str) -> TableMetadata:
+        body = self._io.new_input(address).open().getvalue()
         try:
-            return FromInputFile.table_metadata(self._io.new_input(address))
-        except (ValidationError, ValueError) as error:
+            text = _inflate(address, body) if body.startswith(_GZIP) else body
+            return TableMetadataUtil.parse_raw(text.decode())
+        except (ValidationError, ValueError, zlib.error) as error:
             raise SnapshotError(
                 f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
                 " in a later version of Iceberg's format"

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -23,6 +24,9 @@ from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, OnNoFiles
 
 log = logging.getLogger(__name__)
+
+# What XML has no form for, and what its readers take for a line feed.
+_UNREADABLE = re.compile(r"[\0\r]")
 
 
 def is_marker(key: str, names: Sequence[str]) -> bool:
@@ -284,6 +288,11 @@ def describe_empty(request: LoadRequest) -> str:
 
 def _check_key(key: str, pattern: SourcePattern) -> None:
     """:raises SourceError: if ClickHouse cannot read the key."""
+    if _UNREADABLE.search(key):
+        raise StoreAnswerError(
+            f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: listings, which are XML, do not"
+            " carry NUL and carriage returns; copy the file to a key without them"
+        )
     if "//" in key or key.startswith("/"):
         raise SourceError(
             f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty folder name;"

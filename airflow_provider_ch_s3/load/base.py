@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
+from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.regions import Region, find_apart
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
@@ -254,6 +255,7 @@ class TaskLoad(ABC):
         log_plan(prepared)
         if prepared.chunk.number == 1:
             self._warn_if_far(prepared.source)
+            warn_if_plain(self.store.access())
 
     def _submit(self, statement: Statement, query_id: str) -> None:
         self.sql = shorten_lines(statement.text, limit=SQL_LINE_LIMIT)

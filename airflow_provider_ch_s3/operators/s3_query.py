@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.common.arguments import check_settings, check_text, 
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import identify, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.task import HidesExternalId, identify, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 1000
 
 
-class S3QueryOperator(BaseOperator):  # type: ignore[misc]
+class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
     """Run a SELECT over files in S3, or in a store that speaks its protocol, without loading them.
 
     The connected server reads the files that the worker has listed, with the credentials of a connection, which are

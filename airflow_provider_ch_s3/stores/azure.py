@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change
+from airflow_provider_ch_s3.stores.answers import listed_file, reading_listing
 from airflow_provider_ch_s3.stores.http import quiet_urllib3
 
 COPY_POLL_SECONDS = 1.0
@@ -89,8 +90,9 @@ class AzureBlobFileStore:
         :raises SourceError: if the container is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
-        for file, _, _ in self._list(pattern):
-            yield file
+        with reading_listing(self._client.url.partition("?")[0]):
+            for file, _, _ in self._list(pattern):
+                yield file
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same blobs, each with its age in seconds by the store's own clock.
@@ -98,15 +100,17 @@ class AzureBlobFileStore:
         :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
         :raises ConfigError: as :meth:`list_files`.
         """
-        for file, changed, date in self._list(pattern):
-            try:
-                now = parsedate_to_datetime(date)
-                yield file, (now - changed).total_seconds()
-            except (TypeError, ValueError) as error:
-                raise SourceError(
-                    f"{self._client.url} answers with Date={date!r}, so the age of its files is unknown; set"
-                    " min_file_age=0, or have the proxy before it send the header Date"
-                ) from error
+        address = self._client.url.partition("?")[0]
+        with reading_listing(address):
+            for file, changed, date in self._list(pattern):
+                try:
+                    age = (parsedate_to_datetime(date) - changed).total_seconds()
+                except (TypeError, ValueError) as error:
+                    raise SourceError(
+                        f"{address} answers with Date={date!r}, so the age of its files is unknown; set"
+                        " min_file_age=0, or have the proxy before it send the header Date"
+                    ) from error
+                yield file, age
 
     def _list(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
         """List blobs, each with the time of its last change, and the header Date of its page."""
@@ -119,8 +123,7 @@ class AzureBlobFileStore:
         for prefix in pattern.prefixes:
             try:
                 for blob in container.list_blobs(name_starts_with=prefix, raw_response_hook=note_date):
-                    file = SourceFile(key=blob.name, etag=blob.etag.strip('"'), size_bytes=blob.size)
-                    yield file, blob.last_modified, dates[0]
+                    yield listed_file(blob.name, blob.etag, blob.size), blob.last_modified, dates[0]
             except ResourceNotFoundError as error:
                 raise SourceError(
                     f"there is no container {pattern.bucket!r} for connection {self.wasb_conn_id!r}; create it, or"

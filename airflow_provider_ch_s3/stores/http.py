@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import UrlAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
@@ -33,6 +33,9 @@ TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, to respond
 _NO_HEAD = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.FORBIDDEN}
 _MISSING = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 
+
+MAX_VERSION_LENGTH = 1024
+"""Characters of the longest ETag that the ledger is to keep, for each file."""
 
 # A number with more digits is not a size, and Python takes long to parse it.
 _SIZE = re.compile(r"[0-9]{1,18}")
@@ -222,14 +225,19 @@ def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
     version = headers.get("ETag", "").removeprefix("W/").strip('"') or (changed and f"{changed}, {size} bytes")
     lacking = "its version (neither ETag nor Last-Modified)" if not version else ""
     lacking = lacking or ("" if _SIZE.fullmatch(size) else "its size (Content-Length)")
+    if len(version) > MAX_VERSION_LENGTH:
+        raise StoreAnswerError(
+            f"{url} has an ETag of {len(version):,} characters, and at most {MAX_VERSION_LENGTH:,} are kept of each"
+            " file; have the server send a shorter one, or copy the files to a bucket"
+        )
     if lacking:
-        raise SourceError(
+        raise StoreAnswerError(
             f"{url} does not say {lacking}, so a file that was cut off or changed would not be noticed; have the"
             " server send it, or copy the files to a bucket"
         )
     encoding = headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise SourceError(
+        raise StoreAnswerError(
             f"{url} is sent with Content-Encoding: {encoding}, although nobody asked for it, so its name does not say"
             " what it contains; have the server send the file as it is, or copy the files to a bucket"
         )

@@ -19,11 +19,13 @@ from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
 from airflow_provider_ch_s3.common.arguments import check_flag, check_text
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import Change, ChangedError, SmallObject
+from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, ChangedError, SmallObject
+from airflow_provider_ch_s3.stores.answers import listed_file, reading_listing
 
 log = logging.getLogger(__name__)
 
@@ -128,8 +130,9 @@ class S3FileStore:
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
-        for page in self._pages(pattern, after):
-            yield from map(_read_item, page.get("Contents", ()))
+        with reading_listing(self._client.meta.endpoint_url):
+            for page in self._pages(pattern, after):
+                yield from map(_read_item, page.get("Contents", ()))
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same objects, each with its age in seconds: the worker's clock may be wrong, the store's is asked.
@@ -137,11 +140,12 @@ class S3FileStore:
         :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
         :raises ConfigError: as :meth:`list_files`.
         """
-        for page in self._pages(pattern, after):
-            items = page.get("Contents", ())
-            now = self._answered_at(page) if items else None
-            for item in items:
-                yield _read_item(item), (now - item["LastModified"]).total_seconds()
+        with reading_listing(self._client.meta.endpoint_url):
+            for page in self._pages(pattern, after):
+                items = page.get("Contents", ())
+                now = self._answered_at(page) if items else None
+                for item in items:
+                    yield _read_item(item), (now - item["LastModified"]).total_seconds()
 
     def _pages(self, pattern: SourcePattern, after: str) -> Iterator[dict[str, Any]]:
         paginator = self._client.get_paginator("list_objects_v2")
@@ -192,7 +196,13 @@ class S3FileStore:
         """
         try:
             answer = self._client.get_object(Bucket=bucket, Key=key)
-            return SmallObject(body=answer["Body"].read(), etag=answer["ETag"].strip('"'))
+            body = answer["Body"].read(MAX_SMALL_BYTES + 1)
+            if len(body) > MAX_SMALL_BYTES:
+                raise StoreAnswerError(
+                    f"{key!r} in bucket {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most that a"
+                    f" worker reads of one object, and {self.why_read}; split it, or load its files by their names"
+                )
+            return SmallObject(body=body, etag=answer["ETag"].strip('"'))
         except (BotoCoreError, ClientError) as error:
             if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
                 return None
@@ -336,7 +346,7 @@ class S3FileStore:
 
 
 def _read_item(item: Mapping[str, Any]) -> SourceFile:
-    return SourceFile(key=item["Key"], etag=item["ETag"].strip('"'), size_bytes=item["Size"])
+    return listed_file(item.get("Key"), item.get("ETag"), item.get("Size"))
 
 
 def _agree_to_pay(params: dict[str, Any], **_: Any) -> None:

@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.export.request import ExportRequest, parse_destinati
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import identify, limit_of, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.task import HidesExternalId, identify, limit_of, s3_arguments, timeout_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.export.run import ExportRun
 
 
-class ClickHouseToS3Operator(BaseOperator):  # type: ignore[misc]
+class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[misc]
     """Export the rows of a query or a table to files in S3, or in a store that speaks its protocol.
 
     The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); none passes through

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
-from airflow_provider_ch_s3.transfers.task import s3_arguments
+from airflow_provider_ch_s3.transfers.task import HidesExternalId, s3_arguments
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 
-class S3ToClickHouseOperator(FilesToClickHouseOperator):
+class S3ToClickHouseOperator(HidesExternalId, FilesToClickHouseOperator):
     """Load files from S3, or from a store that speaks its protocol, into a ClickHouse table.
 
     All further arguments are those of :class:`FilesToClickHouseOperator`.

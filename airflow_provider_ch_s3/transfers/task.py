@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import conf, timezone
+from airflow.providers.common.compat.sdk import conf, mask_secret, timezone
 
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.tuning import LoadLimit
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
+    from jinja2 import Environment
 
 OF_TASK, OF_RUN, OF_DAG = "max_active_tis_per_dag", "max_active_tis_per_dagrun", "max_active_runs"
 
@@ -63,6 +64,18 @@ def timeout_of(task: BaseOperator) -> float | None:
     """Return the task's ``execution_timeout`` in seconds; None without one."""
     timeout = task.execution_timeout
     return timeout.total_seconds() if timeout else None
+
+
+class HidesExternalId:
+    """Operators that may be told an ``external_id``: it can come from a template, and is shown nowhere."""
+
+    external_id: str
+
+    def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
+        """Render the templates; Airflow stores the rendered fields right afterwards."""
+        super().render_template_fields(context, jinja_env)  # type: ignore[misc]
+        if self.external_id:
+            mask_secret(self.external_id)
 
 
 def s3_arguments(task: BaseOperator) -> dict[str, Any]:

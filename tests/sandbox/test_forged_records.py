@@ -6,6 +6,7 @@ Mallory has SELECT, INSERT, CREATE TABLE and DROP TABLE on the database that oth
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,9 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.target import parse_table, short_hash
+from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, lab_in, start_worker
-from tests.sandbox.few import EVEN_AND_ODD, die_before, put_numbers
+from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean, put_numbers
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -115,7 +117,7 @@ def test_rows_go_to_no_table_of_another_database(lab: Lab, mallory: Mallory) -> 
     assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
 
 
-@pytest.mark.parametrize("mode", ["replace_where", "replace_files", "undo"])
+@pytest.mark.parametrize("mode", ["replace_where", thorough("replace_files"), thorough("undo")])
 def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str) -> None:
     epoch = mallory.epoch
     mallory.stage(epoch, "", [])
@@ -125,15 +127,13 @@ def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str
 
 
 def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) -> None:
-    table, mode = mallory.table, {"load_mode": "replace_where", "replace_where": "n < 1000"}
+    table = mallory.table
+    mode: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n < 1000"}
     before = die_before("write_event_committed", 1, signal.SIGKILL)
     with start_worker(lab, table, before=before, task_id="killed", source=lab.uri("in/second.csv"), **mode) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     assert held(lab, table) == [9]
-    user = f"colleague_{lab.database}"
-    lab.query(f"CREATE USER {user} IDENTIFIED BY 'his'")
-    lab.query(f"GRANT CURRENT GRANTS ON *.* TO {user}")
-    lab.connect_clickhouse(login=user, password="his")
+    colleague(lab, "his")
     with pytest.raises(
         LoadError, match=r"interrupted halfway, and was not recorded in \S+ with the ClickHouse login"
     ):
@@ -142,3 +142,51 @@ def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) 
     lab.connect_clickhouse()
     lab.load("in/first.csv", table, task_id="third", on_loaded_files="load")
     assert held(lab, table) == [0, 1, 2, 3, 9]
+
+
+def colleague(lab: Lab, password: str) -> str:
+    """Create a user who may do everything, and connect as that user."""
+    user = f"colleague_{lab.database}"
+    lab.query(f"CREATE USER {user} IDENTIFIED BY '{password}'")
+    lab.query(f"GRANT CURRENT GRANTS ON *.* TO {user}")
+    lab.connect_clickhouse(login=user, password=password)
+    return user
+
+
+def change_password(lab: Lab, user: str, password: str) -> None:
+    lab.query(f"ALTER USER {user} IDENTIFIED BY '{password}'")
+    lab.connect_clickhouse(login=user, password=password)
+
+
+def test_a_password_that_is_changed_between_two_tries(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing had changed yet: the commit is given up, and the next try loads again."""
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, "in/first.csv", MINE)
+    user = colleague(lab, "old")
+    with start_worker(lab, table, before=die_before("move_partitions", 1, signal.SIGKILL), max_tries=1) as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    change_password(lab, user, "new")
+    lab.load("in/*.csv", table, try_number=2, max_tries=1)
+    assert "which has changed nothing and was not recorded in" in caplog.text
+    assert held(lab, table) == [0, 1, 2, 3]
+    assert is_clean(lab)
+
+
+def test_the_way_out_of_a_commit_whose_password_is_gone(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    put_numbers(lab, "in/first.csv", MINE)
+    user = colleague(lab, "old")
+    before = die_before("write_event_committed", 1, signal.SIGKILL)
+    with start_worker(lab, table, before=before, task_id="killed") as worker:
+        assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
+    assert held(lab, table) == [0, 1, 2, 3]
+    change_password(lab, user, "new")
+    with pytest.raises(LoadError, match="interrupted halfway") as raised:
+        lab.load("in/*.csv", table, task_id="killed", try_number=2)
+    (staged,) = re.findall(r"drop the tables (\S+)\* on every node, and remove", str(raised.value))
+    for row in lab.query(f"SELECT name FROM system.tables WHERE concat(database, '.', name) LIKE '{staged}%'"):
+        lab.query(f"DROP TABLE {lab.database}.{row['name']}")
+    lab.query(f"TRUNCATE TABLE {table}")
+    lab.load("in/*.csv", table, task_id="killed", try_number=3, on_loaded_files="load")
+    assert held(lab, table) == [0, 1, 2, 3]
+    assert is_clean(lab)

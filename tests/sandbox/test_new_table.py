@@ -13,9 +13,11 @@ import pytest
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
+from airflow_provider_ch_s3.sandbox import SandboxConfig
+from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from tests.marks import thorough
-from tests.sandbox.conftest import Background, Lab, bag
+from tests.sandbox.conftest import Background, Lab, bag, lab_in
 from tests.sandbox.topologies import topologies
 
 pytestmark = pytest.mark.sandbox
@@ -428,3 +430,14 @@ def test_wide_files(lab: Lab, files: int, columns: int) -> None:
     sums = lab.query(f"SELECT sum(column_0000) AS first, sum({names[-1]}) AS last FROM {lab.database}.made")
     whole = sum(range(files))
     assert sums == [{"first": whole, "last": whole + files * (columns - 1)}]
+
+
+@pytest.mark.thorough
+def test_a_replicated_engine_on_one_replica_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers take it without a path only ON CLUSTER."""
+    with running_sandbox(SandboxConfig(shards=2, engine="25.8")) as sandbox:
+        lab = lab_in(sandbox, monkeypatch)
+        lab.put("in/a.csv", b"n\n1\n2\n")
+        table = f"{lab.database}.t"
+        lab.load("in/*.csv", table, create_table={"engine": "ReplicatedMergeTree", "order_by": "n"})
+        assert sorted(row["n"] for row in lab.rows(f"{table}_local")) == [1, 2]

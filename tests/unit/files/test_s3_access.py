@@ -14,7 +14,7 @@ from botocore.credentials import Credentials, RefreshableCredentials
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
+from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess, warn_if_plain
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.regions import Region
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -197,3 +197,22 @@ def test_a_store_that_is_away_tells_no_region(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_people_are_told_which_credentials_the_servers_use(access: StoreAccess, said: str) -> None:
     assert access.credentials == said
+
+
+@pytest.mark.parametrize(
+    ("endpoint_url", "secret_key", "is_told"),
+    [
+        pytest.param("http://10.0.0.1:9000", "s", True, id="another-machine"),
+        pytest.param("http://minio:9000", "s", True, id="a-name"),
+        pytest.param("http://127.0.0.2:9000", "s", False, id="loopback"),
+        pytest.param("http://[::1]:9000", "s", False, id="loopback-6"),
+        pytest.param("http://localhost:9000", "s", False, id="localhost"),
+        pytest.param("https://10.0.0.1", "s", False, id="tls"),
+        pytest.param("http://10.0.0.1:9000", "", False, id="no-keys"),
+    ],
+)
+def test_keys_over_plain_http_are_told(
+    caplog: pytest.LogCaptureFixture, endpoint_url: str, secret_key: str, is_told: bool
+) -> None:
+    warn_if_plain(S3Access(endpoint_url=endpoint_url, access_key=secret_key, secret_key=secret_key))
+    assert ("over plain HTTP" in caplog.text) == is_told

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.request import (
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import Check
-from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from airflow_provider_ch_s3.transfers import files_to_clickhouse, task
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
@@ -352,3 +352,13 @@ def test_airflow_renders_the_conditions_of_checks() -> None:
         "two": "min(day) = '2013-01-01'",
         "three": "any(day) = '2013-01-01'",
     }
+
+
+def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    masked: list[str] = []
+    monkeypatch.setattr(task, "mask_secret", masked.append)
+    operator = S3ToClickHouseOperator(
+        task_id="load", source="s3://b/**", table="d.t", role_arn="arn", external_id="{{ id }}"
+    )
+    operator.render_template_fields({"id": "only-for-us"})
+    assert (operator.external_id, masked) == ("only-for-us", ["only-for-us"])

@@ -1,0 +1,35 @@
+"""What stores say of their files: what cannot be right ends in a final error, which names the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from airflow_provider_ch_s3.errors import StoreAnswerError
+from airflow_provider_ch_s3.files.source import SourceFile
+
+
+@contextmanager
+def reading_listing(store: str) -> Iterator[None]:
+    """Read a listing: the clients of stores raise whatever their parsers do, such as for a size of ``²``.
+
+    :raises StoreAnswerError: instead of that.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StoreAnswerError(
+            f"{store} answers to a listing with what is none ({type(error).__name__}: {error}); correct the address"
+            " of the store in the connection, or have the store, or the proxy before it, answer as it should"
+        ) from error
+
+
+def listed_file(key: Any, etag: Any, size_bytes: Any) -> SourceFile:
+    """Return a file of a listing.
+
+    :raises ValueError: if the listing lacks what every store says of a file.
+    """
+    if not (key and etag and isinstance(size_bytes, int) and size_bytes >= 0):
+        raise ValueError(f"the file {key!r} has the ETag {etag!r} and the size {size_bytes!r}")
+    return SourceFile(key=key, etag=etag.strip('"'), size_bytes=size_bytes)

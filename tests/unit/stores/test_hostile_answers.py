@@ -1,0 +1,185 @@
+"""Stores that answer with what no store should: a final error says which store, and no other exception comes out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError, StoreAnswerError
+from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import SmallObject
+from airflow_provider_ch_s3.lakes import iceberg
+from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
+from airflow_provider_ch_s3.load.arrivals import list_files
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.stores import s3 as s3_store
+from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+from airflow_provider_ch_s3.stores.gcs import GCSFileStore
+from airflow_provider_ch_s3.stores.http import HttpFileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+S3_ITEM = (
+    "<Contents><Key>in/a.csv</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+    '<ETag>"e"</ETag><Size>3</Size></Contents>'
+)
+AZURE_ITEM = (
+    "<Blob><Name>in/a.csv</Name><Properties><Last-Modified>Thu, 01 Jan 2026 00:00:00 GMT</Last-Modified>"
+    "<Etag>e</Etag><Content-Length>3</Content-Length><BlobType>BlockBlob</BlobType></Properties></Blob>"
+)
+HOSTILE = {
+    "no-xml": ("{item}", "no xml at all"),
+    "no-etag": ('<ETag>"e"</ETag>', ""),
+    "no-azure-etag": ("<Etag>e</Etag>", ""),
+    "size-two": (">3<", ">²<"),
+    "size-of-5000-digits": (">3<", f">{'9' * 5000}<"),
+    "negative-size": (">3<", ">-3<"),
+    "impossible-zone": ("00:00:00.000Z", "00:00:00.000+99:99"),
+    "impossible-day": ("Thu, 01 Jan", "Thu, 99 Jan"),
+    "nul": ("in/a.csv", "in/a\0b.csv"),
+    "nul-by-number": ("in/a.csv", "in/a&#0;b.csv"),
+}
+
+FINAL = set(HOSTILE) - {"no-xml", "nul", "nul-by-number"}
+"""A broken answer may be one of a proxy for a while."""
+
+
+@dataclass
+class Site:
+    """What one HTTP server answers, to whatever is asked."""
+
+    url: str = ""
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Length": str(len(made.body)), **made.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(made.body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing to see."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        made.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield made
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    aws = {"conn_type": "aws", "login": "k", "password": "s", "extra": {"endpoint_url": site.url}}
+    wasb = {"conn_type": "wasb", "host": f"{site.url}/account", "login": "account", "password": "a2V5"}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(aws))
+    monkeypatch.setenv("AIRFLOW_CONN_WASB", json.dumps(wasb))
+    if request.param == "azure":
+        return AzureBlobFileStore(wasb_conn_id="wasb")
+    return GCSFileStore(hmac_conn_id="aws") if request.param == "gcs" else S3FileStore(aws_conn_id="aws")
+
+
+@pytest.mark.parametrize("store", ["s3", "gcs", "azure"], indirect=True)
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_listing(store: Any, site: Site, what: str) -> None:
+    is_azure = isinstance(store, AzureBlobFileStore)
+    item = AZURE_ITEM if is_azure else S3_ITEM
+    old, new = HOSTILE[what]
+    changed = new if old == "{item}" else item.replace(old, new)
+    if changed == item:
+        pytest.skip("not of this store")
+    begin, end = (
+        ("<EnumerationResults><Blobs>", "</Blobs><NextMarker/></EnumerationResults>")
+        if is_azure
+        else ("<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated>", "</ListBucketResult>")
+    )
+    site.body = (changed if old == "{item}" else f"{begin}{changed}{end}").encode()
+    site.headers = {"Content-Type": "application/xml"}
+    pattern = SourcePattern(bucket="b", globs=("in/*",))
+    with pytest.raises(SourceError, match=site.url if what in FINAL else "cannot list") as raised:
+        list(store.list_ages(pattern))
+    assert isinstance(raised.value, StoreAnswerError) == (what in FINAL)
+
+
+@pytest.mark.parametrize("key", ["in/a\0b.csv", "in/a\rb.csv"], ids=["nul", "return"])
+def test_a_key_that_clickhouse_cannot_read_is_named(key: str) -> None:
+    class Store:
+        account = ""
+
+        def list_files(self, *_: object, **__: object) -> list[SourceFile]:
+            return [SourceFile(key=key, etag="e", size_bytes=3)]
+
+    request = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="t")
+    with pytest.raises(StoreAnswerError) as raised:
+        list_files(Store(), request)  # type: ignore[arg-type]
+    assert repr(key)[1:-1] in str(raised.value)
+    assert key not in str(raised.value)
+
+
+def test_a_metadata_file_that_becomes_larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iceberg, "MAX_METADATA_BYTES", 1000)
+    assert _open_iceberg(b"\x1f\x8b")  # not even gzip
+    says = _open_iceberg(gzip.compress(b" " * 1001))
+    assert says.startswith("s3://b/t/metadata/v1.gz.metadata.json has 29 B, which become more than 1000 B")
+    assert "damaged" in _open_iceberg(gzip.compress(b"{}"))
+    assert "is cut off" in _open_iceberg(gzip.compress(b"{}")[:-4])
+
+
+def _open_iceberg(body: bytes) -> str:
+    class Store:
+        def read(self, bucket: str, key: str) -> SmallObject:
+            return SmallObject(body=body, etag="e")
+
+    with pytest.raises(SnapshotError) as raised:
+        IcebergTable(Store(), "b", "t", address="s3://b/t/metadata/v1.gz.metadata.json")  # type: ignore[arg-type]
+    assert raised.value.is_final
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
+def test_an_object_that_is_too_large_to_read(store: Any, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_store, "MAX_SMALL_BYTES", 10)
+    site.headers = {"ETag": '"e"'}
+    site.body = b"1234567890"
+    found = store.read("b", "k")
+    assert found.body == site.body
+    site.body += b"1"
+    with pytest.raises(StoreAnswerError, match="'k' in bucket 'b' is larger than 10 B"):
+        store.read("b", "k")
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        pytest.param({"ETag": "e" * 1025}, "an ETag of 1,025 characters", id="long-etag"),
+        pytest.param({"ETag": "e" * 70_000}, "cannot reach", id="longer-than-a-line"),
+        pytest.param({f"X-{n}": "x" * 60_000 for n in range(200)}, "cannot reach", id="megabytes"),
+        pytest.param({"Content-Length": "\xb2", "ETag": "e"}, "cannot reach|its size", id="length"),
+        pytest.param({"Last-Modified": "Thu, 01 Jan 2026 00:00:00 +9999", "ETag": "e"}, "no time", id="zone"),
+    ],
+)
+def test_hostile_headers_of_an_http_server(site: Site, headers: dict[str, str], message: str) -> None:
+    site.body, site.headers = b"abc", headers
+    pattern = SourcePattern(bucket=site.url, globs=("a.csv",), scheme=HTTP)
+    with pytest.raises(SourceError, match=message):
+        list(HttpFileStore().list_ages(pattern))
