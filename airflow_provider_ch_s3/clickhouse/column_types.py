@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 _FAMILIES = (
     ("number", r"U?Int\d+|B?Float\d+|Decimal\d*\b.*|Bool"),
@@ -38,9 +39,12 @@ def is_nullable(type_name: str) -> bool:
     return re.match(r"(LowCardinality\()?Nullable\(", type_name) is not None
 
 
+# A nested type is taken apart again for each of its levels, and at each level by several questions.
+_MAX_TYPES = 10_000
 _PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|[(),]|[^'`(),]+", re.DOTALL)
 
 
+@lru_cache(_MAX_TYPES)
 def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
     """Split a type into its name and its arguments: ``Map``, ``("String", "UInt8")``."""
     name, bracket, rest = type_name.partition("(")
@@ -54,6 +58,21 @@ def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
         depth += {"(": 1, ")": -1}.get(piece, 0)
         arguments[-1] += piece
     return name, tuple(argument.strip() for argument in arguments)
+
+
+def nesting(type_name: str) -> int:
+    """Return how many levels of Arrays, Maps and Tuples are in each other."""
+    opened: list[bool] = []
+    deepest = level = 0
+    before = ""
+    for piece in _PIECE.findall(type_name):
+        if piece == "(":
+            opened.append(before.split()[-1:] in (["Array"], ["Map"], ["Tuple"], ["Nested"]))
+            level += opened[-1]
+        elif piece == ")":
+            level -= opened.pop()
+        deepest, before = max(deepest, level), piece
+    return deepest
 
 
 def parts(base: str) -> dict[str, str]:
@@ -147,6 +166,7 @@ def enum_members(base: str) -> dict[str, int]:
     return {unescape(match["name"]): int(match["number"]) for match in _MEMBER.finditer(base)}
 
 
+@lru_cache(_MAX_TYPES)
 def plain_type(type_name: str) -> str:
     """Remove LowCardinality everywhere in a type: by default, the server refuses to convert to some of those."""
     base = base_type(type_name)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
@@ -33,6 +33,9 @@ from airflow_provider_ch_s3.tuning import SettingValue
 
 log = logging.getLogger(__name__)
 
+# A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
+MAX_NESTING = 100
+
 
 def read_source(
     client: ClickHouseClient,
@@ -45,8 +48,12 @@ def read_source(
     """Have the servers infer format and columns of the files.
 
     :raises SourceError: if the files cannot be read or understood, or differ in a way that no load can handle.
+    :raises TargetError: if a column is nested too deep.
     :raises ConfigError: if the server has no such format, or ``structure`` has an invalid type.
     """
+    named = None if request.columns is None else {*request.columns, *request.select}
+    wanted = {c.name: c.type for c in target.columns if c.is_insertable and (not named or c.name in named)}
+    check_nesting(wanted, f"of {target.name}", "make it a String or a JSON column")
     given_format = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given_format, request.compression)
     source = SourceSpec(
@@ -81,11 +88,27 @@ def read_source(
         return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
+    guessed = {name: kind for name, kind in types.items() if name not in wanted}
+    check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
     described = (
         *(FileColumn(name=name, type=kind) for name, kind in types.items()),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+
+
+def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:
+    """Check that the values of columns can be taken apart.
+
+    :param types: column → type.
+    :raises TargetError: if one is nested too deep.
+    """
+    for name, kind in types.items():
+        if (levels := nesting(kind)) > MAX_NESTING:
+            raise TargetError(
+                f"the column {name!r} {whose} is nested {levels} levels deep, and a load takes at most {MAX_NESTING}"
+                f" levels; {remedy}"
+            )
 
 
 def _read_typed(

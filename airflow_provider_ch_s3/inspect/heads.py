@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.inspect.schemas import spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value
+from airflow_provider_ch_s3.table.path_columns import path_column_names
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,8 @@ class Beginnings:
             return False
         split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
         texts = (*request.select.values(), request.where, request.merge_deleted)
-        others = {*(request.columns or ()), *(name for text in texts for name in find_names(text))}
+        in_path = path_column_names(source.files, source.pattern.scheme)
+        others = {*(request.columns or ()), *in_path, *(name for text in texts for name in find_names(text))}
         found: dict[str, bool | None] = {}
         firsts = set()
         for head in self.heads:

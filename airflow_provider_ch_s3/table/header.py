@@ -31,21 +31,24 @@ class FirstLine:
     def names_columns(self, columns: Mapping[str, str], others: Collection[str]) -> bool | None:
         """Whether the fields are the names of columns.
 
-        They are if all of them are names, but for upper and lower case, or all but one, and at least two. They are
-        not if none of them is one, and the types of the table's columns fit them.
+        They are if all of them are names, but for upper and lower case, or all but one, and at least two; also if
+        they name all columns of a table that has more than one. They are not if none of them is a name, and the types
+        of the table's columns fit them.
 
-        :param columns: the columns that would take the fields, in this order, with their types.
+        :param columns: the columns that would take the fields, in this order, with their types; none if they are
+            unknown.
         :param others: further names that the files may have, such as those in expressions.
         :returns: None if that is unknown.
         :raises SourceError: if a load may take them for either.
         """
         known = {name.casefold() for name in (*columns, *others)}
         matches = [field for field in self.fields if field.casefold() in known]
-        if matches and len(matches) >= max(len(self.fields) - 1, min(2, len(self.fields))):
+        names_all = len(columns) > 1 and {name.casefold() for name in columns} <= {*map(str.casefold, matches)}
+        if names_all or (matches and len(matches) >= max(len(self.fields) - 1, min(2, len(self.fields)))):
             return True
         has_values = any(is_value(field) for field in self.fields)
         line = ", ".join(map(show_name, self.fields))
-        if matches and not (has_values and not self._is_in_its_place(columns)):
+        if columns and matches and not (has_values and not self._is_in_its_place(columns)):
             raise SourceError(
                 f"the first line of {self.key!r} may be a header or a row: of {line} only"
                 f" {', '.join(map(show_name, matches))} may name columns of the table; correct the names, or {REMEDY}"

@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     quoted,
     text_type,
     texts_inside,
+    with_parts,
 )
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
@@ -91,6 +92,9 @@ def _nested_type(name: str, table_columns: Sequence[TableColumn]) -> str:
 
 def _untyped(type_name: str) -> str:
     """Return the type whose values are parsed as they are: parsers of typed paths and of a Variant change some."""
+    base = base_type(type_name)
+    if inner := parts(base):
+        return with_parts(base, {key: _untyped(kind) for key, kind in inner.items()})
     return re.sub(r"^(JSON)\(.*\)$|^Variant\(.*\)$", lambda match: match[1] or "Dynamic", type_name, flags=re.DOTALL)
 
 
@@ -104,7 +108,8 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
     strict = [c if c.in_path else _read_strictly(c, is_given, source.format) for c in source.columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
-        read = [replace(c, is_trimmed=c.read_as in ("String", "Nullable(String)")) for c in read]
+        text = ("String", "Nullable(String)")
+        read = [replace(c, is_trimmed=c.read_as in text and base_type(c.type) != _UNTYPED) for c in read]
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
@@ -138,7 +143,8 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
     base = base_type(wide)
     if parts(base):
         return _read_inside(replace(column, type=kind), wide, file_format)
-    read_as = parsed_type(wide)
+    is_untyped = base == _UNTYPED and not file_format.may_lack_fields
+    read_as = "Nullable(String)" if is_untyped else parsed_type(wide)
     return replace(column, type=kind, read_as=read_as if read_as != kind else "")
 
 
@@ -155,7 +161,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
         read_as = texts_inside(wide, _is_parsed)
     else:
         read_as = texts_inside(wide, _is_parsed)
-        if any(family(base) == "number" for base in leaves(wide)):
+        if any(family(base) in ("number", _UNTYPED) for base in leaves(wide)):
             return replace(column, read_as=read_as, has_bare_values=True)
     return replace(column, read_as=read_as if read_as != column.type else "")
 
@@ -175,5 +181,9 @@ def hold_to_forms(source: SourceSpec, forms: Mapping[str, str]) -> SourceSpec:
     return replace(source, columns=tuple(map(hold, source.columns)))
 
 
+# Without types, a field is text: the server would guess 7 for 007, and 2024-03-01 for 2024-02-30.
+_UNTYPED = "Dynamic"
+
+
 def _is_parsed(base: str) -> bool:
-    return family(base) in SCALARS and not base.startswith(("String", "FixedString"))
+    return base == _UNTYPED or (family(base) in SCALARS and not base.startswith(("String", "FixedString")))

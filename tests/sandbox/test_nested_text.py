@@ -36,6 +36,13 @@ ANY: list[tuple[str, str, Any]] = [
     ("Dynamic", '"2025-02-30"', "2025-02-30"),
     ("Array(Dynamic)", '["2025-02-30 10:00:00"]', ["2025-02-30 10:00:00"]),
 ]
+# The text of a field, which has no type: quotes do not tell texts from numbers in CSV.
+UNTYPED: list[tuple[str, str, Any]] = [
+    ("Dynamic", "007", "007"),
+    ("Dynamic", "0.1234567890123456789", "0.1234567890123456789"),
+    ("Dynamic", "2024-02-30", "2024-02-30"),
+    ("Array(Dynamic)", "[007,'2024-02-30']", ["007", "2024-02-30"]),
+]
 # Quotes are doubled in a field of CSV.
 TSV: list[tuple[str, str, Any]] = [
     ("Array(Date)", "['2024-02-29']", ["2024-02-29"]),
@@ -55,6 +62,9 @@ REFUSED = [
     ("csv", "Array(Float64)", '"[1e400]"'),
     ("jsonl", "JSON(a Int32)", '{"a":3.7}'),
     ("jsonl", "Variant(String, Date)", '"2025-02-30"'),
+    ("jsonl", "Array(Variant(String, Date))", '["2025-02-30"]'),
+    ("jsonl", "Map(String, JSON(a Int32))", '{"k":{"a":3.7}}'),
+    ("jsonl", "Tuple(j JSON(a Int32))", '{"j":{"a":3.7}}'),
     ("jsonl", "Tuple(d Date)", "{}"),
     ("jsonl", "Array(Date)", '["2024-02-30"]'),
     ("jsonl", "Array(Int64)", '[""]'),
@@ -90,7 +100,9 @@ def test_values_in_json(lab: Lab) -> None:
 @pytest.mark.parametrize("data_format", ["tsv", thorough("csv")])
 def test_values_in_fields(lab: Lab, data_format: str) -> None:
     lab.connect_one_node()
-    cases = TSV if data_format == "tsv" else [case for case in TSV if not case[0].startswith("Tuple")]
+    cases = [*TSV, *UNTYPED]
+    if data_format == "csv":
+        cases = [case for case in cases if not case[0].startswith("Tuple")]
     table = create(lab, cases)
     if data_format == "tsv":
         line = "\t".join(text for _, text, _ in cases)
@@ -110,3 +122,33 @@ def test_other_values_are_refused(lab: Lab, data_format: str, kind: str, text: s
     with pytest.raises(ChS3Error):
         lab.load("in/*", table)
     assert lab.rows(table) == []
+
+
+def nest(levels: int) -> tuple[str, str]:
+    """Return a type of Tuples in each other, and a value of it in JSON."""
+    return "Tuple(a " * levels + "Nullable(Int64)" + ")" * levels, '{"a":' * levels + "7" + "}" * levels
+
+
+def test_values_fifty_levels_deep(lab: Lab) -> None:
+    lab.connect_one_node()
+    kind, value = nest(50)
+    table = lab.create("t", f"v {kind}")
+    lab.put("in/a.jsonl", f'{{"v":{value}}}\n'.encode())
+    lab.load("in/*", table)
+    assert lab.rows(table) == [{"v": json.loads(value)}]
+    lab.load("in/*", "made", create_table={"distributed": False})
+    assert lab.rows(f"{lab.database}.made") == [{"v": json.loads(value)}]
+
+
+def test_values_too_deep_are_loaded_as_text(lab: Lab) -> None:
+    lab.connect_one_node()
+    kind, value = nest(101)
+    lab.put("in/a.jsonl", f'{{"v":{value}}}\n'.encode())
+    table = lab.create("t", f"v {kind}")
+    with pytest.raises(ChS3Error, match=r"'v' of \S+ is nested 101 levels deep.*make it a String"):
+        lab.load("in/*", table)
+    with pytest.raises(ChS3Error, match=r"'v' of \S+ is nested 101 levels deep.*create the table with a String"):
+        lab.load("in/*", "made", create_table={"distributed": False})
+    text = lab.create("text", "v String")
+    lab.load("in/*", text)
+    assert lab.rows(text) == [{"v": value}]

@@ -27,6 +27,7 @@ def judge(fields: str, columns: dict[str, str], below: str = "", *, others: tupl
         pytest.param("country,2020,2021", YEARS, id="numbers"),
         pytest.param("day,event,sort", EVENTS, id="all-but-one-name"),
         pytest.param("name", {"name": "String"}, id="one-column"),
+        pytest.param("city,zip,name,day", PEOPLE, id="all-columns-and-new-ones"),
     ],
 )
 def test_a_header(fields: str, columns: dict[str, str]) -> None:

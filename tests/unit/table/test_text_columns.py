@@ -36,6 +36,7 @@ def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
         pytest.param("Enum8('a' = 1)", "String", id="enum"),
         pytest.param("Array(Date)", "Array(String)", id="inside-of-an-array"),
         pytest.param("Map(Date, Array(Int64))", "Map(String, Array(String))", id="numbers-without-quotes"),
+        pytest.param("Dynamic", "Nullable(String)", id="untyped"),
         pytest.param("Tuple(a Int64, b Date)", "Tuple(a String, b String)", id="fields"),
     ],
 )
