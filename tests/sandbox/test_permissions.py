@@ -122,10 +122,15 @@ def find_unused(lab: Lab, grants: list[str]) -> list[str]:
         rights, _, what = row["used"].rpartition(" ON ")
         used |= {(right, what) for right in re.sub(r"\([^)]*\)", "", rights).split(", ")}
     rights = [(right, what) for grant in grants for right, what, _ in split(grant)]
+    (engine,) = (
+        row["engine"] for row in lab.query(f"SELECT engine FROM system.databases WHERE name = '{lab.database}'")
+    )
+    # A Replicated database runs DDL everywhere by itself.
+    needless = (*UNTOLD, "CLUSTER") if engine == "Replicated" else UNTOLD
     return [
         f"{right} ON {what}"
         for right, what in rights
-        if right not in UNTOLD
+        if right not in needless
         and what not in OF_LAGS
         and not any(one == right and fnmatch(on, what) for one, on in used)
     ]
