@@ -422,6 +422,7 @@ def test_names_that_mean_something_in_sql(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("files", "columns"), [(16, 105), thorough(1, 1000)])
 def test_wide_files(lab: Lab, files: int, columns: int) -> None:
+    lab.connect_one_node()
     names = [f"column_{n:04}" for n in range(columns)]
     for number in range(files):
         put_csv(lab, f"in/{number}.csv", ",".join(names), ",".join(str(number + n) for n in range(columns)))
