@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import logging
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -379,6 +380,8 @@ def test_a_store_that_does_not_tell_its_time(monkeypatch: pytest.MonkeyPatch, da
 
 class Bucket:
     """boto3, with pages of two keys; keeps what was asked for."""
+
+    meta = SimpleNamespace(endpoint_url="http://s3")
 
     def __init__(self, *keys: str) -> None:
         self.keys = sorted(keys)
