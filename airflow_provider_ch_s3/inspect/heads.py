@@ -106,7 +106,8 @@ class Beginnings:
         split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
         texts = (*request.select.values(), request.where, request.merge_deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
-        others = {*(request.columns or ()), *in_path, *(name for text in texts for name in find_names(text))}
+        named = (name for text in texts for name in find_names(text) if not is_value(name))
+        others = {*(request.columns or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
         firsts = set()
         for head in self.heads:
@@ -114,16 +115,16 @@ class Beginnings:
             line = FirstLine(key=head.file.key, fields=split(lines), next_fields=split(lines[1:]))
             found[head.file.key] = line.names_columns(columns, others)
             firsts.add(tuple(line.fields))
-        named = next((key for key, is_header in found.items() if is_header), "")
+        first = next((key for key, is_header in found.items() if is_header), "")
         other = next((key for key, is_header in found.items() if not is_header), "")
-        if named and other:
+        if first and other:
             raise SourceError(
-                f"the first line of {named!r} names columns of the table, and that of {other!r} does not; load files"
+                f"the first line of {first!r} names columns of the table, and that of {other!r} does not; load files"
                 f" with and without a header one by one, or {REMEDY}"
             )
         if not columns and len(found) > 1 and len(firsts) == 1 and not any(map(is_value, *firsts)):
             return True  # of files for a table that is to be created, all begin with the same words
-        return True if named else False if False in found.values() else None
+        return True if first else False if False in found.values() else None
 
     def only_names(self, source: SourceSpec, request: LoadRequest) -> list[str]:
         """Return the names in the header of the first file, if the files have nothing else; else none."""

@@ -444,7 +444,7 @@ class TestNarrowing:
     def test_text_of_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, key: str, text: str) -> None:
         local = lab.create("t", f"v {table_type}")
         lab.put(key, text.encode())
-        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+        with pytest.raises((LoadError, SourceError), match="does not fit"):
             lab.load("in/*", local)
         assert lab.rows(local) == []
 
@@ -536,7 +536,7 @@ class TestFilesThatDiffer:
     @pytest.mark.parametrize(
         ("ending", "bodies", "said"),
         [
-            pytest.param("csv", (b"a,b\n1,2\n", b"3,4\n5,6\n"), "Unknown field found in format header", id="header"),
+            pytest.param("csv", (b"a,b\n1,2\n", b"3,4\n5,6\n"), "that of 'in/y.csv' does not", id="header"),
             pytest.param("csv", (b"a,b\n1,2\n", b"a\n3\n"), "Cannot convert NULL", id="csv-lacks-one"),
             pytest.param("csv", (b"a,b\n1,2\n", b"a,b,c\n3,4,5\n"), "Unknown field", id="csv-has-one-more"),
             pytest.param(

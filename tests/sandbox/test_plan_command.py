@@ -41,7 +41,7 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     ):
         assert words in sql
     assert "'***', '***'," in sql
-    assert "ch_s3_" not in sql
+    assert "_access_key" not in sql
     assert lab.sandbox.s3_secret_key not in shown
     assert lab.rows(table) == []
 

@@ -53,7 +53,7 @@ class TestSource:
 
     def test_only_empty_files_match(self, lab: Lab) -> None:
         lab.put("in/_SUCCESS", b"")
-        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), "no file matches", lab.uri("in/*"))
+        refuse(lab, SourceError, "in/*", lab.create("t", "id UInt32"), "no data file matches", lab.uri("in/*"))
 
     def test_a_missing_bucket(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32")

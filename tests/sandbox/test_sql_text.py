@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.sandbox.flights import daily_files
 from tests.sandbox.conftest import Lab, bag
 
@@ -23,15 +24,17 @@ def rows_on_screen(text: str) -> int:
 
 
 def test_the_sql_of_a_load_fits_on_a_screen_and_loads_the_same_rows_in_a_client(
-    lab: Lab, capsys: pytest.CaptureFixture[str]
+    lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # By default, Airflow keeps 4,096 characters of a field; the grammar of a Date takes more than half of them.
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_TEMPLATED_FIELD_LENGTH", "8192")
     for key, content in islice(daily_files(), DAYS):
         lab.put(f"in/{key}", content)
     table = f"{lab.database}.t"
     operator = lab.operator("in/**.parquet", table, create_table="auto", task_id="flights")
     operator.execute(lab.context(operator))
     loaded = bag(lab.rows(f"{table}_local"))
-    assert rows_on_screen(operator.sql) <= SCREEN_LINES
+    assert rows_on_screen(shorten_lines(operator.sql)) <= SCREEN_LINES
 
     (staging,) = set(re.findall(r"ch_s3_stage_\w+", operator.sql))
     access_key, secret_key = re.findall(r"{(\w+):String}", operator.sql)
