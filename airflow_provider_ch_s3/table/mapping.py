@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import element_fields, quoted
-from airflow_provider_ch_s3.clickhouse.conversion import Conversion
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, element_fields, quoted
+from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
@@ -162,6 +162,9 @@ def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> 
     if source.within:
         element = f"tupleElement({quoted(source.within)}, {source.place})"
         return MappedColumn(target=column.name, expression=element, conversion=conversion)
+    read = source.conversion
+    if read is not None and read.method is Method.TEXT and base_type(source.type) == base_type(column.type):
+        conversion = None  # the grammar of text keeps values within the limits of their type
     return MappedColumn(target=column.name, source=source.name, conversion=conversion)
 
 
