@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
@@ -93,6 +94,7 @@ class SimulatedS3:
     """The listing part of a worker's S3 client; generates each page on request."""
 
     objects: int
+    meta: ClassVar = SimpleNamespace(endpoint_url="http://s3")
 
     def get_paginator(self, _: str) -> SimulatedS3:
         """Return the paginator of ``list_objects_v2``."""
