@@ -43,7 +43,7 @@ def measure_commits(sandbox: Sandbox) -> None:
             for number in range(3):
                 make_table(sandbox, f"p{count}", f"user % {count}")
                 prefix = "few" if count > 64 else "small"
-                report = load(f"bench.p{count}", prefix, number, poll_interval=0.25, load_mode=mode)[1]
+                report = load(f"bench.p{count}", prefix, number, poll_interval=0.25, mode=mode)[1]
                 assert len(report["partitions"]) == count
                 times.append(report["commit_seconds"])
             where = f"{count} partitions on {sandbox.nodes} nodes, {mode}"

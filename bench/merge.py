@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from typing import Any
 
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from bench.loads import BUCKET, bench_sandbox, load
 
@@ -72,7 +73,7 @@ def measure(sandbox: Sandbox, way: str, layout: int, percent: int, number: int) 
     """Bring the new versions in; returns the seconds until they are there, and those of a query of all rows."""
     table = f"bench.t{number}"
     copy_table(sandbox, table, "full_replacing" if way == "replacing" else f"full_{layout}")
-    arguments: dict[str, Any] = {"load_mode": "merge", "merge_key": ["id"], "merge_version": "changed"}
+    arguments: dict[str, Any] = {"mode": Merge(key=["id"], version="changed")}
     began = time.monotonic()
     if way == "delete":
         files = f"s3('{sandbox.s3_endpoint}/{BUCKET}/{percent}/*.parquet', 'Parquet')"

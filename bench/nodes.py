@@ -41,7 +41,7 @@ def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
                     make_table(sandbox, "small", partition)
                 statements.reset()
                 before = count_statements(sandbox)
-                took, _ = load("bench.small", "small", number, load_mode=mode, poll_interval=0.25)
+                took, _ = load("bench.small", "small", number, mode=mode, poll_interval=0.25)
                 if number:  # the first round warms up
                     seconds.append(took)
                     counts.append(count_statements(sandbox) - before - sandbox.nodes)

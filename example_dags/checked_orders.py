@@ -8,6 +8,7 @@ from typing import Any
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
@@ -41,7 +42,7 @@ with DAG(
         source="s3://checked-orders/*.csv",
         table="checked_orders",
         create_table={"order_by": "id"},
-        on_loaded_files="load",
+        mode=Append(on_loaded="load"),
         checks={
             "each order once": "count() = uniqExact(id)",
             "no negative amount": "countIf(amount < 0) = 0",

@@ -8,6 +8,7 @@ from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 BUCKET = "readings"
@@ -57,8 +58,7 @@ with DAG(
                 table="readings",
                 create_table="auto",
                 provenance={"source_file": "path", "load_id": "load"},
-                on_changed_files="replace",
-                on_missing_files="delete",
+                mode=Append(on_changed="replace", on_missing="delete"),
             ),
         )
     ]

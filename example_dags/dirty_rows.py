@@ -7,6 +7,7 @@ import logging
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
@@ -47,7 +48,7 @@ with DAG(
         )
 
     load = S3ToClickHouseOperator(
-        task_id="load", source="s3://orders/*.csv", table="orders", on_bad_rows="reject", max_bad_ratio=0.75
+        task_id="load", source="s3://orders/*.csv", table="orders", bad_rows=Reject(max_ratio=0.75)
     )
 
     @task

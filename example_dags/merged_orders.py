@@ -8,7 +8,9 @@ import logging
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 BUCKET = "order-changes"
@@ -70,12 +72,10 @@ with DAG(
             task_id=f"merge_{day}",
             source=f"s3://{BUCKET}/{day}/*.json",
             table="merged_orders",
-            load_mode="merge",
-            merge_key=["id"],
-            merge_version="ts_ms",
-            merge_deleted="op = 'd'",
-            data_format="JSONEachRow",
-            structure="op String, ts_ms UInt64, before Nullable(String), after Nullable(String)",
+            mode=Merge(key=["id"], version="ts_ms", deleted="op = 'd'"),
+            data_format=Format(
+                "JSONEachRow", structure="op String, ts_ms UInt64, before Nullable(String), after Nullable(String)"
+            ),
             select={
                 "id": f"toUInt32(JSONExtractUInt({ROW}, 'id'))",
                 "status": f"JSONExtractString({ROW}, 'status')",

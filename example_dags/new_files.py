@@ -13,6 +13,7 @@ from airflow.providers.amazon.aws.operators.s3 import S3CreateBucketOperator
 from airflow.providers.amazon.aws.sensors.s3 import S3KeySensor
 from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_ch_s3.arguments import Move
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 BUCKET = "arrivals"
@@ -33,12 +34,7 @@ with DAG(
     wait = S3KeySensor(task_id="wait", bucket_key=NEW_FILES, wildcard_match=True, mode="reschedule", poke_interval=10)
 
     load = S3ToClickHouseOperator(
-        task_id="load",
-        source=NEW_FILES,
-        table="arrivals",
-        create_table="auto",
-        after_load="move",
-        move_to="loaded/",
+        task_id="load", source=NEW_FILES, table="arrivals", create_table="auto", after_load=Move("loaded/")
     )
 
     bucket >> wait >> load

@@ -37,7 +37,7 @@ with DAG(
         task_id="load",
         source="s3://flights/dt={{ data_interval_start | ds }}/*.parquet",
         table=TABLE,
-        load_mode="replace_partitions",
+        mode="replace_partitions",
         execution_timeout=datetime.timedelta(hours=2),
     )
 

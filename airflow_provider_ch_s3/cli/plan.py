@@ -7,6 +7,7 @@ import dataclasses
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql, print_text
@@ -136,7 +137,7 @@ def _validate(args: argparse.Namespace) -> int:
         with clickhouse_hook(args.conn_id) as hook:
             # Each validation is a run of its own, so that two of them do not disturb each other.
             run_id = f"validate-{uuid.uuid4().hex[:8]}"
-            load = read_load(args, hook, run_id=run_id, validate_only=True, checks=dict(args.check))
+            load = read_load(args, hook, run_id=run_id, checks=Checks(dict(args.check), validate_only=True))
             load.request = dataclasses.replace(load.request, sample_files=args.sample_files)
             report = load.run()
     if args.json:

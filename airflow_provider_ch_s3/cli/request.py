@@ -9,7 +9,19 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.arguments import (
+    Arrivals,
+    Columns,
+    Format,
+    NamedCollection,
+    OnMissingColumns,
+    OnNewColumns,
+    OwnKeys,
+    Role,
+)
 from airflow_provider_ch_s3.cli.parser import amount_of
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.modes import MODES, Append, Merge, MergeDuplicates, Mode, ReplaceWhere
 from airflow_provider_ch_s3.table.new_table import AUTO
 
 if TYPE_CHECKING:
@@ -77,6 +89,30 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
         default=[],
         metavar="NAME=VALUE",
         help="ClickHouse setting that overrides the computed one; repeatable",
+    )
+    parser.add_argument(
+        "--mode", choices=[mode.name for mode in MODES], default=Append.name, help="load mode (default: append)"
+    )
+    parser.add_argument("--replace-where", default="", metavar="CONDITION", help="with --mode replace_where")
+    parser.add_argument("--merge-key", type=parse_columns, help="with --mode merge: columns, separated by commas")
+    parser.add_argument("--merge-version", default="", metavar="COLUMN", help="with --mode merge")
+    parser.add_argument("--merge-deleted", default="", metavar="CONDITION", help="with --mode merge")
+    parser.add_argument(
+        "--merge-duplicates",
+        choices=[one.value for one in MergeDuplicates],
+        help="with --mode merge (default: refuse)",
+    )
+    parser.add_argument(
+        "--on-new-columns",
+        choices=[one.value for one in OnNewColumns],
+        default=OnNewColumns.FAIL.value,
+        help="columns of the files that the table lacks (default: fail)",
+    )
+    parser.add_argument(
+        "--on-missing-columns",
+        choices=[one.value for one in OnMissingColumns],
+        default=OnMissingColumns.FAIL.value,
+        help="columns of the table that files lack (default: fail)",
     )
     parser.add_argument("--data-format", help="e.g. Parquet (default: inferred from the file names)")
     parser.add_argument("--compression", help="e.g. gz (default: inferred from the file names)")
@@ -151,18 +187,21 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
     from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
     from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-    names = (
-        *("source", "table", "create_table", "data_format", "compression", "structure", "where"),
-        *("min_file_age", "expected_files"),
-    )
-    given: dict[str, Any] = {name: getattr(args, name) for name in names}
-    given |= {"task_id": "plan", "columns": args.columns or None}
-    given |= {"select": dict(args.select), "settings": dict(args.setting), **more}
+    given: dict[str, Any] = {name: getattr(args, name) for name in ("source", "table", "create_table", "where")}
+    given |= {
+        "task_id": "plan",
+        "mode": _read_mode(args),
+        "arrivals": Arrivals(min_age=args.min_file_age, expected=args.expected_files),
+        "columns": Columns(args.columns or None, on_new=args.on_new_columns, on_missing=args.on_missing_columns),
+        "data_format": Format(args.data_format, compression=args.compression, structure=args.structure),
+        "select": dict(args.select),
+        "settings": dict(args.setting),
+        **more,
+    }
+    credentials = _read_credentials(args)
     of_s3 = {
         "aws_conn_id": args.aws_conn_id or None,
-        "named_collection": args.named_collection,
-        "role_arn": args.role_arn,
-        "external_id": args.external_id,
+        "credentials": credentials,
         "requester_pays": args.requester_pays,
     }
     if args.lake:
@@ -170,7 +209,7 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
     scheme = find_scheme(args.source[0])
     if scheme is HTTP:
         return HttpToClickHouseOperator(**given)
-    given["named_collection"] = args.named_collection
+    given["credentials"] = credentials
     if scheme is AZURE:
         return AzureBlobStorageToClickHouseOperator(wasb_conn_id=args.wasb_conn_id, **given)
     if scheme is GCS:
@@ -178,11 +217,39 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
     return S3ToClickHouseOperator(**{**given, **of_s3})
 
 
+def _read_mode(args: argparse.Namespace) -> Mode | str:
+    """Build the load mode from the options of its fields."""
+    of_merge = {
+        "key": args.merge_key or None,
+        "version": args.merge_version,
+        "deleted": args.merge_deleted,
+        "duplicates": args.merge_duplicates,
+    }
+    given = [name for name, value in of_merge.items() if value]
+    if args.mode == Merge.name:
+        return Merge(**{**of_merge, "key": args.merge_key or ()})
+    if given:
+        raise ConfigError(f"--merge-{given[0]} has no effect without --mode merge; add it, or remove the option")
+    if (args.mode == ReplaceWhere.name) != bool(args.replace_where):
+        raise ConfigError("--mode replace_where and --replace-where CONDITION belong together; give both, or neither")
+    return ReplaceWhere(args.replace_where) if args.replace_where else str(args.mode)
+
+
+def _read_credentials(args: argparse.Namespace) -> OwnKeys | NamedCollection | Role:
+    if args.named_collection and args.role_arn:
+        raise ConfigError("--named-collection and --role-arn are two ways to read the files; give one of them")
+    if args.external_id and not args.role_arn:
+        raise ConfigError("--external-id is sent when the servers assume a role; give --role-arn, or remove it")
+    if args.named_collection:
+        return NamedCollection(args.named_collection)
+    return Role(args.role_arn, external_id=args.external_id) if args.role_arn else OwnKeys()
+
+
 def _make_lake_operator(args: argparse.Namespace, given: Mapping[str, Any]) -> LakeToClickHouseOperator:
     from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
     from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 
-    given = {name: value for name, value in given.items() if value is not None or name == "aws_conn_id"}
+    given = {name: value for name, value in given.items() if name != "data_format"}
     given |= {"source": args.source[0] if len(args.source) == 1 else args.source, "snapshot": args.snapshot}
     if args.lake == "delta":
         return DeltaToClickHouseOperator(**given)
@@ -197,17 +264,15 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
     """
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import LoadRun
-    from airflow_provider_ch_s3.transfers.load_request import build_request, check_arguments
     from airflow_provider_ch_s3.tuning import LoadLimit
 
     operator = _make_operator(args, more)
-    check_arguments(operator)
     store = operator.open_store()
     return LoadRun(
         client=hook,
         store=store,
         declaration=hook.declaration,
-        request=build_request(operator, operator.read_source(store), hook.connection_settings, LoadLimit()),
+        request=operator.read_request(store, hook, LoadLimit()),
         # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
             dag_id="DAG", task_id="TASK", run_id=run_id, table=args.table, since=datetime.datetime.now(datetime.UTC)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import numbers
+import os
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -34,19 +36,29 @@ def check_text(name: str, value: object, *, is_optional: bool = False) -> None:
         raise refuse_argument(name, value, "give a string, or leave it out" if is_optional else "give a string")
 
 
-def check_texts(name: str, value: object) -> None:
-    """Check that an argument is a list of strings, or None.
+def parse_text(name: str, value: object) -> str:
+    """Parse a string; a whole number, which a template may have made of digits, is taken by its digits.
+
+    :raises ConfigError: if it is neither.
+    """
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, os.PathLike):
+        value = str(value)
+    check_text(name, value)
+    return str(value)
+
+
+def parse_texts(name: str, value: object) -> tuple[str, ...]:
+    """Parse a list of strings.
 
     :raises ConfigError: if it is not; a single string is not accepted.
     """
-    if value is None:
-        return
     if isinstance(value, str):
-        raise refuse_argument(name, value, f"write a list: {name}=[{value!r}]")
+        raise refuse_argument(name, value, f"write a list: [{value!r}]")
     if not isinstance(value, Sequence):
         raise refuse_argument(name, value, "give a list of strings, or leave it out")
-    for n, item in enumerate(value):
-        check_text(f"{name}[{n}]", item)
+    return tuple(parse_text(f"{name}[{n}]", item) for n, item in enumerate(value))
 
 
 def check_flag(name: str, value: object) -> None:
@@ -58,13 +70,34 @@ def check_flag(name: str, value: object) -> None:
         raise refuse_argument(name, value, "give True or False")
 
 
-def check_expressions_of(name: str, value: object) -> None:
-    """Check that an argument maps names to SQL expressions, or is None.
+def parse_flag(name: str, value: object) -> bool:
+    """Parse True or False, which a template may have rendered as a word.
 
-    :raises ConfigError: if it does not.
+    :raises ConfigError: if it is neither.
     """
-    for key, expression in parse_items(name, value, "{'column': 'expression'}"):
-        check_text(f"{name}[{key!r}]", expression)
+    if isinstance(value, str) and (word := value.strip().lower()) in ("true", "false"):
+        return word == "true"
+    check_flag(name, value)
+    return bool(value)
+
+
+def parse_expressions(name: str, value: object) -> dict[str, str]:
+    """Parse a mapping of names to SQL expressions.
+
+    :raises ConfigError: if it is anything else.
+    """
+    given = parse_items(name, value, "{'column': 'expression'}")
+    return {key: parse_text(f"{name}[{key!r}]", expression) for key, expression in given}
+
+
+def parse_settings(name: str, value: object) -> dict[str, str | int | float]:
+    """Parse a mapping of names to strings and finite numbers.
+
+    :raises ConfigError: if it is anything else.
+    """
+    given = dict(parse_items(name, value, "{'max_threads': 4}"))
+    check_settings(name, given)
+    return {key: int(one) if isinstance(one, numbers.Integral) else one for key, one in given.items()}
 
 
 def check_settings(name: str, value: object) -> None:
@@ -73,7 +106,7 @@ def check_settings(name: str, value: object) -> None:
     :raises ConfigError: if it does not.
     """
     for key, setting in parse_items(name, value, "{'max_threads': 4}"):
-        if not isinstance(setting, (str, int, float)):
+        if not isinstance(setting, (str, int, float, numbers.Integral)):
             raise refuse_argument(f"{name}[{key!r}]", setting, "give a string or a number, or leave it out")
         if isinstance(setting, float) and not math.isfinite(setting):
             raise ConfigError(f"{name}[{key!r}]={setting!r} is not a finite number; give one, or leave it out")

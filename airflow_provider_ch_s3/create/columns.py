@@ -10,6 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import unquote
 
+from airflow_provider_ch_s3.arguments import OnNewColumns
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, parts, texts_inside
 from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -31,7 +32,7 @@ from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_dialect
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
-from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import table_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.path_columns import (
@@ -72,12 +73,12 @@ def read_new_columns(
     nobody = TableName(database="", table="")
     empty = TargetSpec(name=nobody, local=nobody, engine="", columns=(), partition_key="")
     # without columns=, all are wanted, not only what the table has or select needs
-    whole = replace(request, on_new_columns=OnNewColumns.FAIL)
-    whole = whole if request.columns is not None else replace(whole, select={})
+    whole = replace(request, columns=replace(request.columns, on_new=OnNewColumns.FAIL))
+    whole = whole if request.columns.only is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
     request = with_dialect(request, source)
     in_files = tuple(column for column in source.columns if not column.in_path)
-    if request.structure or not (source.format.is_typed or source.format.has_text_fields):
+    if request.data_format.structure or not (source.format.is_typed or source.format.has_text_fields):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
         found = _choose_typed(client, source, in_files, request.settings, cluster)
@@ -282,14 +283,14 @@ def _with_selected(
 ) -> tuple[NewColumn, ...]:
     """Apply ``columns`` and ``select``: which columns of the files are wanted, and which are computed from them."""
     wanted = list(columns)
-    if request.columns is not None:
+    if request.columns.only is not None:
         names = {column.name for column in columns} | set(request.select)
-        if unknown := [name for name in request.columns if name not in names]:
+        if unknown := [name for name in request.columns.only if name not in names]:
             raise ConfigError(
                 f"columns names {unknown[0]!r}, and the files have no such column; they have"
                 f" {', '.join(show_name(column.name) for column in columns)}"
             )
-        wanted = [column for column in columns if column.name in request.columns]
+        wanted = [column for column in columns if column.name in request.columns.only]
     if not request.select:
         return tuple(wanted)
     typed = replace(source, columns=type_path_columns(source.columns, source.files, (), folder_types))

@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import UUID_BYTES, base_type
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
 from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas
@@ -143,7 +143,7 @@ def _choose_partition(
         keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
         if not keys:
             raise ConfigError(
-                "load_mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
+                "mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
                 " that suggest one; give create_table={'partition_by': '…'}"
             )
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"

@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.exactly_once.replaced import Replacement, find_forei
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors, SurvivorsOfCondition, check_changes_applied
 from airflow_provider_ch_s3.inspect.table import read_columns
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_flush_logs
 from airflow_provider_ch_s3.table.new_table import NewColumn
@@ -274,7 +274,7 @@ class Commit:
             f" {self._staged()} nor {self.staging.target}: look at system.detached_parts there for parts that"
             " ClickHouse has set aside as broken, as happens on S3 disks, attach what can be repaired, and load"
             f" again; or give the rest of this commit up: drop {self._staged()} on every node, then load the files of"
-            " its partitions with load_mode='replace_partitions'"
+            " its partitions with mode='replace_partitions'"
         )
 
     def _check_nothing_lost(self) -> None:

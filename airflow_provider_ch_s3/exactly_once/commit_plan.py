@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 UNDO = "undo"

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName, parse_table
 
@@ -352,9 +352,9 @@ def _check_whole(current: Sequence[HeldFile]) -> None:
                 f" {one.commit.id.load_id} loaded it, and"
                 f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
                 " replaced since, others not; nothing was changed: load those files with"
-                " load_mode='replace_partitions', too, name only other files in source,"
-                " or load them with on_loaded_files='load', which adds their rows in any case; of a lake's table,"
-                " load the whole snapshot with load_mode='replace_table'"
+                " mode='replace_partitions', too, name only other files in source,"
+                " or load them with Append(on_loaded='load'), which adds their rows in any case; of a lake's table,"
+                " load the whole snapshot with mode='replace_table'"
             )
 
 
@@ -378,6 +378,6 @@ def _replaced_by(row: Mapping[str, Any]) -> str:
 def _check_known(row: Mapping[str, Any]) -> None:
     if row["mode"] not in {REPLACE_FILES, *(mode.value for mode in LoadMode)}:
         raise LoadError(
-            f"the ledger records a commit of {_replaced_by(row)} with load_mode={row['mode']!r}, which this version"
+            f"the ledger records a commit of {_replaced_by(row)} with mode={row['mode']!r}, which this version"
             " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
         )

@@ -63,7 +63,7 @@ class SurvivorsOfMerge(Survivors):
 
     @property
     def _argument(self) -> str:
-        return f"merge_key={list(self.rule.key)!r}"
+        return f"key={list(self.rule.key)!r}"
 
     def _find_touched(self) -> list[str]:
         changes, cluster = self._create_changes(), self.staging.cluster
@@ -121,7 +121,7 @@ class SurvivorsOfMerge(Survivors):
             f"{self.staging.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
             f" example {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was"
             " committed: remove the rows that are too many, or allow the merge to remove them with"
-            " merge_duplicates='collapse'"
+            " Merge(duplicates='collapse')"
         )
 
     def _measure(self, partitions: Collection[str]) -> dict[str, int]:

@@ -135,7 +135,7 @@ class Replicas:
             raise TargetError(
                 f"{table} uses zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
                 " ClickHouse does not consider ready for production, and with which staged loads have not been"
-                " tested; use staging=False, which loads at least once, or, if the table's disks are local, ALTER"
+                " tested; use mode='direct', which loads at least once, or, if the table's disks are local, ALTER"
                 " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0"
             )
         shards = {node.host: node.shard for node in self.nodes}

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql, expression
 from airflow_provider_ch_s3.table.target import TableName
@@ -213,7 +213,7 @@ class SurvivorsOfCondition(Survivors):
     @property
     def _argument(self) -> str:
         if self._is_of_user:
-            return f"replace_where={self.plan.replace_where!r}"
+            return f"ReplaceWhere({self.plan.replace_where!r})"
         return f"the condition of {self.plan.load_mode}"
 
     @property

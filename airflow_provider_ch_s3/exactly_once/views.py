@@ -116,5 +116,5 @@ def _destination(create_query: str) -> str:
 def _refuse(view: TableName, why: str) -> TargetError:
     return TargetError(
         f"the materialized view {view} cannot be fed from a staging table: {why}; define it with TO and a MergeTree"
-        " table of the same name on every node, or use staging=False"
+        " table of the same name on every node, or use mode='direct'"
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_ch_s3.arguments import Arrivals, OnNothing
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
@@ -21,7 +22,7 @@ from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
 from airflow_provider_ch_s3.inspect.files import check_format
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.prepare import read_server_settings
-from airflow_provider_ch_s3.request import LoadRequest, OnNoFiles
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
@@ -119,7 +120,7 @@ def _plan(
 
 
 def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceRequest) -> SourceSpec:
-    listed = LoadRequest(pattern=request.pattern, table="", on_no_files=OnNoFiles.SUCCEED)
+    listed = LoadRequest(pattern=request.pattern, table="", arrivals=Arrivals(on_none=OnNothing.SUCCEED))
     files = list_files(store, listed, is_recorded=False)
     if not files:
         raise SourceError(f"no file matches {request.pattern}; check the address, and that the files were delivered")

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
+from typing import Any
 
 from airflow_provider_ch_s3.common.arguments import refuse_argument
+from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind, parse_literal
 from airflow_provider_ch_s3.common.text import is_text, show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import (
@@ -63,7 +65,7 @@ _BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is not the nam
 S3 = Scheme(
     store="S3",
     operator="S3ToClickHouseOperator",
-    start=rf"s3a?{_BUCKET}",
+    start=rf"(?i:s3[an]?){_BUCKET}",
     prefix="s3://",
     path_prefix="",  # as ClickHouse names them
     example="s3://bucket/folder/*.parquet",
@@ -175,6 +177,29 @@ class SourcePattern:
 
     def __str__(self) -> str:
         return ", ".join(show_name(self.address(glob)) for glob in self.globs)
+
+
+def _parse_addresses(name: str, value: Any) -> list[str]:
+    """Parse an address, a path of Airflow's object storage, or a list of these.
+
+    :raises ConfigError: if it is anything else.
+    """
+    given = parse_literal(name, value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        given = [given]
+    return [_parse_address(name, one) for one in given]
+
+
+def _parse_address(name: str, value: Any) -> str:
+    if hasattr(value, "protocol") and hasattr(value, "bucket") and hasattr(value, "key"):  # its text has a connection
+        return f"{value.protocol}://{value.bucket}/{value.key}"
+    if not isinstance(value, str):
+        raise refuse_argument(name, value, f"give an address such as {S3.example!r}, or a list")
+    return value
+
+
+SOURCE = Kind(_parse_addresses, Form.TEXT, of=TEXT)
+LOCATION = Kind(_parse_address, Form.TEXT)
 
 
 def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:

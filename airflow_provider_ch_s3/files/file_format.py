@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
+from airflow_provider_ch_s3.files.data_format import TRIM_SETTING
 
 _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 

@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 RECORD_NAME = "~snapshot"
 _PART, _MIXED = "part", "mixed"
 
-LOAD_ALL = "load the whole snapshot once with load_mode='replace_table', after which 'append' goes on from there"
+LOAD_ALL = "load the whole snapshot once with mode='replace_table', after which 'append' goes on from there"
 """The remedy wherever it is unknown which of a lake's rows the ClickHouse table has, or some of them are gone."""
 
 

@@ -15,13 +15,13 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, guess_delimiter
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
 from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_stored, delimiter_of, look_at_files
 from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
-from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.table.file_schema import parse_structure
@@ -51,11 +51,13 @@ def read_source(
     :raises TargetError: if a column is nested too deep.
     :raises ConfigError: if the server has no such format, or ``structure`` has an invalid type.
     """
-    named = None if request.columns is None else {*request.columns, *request.select}
+    named = None if request.columns.only is None else {*request.columns.only, *request.select}
     wanted = {c.name: c.type for c in target.columns if c.is_insertable and (not named or c.name in named)}
     check_nesting(wanted, f"of {target.name}", "make it a String or a JSON column")
-    given_format = check_format(client, request.data_format) if request.data_format else None
-    data_format, compression = infer_format((file.key for file in files), given_format, request.compression)
+    given_format = check_format(client, request.data_format.format) if request.data_format.format else None
+    data_format, compression = infer_format(
+        (file.key for file in files), given_format, request.data_format.compression
+    )
     source = SourceSpec(
         pattern=request.pattern,
         access=access,
@@ -73,17 +75,17 @@ def read_source(
     if in_path and access.function is TableFunction.URL:
         for file in files:
             check_folders_of_url(file)
-    if request.structure:
-        source = replace(source, columns=parse_structure(request.structure, in_path))
+    if request.data_format.structure:
+        source = replace(source, columns=parse_structure(request.data_format.structure, in_path))
         source = _check_structure(client, source, request)
     if source.format.is_typed:
         return _read_typed(client, source, request, target, cluster)
-    if request.csv_dialect.escape:
+    if request.csv.escape:
         source, names = _describe_escaped(source, beginnings, in_path, request, target)
         in_files = (FileColumn(name=name, type="Nullable(String)") for name in names)
         described = (*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path)))
         return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
-    if request.structure:
+    if request.data_format.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
         return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
@@ -128,9 +130,10 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
 
     :raises ConfigError: if these are others.
     """
-    if request.csv_dialect != CsvDialect() and not source.format.is_csv:
+    if request.csv != Csv() and not source.format.is_csv:
         raise ConfigError(
-            f"csv_dialect says how CSV files are written, and these are {source.data_format}; remove it, or give"
+            f"data_format=Csv(…) says how CSV files are written, and these are {source.data_format}; remove it, or"
+            " give"
             " data_format='CSV'"
         )
 
@@ -139,10 +142,10 @@ def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
     """Add to the settings what was found out of how CSV is written: the delimiter, and how to take lines apart."""
     found: dict[str, SettingValue] = {}
     if source.delimiter:
-        found |= CsvDialect(delimiter=source.delimiter).settings
-    if request.csv_dialect.escape:
+        found |= Csv(delimiter=source.delimiter).settings
+    if request.csv.escape:
         fields = sum(not column.in_path for column in source.columns)
-        found |= request.csv_dialect.line_settings(delimiter_of(source, request), fields)
+        found |= request.csv.line_settings(delimiter_of(source, request), fields)
     return replace(request, settings={**found, **request.settings}) if found else request
 
 
@@ -153,9 +156,9 @@ def _describe_escaped(
 
     :raises ConfigError: if there is no table yet, whose columns tell the types.
     """
-    if request.structure or not target.columns:
+    if request.data_format.structure or not target.columns:
         raise ConfigError(
-            "csv_dialect has an escape, so ClickHouse cannot find out the types of the columns; create the table"
+            "Csv(escape=…) is given, so ClickHouse cannot find out the types of the columns; create the table"
             " first, and do not give structure"
         )
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
@@ -188,7 +191,7 @@ def _describe_csv(
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     may_guess = len(types) <= 1 and _may_guess(source, request, columns)
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
-        log.info("the fields of the files are separated by %r; if not, give csv_dialect={'delimiter': …}", delimiter)
+        log.info("the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)", delimiter)
         source, problem = replace(source, delimiter=delimiter), None
         request = with_dialect(request, source)
         types = _describe_text(client, source, in_path, request, target)
@@ -240,7 +243,7 @@ def _may_guess(source: SourceSpec, request: LoadRequest, columns: Mapping[str, s
 def is_delimiter_given(request: LoadRequest) -> bool:
     """Whether the user says what separates the fields."""
     settings = {**request.settings, **request.connection_settings}
-    return DELIMITER_SETTING in settings or request.csv_dialect.delimiter is not None
+    return DELIMITER_SETTING in settings or request.csv.delimiter is not None
 
 
 def _describe_text(
@@ -260,12 +263,12 @@ def _describe_text(
         types = _describe_names(client, source, in_path, settings)
         if any(base_type(kind) != "String" for kind in types.values()):
             raise
-    named = None if request.columns is None else {*request.columns, *request.select}
+    named = None if request.columns.only is None else {*request.columns.only, *request.select}
     wanted = [
         c for c in target.columns if c.is_insertable and c.name not in in_path and (not named or c.name in named)
     ]
     lacks_some = any(c.name not in types for c in wanted)
-    may_add = request.on_new_columns is OnNewColumns.ADD
+    may_add = request.adds_columns
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
         query = partial(query_files, client, source=source)
         for schema in read_schemas(query, source, None, settings):
@@ -306,7 +309,9 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
     try:
         described = client.query(load_queries.render_describe_files(source, request.settings))
     except ServerError as error:
-        raise ConfigError(f"ClickHouse rejects structure={request.structure!r}: {error}; correct it") from error
+        raise ConfigError(
+            f"ClickHouse rejects structure={request.data_format.structure!r}: {error}; correct it"
+        ) from error
     types = {row["name"]: row["type"] for row in described}
     return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
 

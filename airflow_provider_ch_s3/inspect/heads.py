@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import find_names
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect, find_rivals
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, find_rivals
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.first_bytes import (
     COMPRESSION_MARKS,
@@ -72,7 +72,7 @@ def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -
                 " give data_format='JSON', or 'JSONCompact' if its rows are lists"
             )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
-    return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv_dialect)
+    return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Beginnings:
     """The beginnings of some files that have rows."""
 
     heads: tuple[Head, ...] = ()
-    dialect: CsvDialect = field(default_factory=CsvDialect)
+    dialect: Csv = field(default_factory=Csv)
 
     @property
     def is_marked(self) -> bool:
@@ -104,10 +104,10 @@ class Beginnings:
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
         split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
-        texts = (*request.select.values(), request.where, request.merge_deleted)
+        texts = (*request.select.values(), request.where, request.deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
-        others = {*(request.columns or ()), *in_path, *named}
+        others = {*(request.columns.only or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
         firsts = set()
         for head in self.heads:
@@ -177,7 +177,7 @@ class Beginnings:
                 raise SourceError(
                     f"the fields of {self.heads[0].file.key!r} may be separated by ',' or by {rival!r}:"
                     f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
-                    f" csv_dialect={{'delimiter': ','}} or {{'delimiter': {rival!r}}}"
+                    f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})"
                 )
 
     def _lines(self, head: Head) -> list[str]:

@@ -61,11 +61,11 @@ def compare_files(
     try:
         schemas = read_schemas(query, replace(source, columns=()), footers, request.settings)
     except SourceError as error:
-        if not request.structure:
+        if not request.data_format.structure:
             raise
         log.warning("cannot compare structure with the types in the files: %s", error)
         return source
-    if request.structure:
+    if request.data_format.structure:
         check_structure(source.columns, schemas)
         return source
     only_in_path = _only_in_path(in_path, schemas, scheme)
@@ -178,8 +178,8 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     """Whether a load may need a column of the files, for instance because an expression contains its name."""
     if request.takes_all_columns:
         return True
-    loaded = set(request.columns or (column.name for column in target.columns)) - set(request.select)
-    texts = (*request.select.values(), request.where, request.merge_deleted)
+    loaded = set(request.columns.only or (column.name for column in target.columns)) - set(request.select)
+    texts = (*request.select.values(), request.where, request.deleted)
     is_nested = any(one.startswith(f"{name}.") for one in loaded)
     return name in loaded or is_nested or any(name in text for text in texts)
 

@@ -36,7 +36,7 @@ def choose_range(
     if known.mixed:
         raise SnapshotError(
             f"rows of snapshot {_names(known.mixed)} have replaced some of the ClickHouse table's"
-            " (load_mode='replace_where' or 'replace_partitions'), so that it is unknown to which snapshots its"
+            " (mode='replace_where' or 'replace_partitions'), so that it is unknown to which snapshots its"
             f" other rows belong; {LOAD_ALL}, or replace what is missing in the same way"
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")

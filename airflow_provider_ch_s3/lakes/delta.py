@@ -40,7 +40,7 @@ _FOLDER_TYPES = {
     "boolean": "Bool",
     "date": "Date32",
 }
-_PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with load_mode='replace_table'"
+_PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
 # What does not change how data files are read.
 HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})

@@ -317,7 +317,7 @@ class IcebergTable:
         if told not in (None, found):
             raise SnapshotError(
                 f"snapshot {one.snapshot_id} says that it added {told} rows, and its manifests have {found}; load the"
-                " whole snapshot with load_mode='replace_table'"
+                " whole snapshot with mode='replace_table'"
             )
         return files
 
@@ -396,14 +396,14 @@ class IcebergTable:
                 raise SnapshotError(
                     f"{who} {'' if is_known else 'may '}have a column {name!r} that was {change} before snapshot"
                     f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
-                    " load_mode='replace_table'; or load the snapshots before and after that change one after the"
+                    " mode='replace_table'; or load the snapshots before and after that change one after the"
                     " other (snapshot=…)"
                 )
             if lacking := set(filled) - set(then):
                 raise SnapshotError(
                     f"{who} {'' if is_known else 'may '}lack the column {filled[min(lacking)]!r}, which has an"
                     f" initial default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
-                    " load_mode='replace_table'"
+                    " mode='replace_table'"
                 )
         self._names_checked.add((added_by, snapshot))
 
@@ -515,7 +515,7 @@ def _check_characters(schema: Schema) -> None:
         raise SnapshotError(
             f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of its"
             f" characters, and plain Parquet files are read by names; rename it, {_COMPACT}, and load with"
-            " load_mode='replace_table'"
+            " mode='replace_table'"
         )
 
 

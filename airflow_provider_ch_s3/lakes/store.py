@@ -109,7 +109,7 @@ class LakeStore:
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """:raises ConfigError: always, because a snapshot is complete."""
-        raise ConfigError("min_file_age has no effect on a lake's table, whose snapshots are complete; remove it")
+        raise ConfigError("min_age has no effect on a lake's table, whose snapshots are complete; remove it")
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a data file."""

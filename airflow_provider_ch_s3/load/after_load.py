@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+from airflow_provider_ch_s3.arguments import Delete, Move, Tag
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
@@ -22,8 +23,8 @@ from airflow_provider_ch_s3.files.globs import folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.arrivals import Arrivals, is_marker, line_up_to
-from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles, is_marker, line_up_to
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ LOAD_TAG = "ch-s3-load"
 LoadedFile = tuple[AttemptId, str, str]
 """The attempt that loaded it, its key, its ETag."""
 
-_DID = {AfterLoad.TAG: "tagged", AfterLoad.MOVE: "moved", AfterLoad.DELETE: "deleted"}
+_DID = {Tag: "tagged", Move: "moved", Delete: "deleted"}
 
 
 def dispose_of_files(
@@ -52,7 +53,7 @@ def dispose_of_files(
     for attempt in committed:
         manifest = target.ledger.read_manifest(attempt.id)
         files = [(attempt.id, path.removeprefix(start), etag) for path, etag in manifest.items()]
-        where = f" to {_folder(request, attempt.id)!r}" if request.after_load is AfterLoad.MOVE else ""
+        where = f" to {_folder(move, attempt.id)!r}" if isinstance(move := request.after_load, Move) else ""
         left = _dispose(store, request, files, where)
         if left:
             log.warning("%s: changed since the load; left in place", name_first(left[0], len(left)))
@@ -62,7 +63,7 @@ def dispose_of_files(
         _dispose(store, request, some, ", which earlier loads of this task have loaded")
         folders.update(folder_of(key) for _, key, _ in some)
         last = some[-1][0]
-    if last and request.expected_files and request.after_load is not AfterLoad.TAG:
+    if last and request.arrivals.expected and not isinstance(request.after_load, Tag):
         for marker in _markers_of_empty(store, request, folders):
             _act(store, request, (last, marker.key, marker.etag))
 
@@ -74,7 +75,7 @@ def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedF
         for some in batches(files):
             for (_, key, _), is_done in zip(some, pool.map(act, some), strict=True):
                 left += [] if is_done else [key]
-    log.info("%s %s%s", _DID[request.after_load], count_of(len(files) - len(left), "file"), where)
+    log.info("%s %s%s", _DID[type(request.after_load)], count_of(len(files) - len(left), "file"), where)
     return left
 
 
@@ -88,7 +89,7 @@ def _find_left_behind(
     """
     if not request.skips_loaded:
         return
-    for group in batches(Arrivals(store=store, request=request), FILES_PER_STATEMENT):
+    for group in batches(ReadyFiles(store=store, request=request), FILES_PER_STATEMENT):
         etags = {request.pattern.path(file.key): file.etag for file in group}
         loaders = target.holdings.loaders(
             etags, dag=identity.dag_id, task=identity.task_id, find_whole=partial(_find_whole, target)
@@ -97,7 +98,7 @@ def _find_left_behind(
             (attempt, file.key, file.etag)
             for file in group
             if (attempt := loaders.get(request.pattern.path(file.key)))
-            and (request.after_load is not AfterLoad.TAG or attempt.load_id == identity.load_id)
+            and (not isinstance(request.after_load, Tag) or attempt.load_id == identity.load_id)
         ]
         if found:
             yield found
@@ -123,12 +124,13 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
     # A retry may name another source than the try that committed.
     within = [folder for folder in folders if folder.startswith(roots)]
     above = {line for folder in within for line in line_up_to(folder, roots)}
+    moved_to = request.after_load.folder if isinstance(request.after_load, Move) else ""
     for folder in sorted(above):
         markers = []
         for file in store.list_files(replace(pattern, globs=(f"{folder}**",))):
-            if is_marker(file.key, request.expected_files):
+            if is_marker(file.key, request.arrivals.expected):
                 markers += [file] if folder_of(file.key) == folder else []
-            elif file.size_bytes and not (request.move_to and file.key.startswith(request.move_to)):
+            elif file.size_bytes and not (moved_to and file.key.startswith(moved_to)):
                 break
         else:
             yield from markers
@@ -139,14 +141,14 @@ def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
     attempt, key, etag = file
     bucket = request.pattern.bucket
     match request.after_load:
-        case AfterLoad.TAG:
+        case Tag():
             return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})
-        case AfterLoad.MOVE:
-            return store.move(bucket, key, etag, to=f"{_folder(request, attempt)}{key}")
+        case Move() as move:
+            return store.move(bucket, key, etag, to=f"{_folder(move, attempt)}{key}")
         case _:
             return store.delete(bucket, key, etag)
 
 
-def _folder(request: LoadRequest, attempt: AttemptId) -> str:
+def _folder(move: Move, attempt: AttemptId) -> str:
     """The folder of an attempt's files: its own, so that no file ever replaces another one."""
-    return f"{request.move_to}{attempt.query_id}/"
+    return f"{move.folder}{attempt.query_id}/"

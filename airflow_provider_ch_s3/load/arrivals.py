@@ -15,13 +15,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from airflow_provider_ch_s3.arguments import Keep, OnNothing, Tag
 from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
 from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.request import AfterLoad, LoadMode, LoadRequest, OnNoFiles
+from airflow_provider_ch_s3.modes import Append
+from airflow_provider_ch_s3.request import LoadRequest
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ def check_markers(
     lines = {folder: list(line_up_to(folder, roots)) for folder in sorted(folders)}
     found_in = {folder for line in lines.values() for folder in line}
     lines |= {root: [root] for root in sorted(roots) if root not in found_in}
-    for name in request.expected_files:
+    for name in request.arrivals.expected:
         lacking = [folder for folder, line in lines.items() if not any(exists(f"{above}{name}") for above in line)]
         if lacking:
             raise _is_missing(name, lacking, lines[lacking[0]][-1], len(lines), pattern)
@@ -85,12 +87,13 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
     above = f", nor above, up to {pattern.address(root)}" if lacking[0] != root else ""
     return SourceError(
         f"expected file {name!r} is missing in {where}{above}, so the files may not be complete; load again when"
-        " their writer has finished, e.g. by a retry of the task, or correct expected_files"
+        " their writer has finished, e.g. by a retry of the task, or correct Arrivals(expected=…)"
     )
 
 
 NO_FILES_REMEDY = (
-    "check the address, the date in it, and that the files were delivered; on_no_files='skip' or 'succeed' allows it"
+    "check the address, the date in it, and that the files were delivered; Arrivals(on_none='skip') allows that there"
+    " is none"
 )
 LEFT_OUT_REMEDY = (
     "wildcards select no names that begin with _ or ., which jobs give to unfinished files, nor checksums (.crc) and"
@@ -99,7 +102,7 @@ LEFT_OUT_REMEDY = (
 
 
 @dataclass(kw_only=True)
-class Arrivals:
+class ReadyFiles:
     """Goes through a listing: yields the files that match and are ready, in the store's order, and notes the others.
 
     Empty objects contain nothing to load, and objects that are no data files are left out.
@@ -133,7 +136,7 @@ class Arrivals:
 
     def __iter__(self) -> Iterator[SourceFile]:
         """:raises SourceError: if ClickHouse cannot read one of the keys, or if the store cannot be listed."""
-        pattern, names = self.request.pattern, self.request.expected_files
+        pattern, names = self.request.pattern, self.request.arrivals.expected
         key_before = self.after
         for file, age_seconds in self._list():
             key = file.key
@@ -149,11 +152,11 @@ class Arrivals:
             elif file.size_bytes:
                 if names:
                     self.folders.add(folder_of(key))
-                if age_seconds < self.request.min_file_age_seconds:
+                if age_seconds < self.request.arrivals.min_age:
                     self.young_count += 1
                     self.young_key = self.young_key or key
                     self.youngest_seconds = min(self.youngest_seconds, age_seconds)
-                    if self.request.list_after_loaded:
+                    if self.request.append.list_after_loaded:
                         return  # the next load lists what is after the last key of this one
                     continue
                 _check_key(key, pattern)
@@ -171,7 +174,7 @@ class Arrivals:
             self.missed_key = self.missed_key or key
 
     def _list(self) -> Iterable[tuple[SourceFile, float]]:
-        if self.request.min_file_age_seconds:
+        if self.request.arrivals.min_age:
             return self.store.list_ages(self.request.pattern, after=self.after)
         return ((file, math.inf) for file in self.store.list_files(self.request.pattern, after=self.after))
 
@@ -186,27 +189,27 @@ class Arrivals:
             log.info("leaving out %s, because %s", self.left_out, LEFT_OUT_REMEDY)
         if (self.after or self.goes_on) and not (self.ready_count or self.young_count):
             return
-        if self.folders or request.after_load in (AfterLoad.KEEP, AfterLoad.TAG):
+        if self.folders or isinstance(request.after_load, (Keep, Tag)):
             check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)
         # else an earlier load has taken the last files away, and their markers with them
         self.check_young()
         if not self.ready_count:
             message = _describe_no_files(self, request)
-            if request.on_no_files is OnNoFiles.FAIL:
+            if request.arrivals.on_none is OnNothing.FAIL:
                 raise SourceError(message)
             log.info("%s", message)
             return
-        if self.ready_count < request.min_files:
+        if self.ready_count < request.arrivals.min_files:
             old = f" that are old enough ({self.young_count} are not)" if self.young_count else ""
             raise SourceError(
                 f"{request.pattern} matches {count_of(self.ready_count, 'file')}{old}, but"
-                f" min_files={request.min_files}; wait for the others to be delivered, or lower min_files"
+                f" min_files={request.arrivals.min_files}; wait for the others to be delivered, or lower min_files"
             )
         if self.young_count:
             log.info(
-                "leaving out %s, younger than min_file_age (%s): the next load of this source takes them",
+                "leaving out %s, younger than min_age (%s): the next load of this source takes them",
                 self.young,
-                format_seconds(request.min_file_age_seconds),
+                format_seconds(request.arrivals.min_age),
             )
 
     def check_young(self) -> None:
@@ -217,17 +220,17 @@ class Arrivals:
         request = self.request
         if not self.young_count or (self.is_recorded and request.skips_loaded):
             return
-        if request.load_mode is not LoadMode.APPEND:
-            why = f"load_mode={request.load_mode.value!r} would replace rows by those of the other files alone"
-        elif not self.is_recorded:
-            why = "with staging=False no later load knows that they are missing"
+        if not self.is_recorded:
+            why = "with mode='direct' no later load knows that they are missing"
+        elif isinstance(request.mode, Append):
+            why = "with Append(on_loaded='load') a later load would load the others again"
         else:
-            why = "with on_loaded_files='load' a later load would load the others again"
-        age = format_seconds(request.min_file_age_seconds)
-        left = format_seconds(request.min_file_age_seconds - self.youngest_seconds)
+            why = f"mode={request.mode.name!r} would replace rows by those of the other files alone"
+        age = format_seconds(request.arrivals.min_age)
+        left = format_seconds(request.arrivals.min_age - self.youngest_seconds)
         raise SourceError(
-            f"{self.young} of {request.pattern}, younger than min_file_age ({age}), cannot be left out: {why}; load"
-            f" again in {left}, e.g. by a retry of the task, or lower min_file_age"
+            f"{self.young} of {request.pattern}, younger than min_age ({age}), cannot be left out: {why}; load"
+            f" again in {left}, e.g. by a retry of the task, or lower min_age"
         )
 
     @property
@@ -244,25 +247,26 @@ class Arrivals:
 def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> tuple[SourceFile, ...]:
     """List all files that match and are ready, sorted by key.
 
-    :param is_recorded: as for :class:`Arrivals`.
-    :raises SourceError: as :meth:`Arrivals.check`, if ClickHouse cannot read one of the keys, or if the store cannot
+    :param is_recorded: as for :class:`ReadyFiles`.
+    :raises SourceError: as :meth:`ReadyFiles.check`, if ClickHouse cannot read one of the keys, or if the store
+    cannot
         be listed.
     """
-    arrivals = Arrivals(store=store, request=request, is_recorded=is_recorded)
+    arrivals = ReadyFiles(store=store, request=request, is_recorded=is_recorded)
     files = tuple(sorted(arrivals))
     arrivals.check()
     return files
 
 
-def _describe_no_files(found: Arrivals, request: LoadRequest) -> str:
+def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
     pattern = request.pattern
     if found.young_count:
         return (
-            f"no file of {pattern} is old enough: {found.young} changed less than min_file_age"
-            f" ({format_seconds(request.min_file_age_seconds)}) ago; load again later, e.g. by a retry of the task"
+            f"no file of {pattern} is old enough: {found.young} changed less than min_age"
+            f" ({format_seconds(request.arrivals.min_age)}) ago; load again later, e.g. by a retry of the task"
         )
     if request.snapshot:
-        return f"{describe_empty(request)}; on_no_files='skip' or 'succeed' allows it"
+        return f"{describe_empty(request)}; Arrivals(on_none='skip') allows that"
     if found.left_out_count:
         return f"no data file matches {pattern}, but {found.left_out}: {LEFT_OUT_REMEDY}"
     if not found.missed_count:
@@ -282,7 +286,7 @@ def describe_empty(request: LoadRequest) -> str:
     return (
         f"snapshot {request.snapshot!r} of {request.pattern} has no rows, so there is nothing to load; load again"
         " once it has some; if all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
-        " load_mode='replace_table' then, after which 'append' goes on from there"
+        " mode='replace_table' then, after which 'append' goes on from there"
     )
 
 

@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, Snap
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.explain import build_failure, explain, is_misfit
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
-from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
@@ -220,7 +220,7 @@ class TaskLoad(ABC):
         )
 
     def _first_files(self) -> tuple[SourceFile, ...]:
-        arrivals = Arrivals(store=self.store, request=self.request)
+        arrivals = ReadyFiles(store=self.store, request=self.request)
         files = tuple(islice(arrivals, MAX_LISTED_FILES))
         if len(files) < MAX_LISTED_FILES:
             arrivals.check()

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
@@ -26,24 +25,16 @@ from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.views import View
-from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
-from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, WritableStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
-from airflow_provider_ch_s3.request import (
-    AfterLoad,
-    LoadMode,
-    LoadRequest,
-    MaterializedViews,
-    MergeDuplicates,
-    OnPartialPartitions,
-)
+from airflow_provider_ch_s3.modes import Append, LoadMode
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import server_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
-from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.provenance import Origin, Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -55,27 +46,6 @@ REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}
 _DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")
 
 
-def check_expressions(request: LoadRequest) -> None:
-    """Check that the SQL in the request can be parsed, before anything is sent to a server.
-
-    :raises ConfigError: if it cannot.
-    """
-    if isinstance(request.columns, str):
-        raise ConfigError(f"columns is the string {request.columns!r}; write a list: columns=[{request.columns!r}]")
-    if request.structure:
-        parse_structure(request.structure, frozenset())
-    given = {
-        **{f"select[{name!r}]": text for name, text in request.select.items()},
-        **{f"checks[{name!r}]": check.expression for name, check in request.checks.items()},
-        **{name: text for name in ("where", "replace_where", "merge_deleted") if (text := getattr(request, name))},
-    }
-    for name, text in given.items():
-        try:
-            parse_expression(text)
-        except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from error
-
-
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """Check that the table can be loaded in this mode, through a staging table.
 
@@ -83,25 +53,17 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     :raises ConfigError: if the mode contradicts other arguments.
     """
     mode = request.load_mode
-    if (mode is LoadMode.REPLACE_WHERE) != bool(request.replace_where):
-        raise ConfigError(
-            f"load_mode={mode.value!r} and replace_where={request.replace_where!r} contradict each other: give both"
-            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither"
-        )
-    _check_merge_arguments(request)
     _check_replaces_changed(target, request)
-    _check_removes_missing(request)
-    check_list_after_loaded(request, is_staged=True)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
-            " staging=False, which loads rows at least once"
+            " mode='direct', which loads rows at least once"
         )
     if target.has_unique_key:
         raise TargetError(
             f"{target.local} has a UNIQUE KEY, and ClickHouse moves no partitions into such a table, so that staged"
-            " rows could not be committed; use a table without it (load_mode='merge' keeps one row of a key), or"
-            " staging=False, which loads rows at least once"
+            " rows could not be committed; use a table without it (mode='merge' keeps one row of a key), or"
+            " mode='direct', which loads rows at least once"
         )
     if target.is_shared:
         log.warning(
@@ -112,14 +74,14 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
     if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
         raise TargetError(
-            f"load_mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
-            " load_mode='replace_table' or 'replace_where'"
+            f"mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
+            " mode='replace_table' or 'replace_where'"
         )
-    is_fed = mode is LoadMode.APPEND and not request.replaces_changed
-    if target.views and (request.materialized_views is MaterializedViews.REFUSE or not is_fed):
+    is_fed = isinstance(request.mode, Append) and not request.replaces_changed
+    if target.views and (not request.replays_views or not is_fed):
         names = ", ".join(map(str, target.views))
         remedy = (
-            "use materialized_views='replay' to feed them from the staged rows, or staging=False"
+            "use Append(views='replay') to feed them from the staged rows, or mode='direct'"
             if is_fed
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
@@ -128,46 +90,9 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
 
 
-def _check_merge_arguments(request: LoadRequest) -> None:
-    is_merge = request.load_mode is LoadMode.MERGE
-    if is_merge and not request.merge_key:
-        raise ConfigError(
-            "load_mode='merge' needs merge_key, the columns that identify a row, such as merge_key=['id']"
-        )
-    given = {
-        "merge_key": request.merge_key,
-        "merge_version": request.merge_version,
-        "merge_deleted": request.merge_deleted,
-        "merge_duplicates='collapse'": request.merge_duplicates is MergeDuplicates.COLLAPSE,
-        "max_rewritten_bytes": request.max_rewritten_bytes is not None,
-    }
-    if not is_merge and (unused := [name for name, value in given.items() if value]):
-        raise ConfigError(f"{unused[0]} has no effect without load_mode='merge'; remove it, or use that mode")
-
-
 def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
     if not request.replaces_changed:
         return
-    if not request.skips_loaded:
-        raise ConfigError(
-            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the others"
-        )
-    if request.list_after_loaded:
-        raise ConfigError(
-            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out the ones that were loaded before; remove one of them"
-        )
-    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
-        raise ConfigError(
-            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
-            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}"
-            + (f", and before that run {add}" if (add := _add_columns(target, REPLACES_BY)) else "")
-        )
-    if not request.pattern.scheme.is_reliable:
-        raise ConfigError(
-            f"on_changed_files='replace' needs an object store, since servers do not agree on the name of a URL"
-            f" ({request.pattern}); use load_mode='replace_where'"
-        )
     if not target.keeps_all_rows:
         raise TargetError(
             f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
@@ -193,71 +118,6 @@ def _add_columns(target: TargetSpec, provenance: Provenance) -> str:
     return f"{alter} on every node" + (f", and the same for {target.name}" if target.distribution else "")
 
 
-def _check_removes_missing(request: LoadRequest) -> None:
-    if not request.removes_missing:
-        return
-    if not request.replaces_changed:
-        raise ConfigError(
-            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
-            " on_missing_files"
-        )
-    if request.after_load in (AfterLoad.MOVE, AfterLoad.DELETE):
-        raise ConfigError(
-            "on_missing_files='delete' would remove the rows of all files that"
-            f" after_load={request.after_load.value!r} takes out of the source; remove one of them"
-        )
-    for glob in request.pattern.globs:
-        folder, _, name = glob.rpartition("/")
-        if before_wildcards(folder) != folder or "**" in name:
-            raise ConfigError(
-                f"on_missing_files='delete' compares a folder with the table, and {request.pattern} has wildcards in"
-                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
-                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
-            )
-
-
-def check_list_after_loaded(request: LoadRequest, *, is_staged: bool) -> None:
-    """Check that what is left out of the listing is loaded already, if the listing begins after the last loaded key.
-
-    :raises ConfigError: if that is unknown, or is to be loaded again.
-    """
-    if not request.list_after_loaded or (is_staged and request.skips_loaded and len(request.pattern.prefixes) == 1):
-        return
-    raise ConfigError(
-        "list_after_loaded=True leaves out what is before the last loaded key of one address, and needs"
-        " load_mode='append', on_loaded_files='skip', staging=True and a single address in source; remove it, or use"
-        f" one task for each address (source is {request.pattern})"
-    )
-
-
-def check_after_load(request: LoadRequest, store: ObjectStore, *, is_staged: bool) -> None:
-    """Check that what is to happen to the files after the load is possible.
-
-    :raises ConfigError: if it is not.
-    """
-    pattern, wanted = request.pattern, request.after_load
-    if wanted is not AfterLoad.MOVE and request.move_to:
-        raise ConfigError(f"move_to={request.move_to!r} has no effect without after_load='move'; remove one of them")
-    if wanted is AfterLoad.KEEP:
-        return
-    if not isinstance(store, WritableStore):
-        raise ConfigError(
-            f"after_load={wanted.value!r} is not possible with {pattern}, whose files cannot be changed; remove it"
-        )
-    if not is_staged:
-        raise ConfigError(
-            f"after_load={wanted.value!r} needs staging=True: otherwise no ledger says which files are loaded; remove"
-            " one of them"
-        )
-    if wanted is AfterLoad.MOVE and not request.move_to:
-        raise ConfigError("after_load='move' needs move_to, a folder of the same bucket such as 'loaded/'")
-    if wanted is AfterLoad.MOVE and any(_may_match(glob, request.move_to) for glob in pattern.globs):
-        raise ConfigError(
-            f"move_to={request.move_to!r} is in reach of {pattern}, so the next load would load the moved files"
-            " again; give a folder that the source does not cover"
-        )
-
-
 def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
     """Check that a statement can name the data files of a lake's table: the folder has files with other rows, too.
 
@@ -267,7 +127,7 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
         raise ConfigError(
             f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, as"
             " this load would have to; compact the lake's table into fewer files, or load them with"
-            " load_mode='append' (commit='chunk') into a new table, and exchange the tables"
+            " mode='append' into a new table, and exchange the tables"
         )
 
 
@@ -303,7 +163,7 @@ def _describe_gone(snapshots: SnapshotRange) -> str:
         )
     return (
         f"data files of snapshot {snapshots.id} were removed or replaced: if it has expired, load a newer one with"
-        " load_mode='replace_table', otherwise repair the lake's table"
+        " mode='replace_table', otherwise repair the lake's table"
     )
 
 
@@ -316,12 +176,6 @@ def check_not_emptied(target: Target, request: LoadRequest) -> None:
         return
     if target.client.query(staging_queries.render_read_partitions(target.ledger.target, target.cluster.name)):
         raise SnapshotError(f"{describe_empty(request)}; {request.table} still has rows")
-
-
-def _may_match(glob: str, folder: str) -> bool:
-    """Whether a glob may match a key in a folder: up to its first wildcard, one is the beginning of the other."""
-    start = before_wildcards(glob)
-    return start.startswith(folder) or folder.startswith(start)
 
 
 def check_unbroken(target: Target, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
@@ -361,7 +215,7 @@ def check_known(target: Target, request: LoadRequest) -> None:
             " after RESTORE, a copy, or an exchange with a table of others), and it holds rows: decide whether these"
             f" are the rows that earlier loads wrote: `ch-s3 loads adopt {ledger.target}` records that the table"
             f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
-            " with load_mode='replace_table'"
+            " with mode='replace_table'"
         )
 
 
@@ -371,10 +225,7 @@ def check_partial_partitions(target: Target, request: LoadRequest, partitions: s
     :param partitions: the ones that get new rows.
     :raises LoadError: if one holds other rows, which would be lost.
     """
-    if (
-        request.load_mode is not LoadMode.REPLACE_PARTITIONS
-        or request.on_partial_partitions is OnPartialPartitions.REPLACE
-    ):
+    if request.load_mode is not LoadMode.REPLACE_PARTITIONS or request.replaces_partial:
         return
     present = target.partition_rows(target.spec.local)
     manifests: dict[AttemptId, dict[str, str]] = {}
@@ -393,7 +244,7 @@ def check_partial_partitions(target: Target, request: LoadRequest, partitions: s
             raise LoadError(
                 f"partition {partition} of {target.spec.local} holds {other}, which {request.pattern} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
-                " use load_mode='replace_where', or allow the loss with on_partial_partitions='replace'"
+                " use mode='replace_where', or allow the loss with mode=ReplacePartitions(on_partial='replace')"
             )
 
 

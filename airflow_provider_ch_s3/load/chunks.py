@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from airflow_provider_ch_s3.arguments import Chunks
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError
@@ -122,11 +123,11 @@ class ChunkLimits:
 
         :param planned_bytes: size of a chunk, unless the request gives one.
         """
-        if not request.is_chunked:
+        if not (request.is_chunked and isinstance(request.chunks, Chunks)):
             return cls()
         return cls(
-            files=request.max_files_per_chunk,
-            size_bytes=request.max_bytes_per_chunk or planned_bytes,
+            files=request.chunks.max_files,
+            size_bytes=request.chunks.max_bytes or planned_bytes,
             has_listed_keys=True,
         )
 

@@ -15,7 +15,8 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.inspect.explain import is_about_expression, reason_of
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, ledger_queries
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, BoundCheck, Check, Expect
@@ -49,14 +50,14 @@ def bind_checks(
     """
     old = _read_old(target, request, partitions)
     earlier: Sequence[Mapping[str, float]] = ()
-    if any(isinstance(check, Expect) for check in request.checks.values()):
+    if any(isinstance(check, Expect) for check in request.checks.conditions.values()):
         earlier = _read_earlier(target, attempt)
     size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
     return [
         _bind_expected(name, check, earlier, old, rows=sum(partitions.values()), size_bytes=size_bytes)
         if isinstance(check, Expect)
         else _bind(name, check, old)
-        for name, check in request.checks.items()
+        for name, check in request.checks.conditions.items()
     ]
 
 
@@ -99,7 +100,7 @@ class OldValue:
 
 def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int]) -> dict[str, OldValue]:
     """Compute all aggregates of old rows that any check names, with one statement."""
-    named = list(dict.fromkeys(call for check in request.checks.values() for call in old_calls(check)))
+    named = list(dict.fromkeys(call for check in request.checks.conditions.values() for call in old_calls(check)))
     if not named:
         return {}
     target.partition_rows(target.spec.local)  # once all replicas agree on what the table holds

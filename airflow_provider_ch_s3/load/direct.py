@@ -17,20 +17,18 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, UnknownStateError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.table import FoundTable, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
-from airflow_provider_ch_s3.load.checks import check_after_load, check_expressions, check_list_after_loaded
+from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
-from airflow_provider_ch_s3.rejects.lines import check_reject
-from airflow_provider_ch_s3.request import LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.target import TableName
 
 log = logging.getLogger(__name__)
@@ -48,38 +46,15 @@ class DirectLoadRun(TaskLoad):
 
     def start(self) -> LoadReport | str:
         """Submit the INSERT, unless an earlier try has; returns its query id, or the report if there are no files."""
-        check_expressions(self.request)
-        if self.request.load_mode is not LoadMode.APPEND:
-            raise ConfigError(
-                f"load_mode={self.request.load_mode.value!r} needs a staging table; use staging=True, or"
-                " load_mode='append'"
-            )
-        if self.request.replaces_changed or self.request.removes_missing:
-            wanted = "on_changed_files='replace'" if self.request.replaces_changed else "on_missing_files='delete'"
-            raise ConfigError(
-                f"{wanted} needs staging=True: otherwise no ledger says which files are loaded; remove one of them"
-            )
-        check_reject(self.request, is_staged=False)
-        if self.request.checks or self.request.validate_only:
-            raise ConfigError(
-                f"{'checks' if self.request.checks else 'validate_only=True'} needs staging=True: without, the rows"
-                " are in the table before anything can check them; remove one of them"
-            )
-        if self.request.on_new_columns is OnNewColumns.ADD:
-            raise ConfigError(
-                "on_new_columns='add' needs staging=True, because other loads have to wait while the table is"
-                " altered; remove one of them, or add the columns yourself"
-            )
+        check_request(self.request, self.store)
         if not self._ensure_table():
             return self._report_nothing()
         found, cluster = self._find()
         log.warning(
-            "staging=False: this load is at least once: rows of a failed try stay in %s, readers see rows as they"
+            "mode='direct': this load is at least once: rows of a failed try stay in %s, readers see rows as they"
             " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
             found.name,
         )
-        check_list_after_loaded(self.request, is_staged=False)
-        check_after_load(self.request, self.store, is_staged=False)
         self.monitor.log.wait_until_there(self.timing)
         earlier = self._resolve_earlier(cluster)
         if earlier is not None and earlier.state is not QueryState.FAILED:

@@ -25,7 +25,8 @@ from airflow_provider_ch_s3.inspect.cluster import (
     read_server,
 )
 from airflow_provider_ch_s3.load import checks
-from airflow_provider_ch_s3.load.arrivals import Arrivals
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles
+from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -213,14 +214,14 @@ def check_rights(subject: Subject) -> str:
 
 def check_arguments(subject: Subject) -> str:
     """The arguments do not contradict each other, and the connection to the store is there."""
-    checks.check_expressions(subject.load.request)
+    check_request(subject.load.request, subject.load.store)
     return "source, expressions and the connection to the store can be read"
 
 
 def check_files(subject: Subject) -> str:
     """The worker can list the files."""
     load = subject.load
-    files = list(islice(Arrivals(store=load.store, request=load.request), MAX_LISTED))
+    files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
         raise SourceError(f"no file matches {load.request.pattern}; correct source, or wait for the files")
     more = " or more" if len(files) == MAX_LISTED else ""

@@ -30,7 +30,9 @@ def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadReq
 
     :raises SourceError: if a file is truncated, or may not be read.
     """
-    compressed = [(file, found) for file in files if (found := compression_of(file.key, request.compression))]
+    compressed = [
+        (file, found) for file in files if (found := compression_of(file.key, request.data_format.compression))
+    ]
     if not compressed:
         return
     log.info("checking %s (.zst, .lz4) for truncation", count_of(len(compressed), "compressed file"))

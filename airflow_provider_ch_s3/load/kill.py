@@ -73,7 +73,7 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
     if attempts:
         found = _describe_commit(table, attempts)
     elif nodes:
-        found = f"rows that it had written stay in {table} (staging=False)"
+        found = f"rows that it had written stay in {table} (mode='direct')"
     else:
         found = "nothing had been staged"
     return f"{describe_end(nodes)}; {found}"

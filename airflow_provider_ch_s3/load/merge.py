@@ -42,10 +42,10 @@ def check_merge(target: Target, request: LoadRequest) -> None:
         if not is_about_expression(str(error)):
             raise
         raise ConfigError(
-            f"rows of {target.spec.name} cannot be compared by merge_key={list(rule.key)!r}"
-            f" and merge_version={rule.version!r}: {error}; name columns of other types"
+            f"rows of {target.spec.name} cannot be compared by key={list(rule.key)!r}"
+            f" and version={rule.version!r}: {error}; name columns of other types"
         ) from error
-    check_keepable(target, "load_mode='merge'")
+    check_keepable(target, "mode='merge'")
 
 
 def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
@@ -53,7 +53,7 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     if engine not in ("MergeTree", "ReplacingMergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, whose merges make other rows of those with the same sorting"
-            " key, so that nobody can say which one is replaced; use load_mode='append', or a MergeTree table"
+            " key, so that nobody can say which one is replaced; use mode='append', or a MergeTree table"
         )
     if engine == "MergeTree":
         return
@@ -61,7 +61,7 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     if lacking := [name for name in map(short_identifier, rule.key) if name not in sorted_by]:
         raise TargetError(
             f"{target.local} is a {target.engine} table sorted by {target.sorting_key}, without {lacking[0]} of"
-            " merge_key, so that its own merges leave one row of several keys; give merge_key only columns of the"
+            " key, so that its own merges leave one row of several keys; give as key only columns of the"
             " sorting key, or use a MergeTree table"
         )
     version = short_identifier(rule.version) if rule.version else ""
@@ -70,14 +70,14 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
         kept = f"the greatest {own}" if own else "the row that was written last"
         raise TargetError(
             f"{target.local} is a {target.engine} table, whose merges keep {kept} of a key, not the greatest"
-            f" {version}, perhaps while this load reads it; leave out merge_duplicates='collapse', and remove rows"
+            f" {version}, perhaps while this load reads it; leave out Merge(duplicates='collapse'), and remove rows"
             f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
         )
 
 
 def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
     stored = [column.name for column in target.columns if column.is_insertable]
-    for argument, names in (("merge_key", rule.key), ("merge_version", rule.columns[len(rule.key) :])):
+    for argument, names in (("key", rule.key), ("version", rule.columns[len(rule.key) :])):
         for name in names:
             if name not in stored:
                 raise ConfigError(
@@ -85,13 +85,11 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
                 )
     if reserved := [name for name in stored if name.startswith("ch_s3_")]:
         raise TargetError(
-            f"column {reserved[0]!r} of {target.name} begins with ch_s3_, which load_mode='merge' needs for itself;"
+            f"column {reserved[0]!r} of {target.name} begins with ch_s3_, which mode='merge' needs for itself;"
             " rename it"
         )
     if len(set(rule.columns)) < len(rule.columns):
-        raise ConfigError(
-            f"merge_key and merge_version name a column twice ({', '.join(rule.columns)}); name it once"
-        )
+        raise ConfigError(f"key and version name a column twice ({', '.join(rule.columns)}); name it once")
 
 
 def check_filled(target: TargetSpec, rule: MergeRule | None, filled: Collection[str]) -> None:
@@ -105,7 +103,7 @@ def check_filled(target: TargetSpec, rule: MergeRule | None, filled: Collection[
     for name in rule.columns:
         if name not in filled:
             raise ConfigError(
-                f"merge_key or merge_version names {name!r}, and the load does not fill this column of"
+                f"key or version names {name!r}, and the load does not fill this column of"
                 f" {target.name}; add it to the files, to columns, or to select"
             )
 
@@ -148,7 +146,10 @@ def check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str
         )
     )
     if rows:
-        what, remedy = "contain a key more than once", "name the column that says which row is newer in merge_version"
+        what, remedy = (
+            "contain a key more than once",
+            "name the column that says which row is newer in Merge(version=…)",
+        )
         if rule.version:
             what = "contain a key more than once in the same version with different values"
             remedy = "correct the files"

@@ -76,7 +76,7 @@ def _advise_merge(prepared: PreparedLoad) -> list[str]:
         return []
     return [
         f"{target.name} is a {target.engine}, whose own merges leave the newest row of a key some time after"
-        " load_mode='append': that is cheaper, where queries read with FINAL, and no row deletes"
+        " mode='append': that is cheaper, where queries read with FINAL, and no row deletes"
     ]
 
 

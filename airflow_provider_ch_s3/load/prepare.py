@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.create.observe import kept_form
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
+from airflow_provider_ch_s3.files.data_format import TRIM_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_dialect
@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
 from airflow_provider_ch_s3.load.merge import check_filled
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
-from airflow_provider_ch_s3.request import LoadRequest, OnNewColumns
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
@@ -180,7 +180,7 @@ def prepare_load(
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_dialect(one, source) for one in (request, inspection))
-        source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
+        source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
         source = _hold_to_sample(source, target, request)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
@@ -261,7 +261,7 @@ def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
 
 def _hold_to_sample(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> SourceSpec:
     """Have texts refused for which a sample would have led to another type, where types are chosen by samples."""
-    if request.create_table is None or request.structure or not source.format.has_text_fields:
+    if request.create_table is None or request.data_format.structure or not source.format.has_text_fields:
         return source
     given = {*request.create_table.types, *request.select}
     forms = {c.name: kept_form(c.type) for c in target.columns if c.is_insertable and c.name not in given}
@@ -284,7 +284,9 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
 def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSpec, cluster: ClusterSpec) -> None:
     provenance = request.provenance
     in_files = [column.name for column in source.columns]
-    check_filled_once(provenance, {"columns": request.columns or (), "select": request.select, "the files": in_files})
+    check_filled_once(
+        provenance, {"columns": request.columns.only or (), "select": request.select, "the files": in_files}
+    )
     check_provenance(target, provenance)
     check_not_hidden(provenance, in_files)
     check_numbered(provenance, source.format, cluster.server_version)
@@ -297,11 +299,11 @@ def _map(
     mapping = map_columns(
         source.columns,
         target,
-        columns=request.columns,
+        columns=request.columns.only,
         select=request.select,
         select_types=read_select_types(client, source, request.select, request.settings),
-        used=frozenset(find_names(request.merge_deleted)),
-        ignores_new=request.on_new_columns is OnNewColumns.IGNORE,
+        used=frozenset(find_names(request.deleted)),
+        ignores_new=request.ignores_new_columns,
         may_lack=request.may_lack_columns,
     )
     if source.format.is_typed:
@@ -439,7 +441,7 @@ def _find_one_sender(cluster: ClusterSpec, target: TargetSpec, *, is_staged: boo
     if target.distribution is None or target.distribution.is_random:
         return ""
     if not is_staged:
-        return "with staging=False they go into the Distributed table of the connected node"
+        return "with mode='direct' they go into the Distributed table of the connected node"
     if not cluster.is_defined_alike:
         return f"the nodes define the cluster {cluster.name!r} with different shards, weights or addresses"
     given = [column.name for column in target.columns if column.is_insertable]

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +69,8 @@ def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
         if one.detail(EventKind.COMMITTED).get("load_mode") == LoadMode.MERGE.value:
             raise LoadError(
                 f"{one.id.query_id} merged files into {target.spec.local}, and what it replaced or left out would be"
-                " missing without its rows; nothing was changed: load those files with load_mode='merge' again, and"
-                " have their changes delete rows that are to go (merge_deleted)"
+                " missing without its rows; nothing was changed: load those files with mode='merge' again, and"
+                " have their changes delete rows that are to go (Merge(deleted=…))"
             )
         committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
         if committed_at < merged_at:

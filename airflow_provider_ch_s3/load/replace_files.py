@@ -46,7 +46,7 @@ def check_replaced_files(
     if not holders:
         return
     _old_rows(target, request, access, holders)
-    check_keepable(target, "on_changed_files='replace'")
+    check_keepable(target, "Append(on_changed='replace')")
     log.info("replacing the rows of %s that changed", count_of(len(holders), "file"))
 
 
@@ -99,7 +99,7 @@ def _list_now(request: LoadRequest, store: ObjectStore) -> tuple[set[str], set[s
     filled: set[str] = set()
     empty: set[str] = set()
     for file in store.list_files(pattern):
-        if pattern.matches(file.key) and not is_marker(file.key, request.expected_files):
+        if pattern.matches(file.key) and not is_marker(file.key, request.arrivals.expected):
             (filled if file.size_bytes else empty).add(pattern.path(file.key))
     return filled, empty
 
@@ -117,7 +117,7 @@ def _find_gone(target: Target, request: LoadRequest, store: ObjectStore) -> Remo
             log.info("%s has no file now, so the rows of its files stay", address)
     if not holders:
         return None
-    check_keepable(target, "on_changed_files='replace'")
+    check_keepable(target, "Append(on_changed='replace')")
     chosen = dict(_as_many_as_fit(holders))
     keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
     more = ", …" if len(keys) > 1 else ""
@@ -172,7 +172,7 @@ def _old_rows(
         raise LoadError(
             f"{count_of(len(holders), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
             f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load them in chunks"
-            " (commit='chunk'), and fewer at a time (max_files_per_chunk)"
+            ", and fewer at a time (max_files_per_chunk)"
         )
     return condition
 
@@ -190,7 +190,7 @@ def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptI
                 f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
                 f" {' and '.join(wanted)} tell its rows from others (it had another provenance, or its records were"
                 " pruned); these rows were not changed: replace them with"
-                " load_mode='replace_where' or 'replace_partitions'"
+                " mode='replace_where' or 'replace_partitions'"
             )
     check_not_merged(target, [known[attempt] for attempt in sorted(attempts)])
 

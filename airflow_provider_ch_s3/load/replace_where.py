@@ -25,7 +25,7 @@ def check_replace_where(target: Target, request: LoadRequest) -> None:
     if not request.replace_where:
         return
     _check_condition(target, request.replace_where)
-    check_keepable(target, "replace_where")
+    check_keepable(target, "mode=ReplaceWhere(…)")
 
 
 def check_keepable(target: Target, argument: str) -> None:
@@ -47,11 +47,11 @@ def check_staged_rows(target: Target, staged: TableName, condition: str) -> str:
     visible, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
     if outside:
         raise LoadError(
-            f"replace_where={condition!r} does not hold for {format_count(outside)} of {count_of(visible, 'row')}"
+            f"ReplaceWhere({condition!r}) does not hold for {format_count(outside)} of {count_of(visible, 'row')}"
             f" from the files, so the next load would not replace them; {target.spec.name} was not changed:"
-            " correct replace_where, or leave those rows out with where"
+            " correct the condition of ReplaceWhere, or leave those rows out with where"
         )
-    unchecked = f"it cannot be checked that all satisfy replace_where={condition!r}"
+    unchecked = f"it cannot be checked that all satisfy ReplaceWhere({condition!r})"
     check_all_seen(target, staged, seen=visible, unchecked=unchecked)
     return f"all staged rows satisfy {condition}"
 
@@ -66,13 +66,15 @@ def _check_condition(target: Target, condition: str) -> None:
     except ServerError as error:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
-        explained = explain_expression("replace_where", condition, error, columns, whose=str(target.spec.local))
+        explained = explain_expression(
+            "mode=ReplaceWhere(…)", condition, error, columns, whose=str(target.spec.local)
+        )
         raise (explained or error) from error
 
 
 def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     return ConfigError(
-        f"replace_where={condition!r} {why}: its result may be different when an interrupted commit is finished;"
+        f"ReplaceWhere({condition!r}) {why}: its result may be different when an interrupted commit is finished;"
         " write the value itself, or a template for it, such as \"day = '{{ ds }}'\""
     )
 

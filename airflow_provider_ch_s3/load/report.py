@@ -139,7 +139,7 @@ class LoadReport:
     :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
-    :param files_too_young: files that were left out because they are younger than ``min_file_age``; not in
+    :param files_too_young: files that were left out because they are younger than ``min_age``; not in
         ``files_listed``. The next load of the same source takes them. Of several chunks, the first one counts them.
     :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``on_bad_rows="reject"``).
     :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
@@ -152,7 +152,8 @@ class LoadReport:
         (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
         values as texts, and a ``note`` on what they are; the ``error`` if it could not be computed; of several
         chunks, that of the first that did not fulfil it.
-    :param is_validated_only: the rows were checked and dropped (``validate_only=True``): nothing was committed.
+    :param is_validated_only: the rows were checked and dropped (``Checks(validate_only=True)``): nothing was
+        committed.
     :param partitions: partition id → staged rows, 0 where rows only went; empty if there was nothing new to load,
         None without staging.
     :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
@@ -247,7 +248,7 @@ class LoadReport:
                 f"the table already holds {count_of(files_skipped, 'listed file')}, in this version or another"
             )
         if files_too_young:
-            reasons.append(f"{count_of(files_too_young, 'file')} younger than min_file_age")
+            reasons.append(f"{count_of(files_too_young, 'file')} younger than min_age")
         return cls(
             query_id="",
             table=table,
@@ -348,7 +349,7 @@ class LoadReport:
         seconds = format_seconds(self.commit_seconds)
         lines = []
         if self.is_validated_only:
-            lines.append("  committed: nothing, because of validate_only=True")
+            lines.append("  committed: nothing, because of Checks(validate_only=True)")
         elif self.partitions:
             lines.append(
                 f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"

@@ -21,7 +21,8 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.inspect.explain import explain_expression, is_about_expression, reason_of
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.compared import OLD, old_calls
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.table.provenance import Origin, Provenance, names_of
@@ -47,14 +48,14 @@ def try_checks(target: Target, request: LoadRequest) -> None:
 
     :raises ConfigError: if one is not a condition that aggregates the table's columns, or its result may change.
     """
-    for name, check in request.checks.items():
+    for name, check in request.checks.conditions.items():
         if isinstance(check, Expect) and check.expression == FILE_BYTES:
             continue
         argument = f"checks[{name!r}]"
         named = f"{argument}={check.expression!r}"
         if old_calls(check) and request.load_mode is LoadMode.APPEND:
             raise ConfigError(
-                f"{named} compares with rows that are to be replaced, and load_mode='append' replaces none; use"
+                f"{named} compares with rows that are to be replaced, and mode='append' replaces none; use"
                 " Expect(…) to compare with earlier loads"
             )
         kind = _try_expression(target, argument, check.expression)
@@ -72,12 +73,12 @@ def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
 
     :raises ConfigError: if one is.
     """
-    whole = [name for name, check in request.checks.items() if isinstance(check, Expect)]
+    whole = [name for name, check in request.checks.conditions.items() if isinstance(check, Expect)]
     if whole and not chunk.is_only:
         raise ConfigError(
             f"checks[{whole[0]!r}] compares all rows of the load with earlier ones, and these files are committed in"
-            f" chunks (this is {chunk.place}); use commit='end', or allow more files and bytes in a chunk"
-            " (max_files_per_chunk, max_bytes_per_chunk); see `ch-s3 docs checks`"
+            f" chunks (this is {chunk.place}); use chunks='off', or allow more files and bytes in a chunk"
+            " (Chunks(max_files=…, max_bytes=…)); see `ch-s3 docs checks`"
         )
 
 

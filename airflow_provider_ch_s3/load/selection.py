@@ -19,9 +19,10 @@ from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_snapshots
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.arrivals import Arrivals, find_file
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles, find_file
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnChangedFiles
+from airflow_provider_ch_s3.modes import LoadMode, OnChangedFiles
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import ledger_queries
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     files, old, changed, replaced = [], [], [], set()
     for file in listed:
         versions = loaded.get(request.pattern.path(file.key))
-        is_left_out = request.on_changed_files in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
+        is_left_out = request.append.on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
         if versions and file.etag not in versions and is_left_out:
             changed.append(file)
         elif versions and file.etag in versions and request.skips_loaded:
@@ -121,7 +122,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             files.append(file)
             if versions and request.replaces_changed:
                 replaced.add(file.key)
-    if changed and request.on_changed_files is OnChangedFiles.FAIL:
+    if changed and request.append.on_changed is OnChangedFiles.FAIL:
         named = name_first(changed[0].key, len(changed))
         if request.snapshot:
             raise SnapshotError(
@@ -131,8 +132,9 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             )
         raise SourceError(
             f"{named} changed since it was loaded, and the table holds the rows of the old version;"
-            " use on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those"
-            " rows, on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to"
+            " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
+            " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
+            " to"
             " leave the new version out"
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
@@ -152,10 +154,10 @@ def select_chunk(
 
     :param read_versions: takes paths; returns, for the ones that the table holds, the ETags of the versions it holds.
     :param start: where the chunk begins.
-    :raises SourceError: as :func:`select_files` and :class:`Arrivals`, or if the store lists its keys in no order
+    :raises SourceError: as :func:`select_files` and :class:`ReadyFiles`, or if the store lists its keys in no order
         and they are too many for one chunk.
     """
-    arrivals = Arrivals(
+    arrivals = ReadyFiles(
         store=at_snapshots(store, start.snapshots),
         request=request,
         after=start.after,
@@ -308,6 +310,6 @@ def _is_unordered(request: LoadRequest, count: int) -> SourceError:
     return SourceError(
         f"{request.pattern} matches more files than one chunk takes ({count:,}), and the store does not list them in"
         " the order of their keys, so that the next chunk could not begin where this one ends; use one task for each"
-        " folder (dynamic task mapping does that), or commit='end', which loads all files with one INSERT"
+        " folder (dynamic task mapping does that), or chunks='off', which loads all files with one INSERT"
         " (`ch-s3 docs many-files`)"
     )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
+from airflow_provider_ch_s3.arguments import Columns, Keep
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
@@ -51,9 +52,7 @@ from airflow_provider_ch_s3.inspect.explain import is_mistake_for_any_files
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.checks import (
-    check_after_load,
     check_counted,
-    check_expressions,
     check_known,
     check_mode,
     check_named,
@@ -64,6 +63,7 @@ from airflow_provider_ch_s3.load.checks import (
     name_gone,
 )
 from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks, changed_arguments, chunk_of
+from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.decide import (
     Abandon,
     Begin,
@@ -100,10 +100,9 @@ from airflow_provider_ch_s3.load.selection import (
 )
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
-from airflow_provider_ch_s3.rejects.lines import check_reject
 from airflow_provider_ch_s3.rejects.stage import create_rejected, stage_lines
-from airflow_provider_ch_s3.request import AfterLoad, LoadMode, OnNewColumns
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
@@ -141,21 +140,18 @@ class LoadRun(TaskLoad):
 
     def start(self) -> LoadReport | str:
         """Check the arguments, create the table if that is wanted, and begin with :meth:`recover`."""
-        check_expressions(self.request)
-        check_after_load(self.request, self.store, is_staged=True)
-        check_reject(self.request, is_staged=True)
+        check_request(self.request, self.store)
         self._check_changes_nothing()
         return self._advance(Recover()) if self._ensure_table() else self._report_nothing()
 
     def _check_changes_nothing(self) -> None:
         """:raises ConfigError: if the load is only to validate, and would change the table or need a new one."""
-        if not self.request.validate_only:
+        if not self.request.checks.validate_only:
             return
-        if self.request.on_new_columns is OnNewColumns.ADD:
-            raise ConfigError("validate_only=True and on_new_columns='add' contradict each other; remove one of them")
         if not self.has_table:
             raise ConfigError(
-                f"validate_only=True changes nothing, and {self.request.table} does not exist; load once without it,"
+                f"Checks(validate_only=True) changes nothing, and {self.request.table} does not exist; load once"
+                " without it,"
                 " or look at what create_table would create with ch-s3 plan --create-table"
             )
 
@@ -221,7 +217,7 @@ class LoadRun(TaskLoad):
         target = self.target
         check_mode(target.spec, self.request)
         if self.request.rejects:
-            create_rejected(target.client, target.spec, may_create=not self.request.validate_only)
+            create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.views])
         mode = LoadMode.REPLACE_WHERE if self.request.replaces_changed else self.request.load_mode
         check_rights(target, mode, self.views)
@@ -298,7 +294,7 @@ class LoadRun(TaskLoad):
         with timed_step("plan", table=self.request.table) as planning:
             check_known(self.target, self.request)
             start = done.next(self.request)
-            if done.last is None and self.request.list_after_loaded:
+            if done.last is None and self.request.append.list_after_loaded:
                 start = Chunk(after=last_loaded_key(self.target.holdings, self.request.pattern))
             records = read_records(self.target.holdings, self.store, self.request)
             snapshots = pin_snapshots(self.store, self.request, start, records)
@@ -312,10 +308,7 @@ class LoadRun(TaskLoad):
             try:
                 prepared = self._plan(selection, past)
             except NewColumnsError as error:
-                if (
-                    self.request.on_new_columns is not OnNewColumns.ADD
-                    or set(error.columns) & self.columns_added.keys()
-                ):
+                if not self.request.adds_columns or set(error.columns) & self.columns_added.keys():
                     raise
                 self._add_columns(selection.files, error.columns)
                 return Recover()
@@ -336,7 +329,7 @@ class LoadRun(TaskLoad):
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
-                f" pattern ({self.request.pattern}) would include files to skip; use commit='chunk', or one"
+                f" pattern ({self.request.pattern}) would include files to skip; use chunks, or one"
                 " task for each folder, e.g. with dynamic task mapping"
             )
         return prepared
@@ -397,7 +390,7 @@ class LoadRun(TaskLoad):
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
         """Add columns of the files to the table; nobody commits in the meantime."""
-        request = dataclasses.replace(self.inspection, columns=names, select={})
+        request = dataclasses.replace(self.inspection, columns=Columns(names), select={})
         found = read_new_columns(self.client, self.store.access(), files, request, self.cluster.name)
         columns = [for_earlier_rows(column) for column in found if column.name in names]
         with self.target.owned():
@@ -506,10 +499,11 @@ class LoadRun(TaskLoad):
             return LoadReport.nothing_new(
                 self.request.table, **counts, after_key=after_key, snapshot=selection.chunk.facts
             )
-        if chunks.rows < self.request.min_rows:
+        if chunks.rows < self.request.checks.min_rows:
             raise LoadError(
                 f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"
-                f" min_rows={self.request.min_rows}, and the other files of {self.request.pattern} were deleted"
+                f" min_rows={self.request.checks.min_rows}, and the other files of {self.request.pattern} were"
+                " deleted"
                 " meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load again"
             )
         return chunks.report
@@ -548,7 +542,7 @@ class LoadRun(TaskLoad):
         except ChS3Error as error:
             if not (isinstance(error, LoadError) or error.is_final or self.identity.is_last_try):
                 raise  # a check itself failed: the staged rows may be right, so they are kept for the retry
-            keep_seconds = self.request.keep_staged_seconds if isinstance(error, CheckFailedError) else 0.0
+            keep_seconds = self.request.checks.keep_staged if isinstance(error, CheckFailedError) else 0.0
             if next_step := self._give_up(attempt_id, keep_seconds=keep_seconds):
                 log.warning("the load was committed after all, despite: %s", error)
                 return next_step
@@ -581,7 +575,11 @@ class LoadRun(TaskLoad):
             return self._give_up(attempt_id) or Recover()
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self._committed_chunks(history).rows)
-        return self._drop(attempt, plan, paths) if self.request.validate_only else self._commit(attempt, plan, paths)
+        return (
+            self._drop(attempt, plan, paths)
+            if self.request.checks.validate_only
+            else self._commit(attempt, plan, paths)
+        )
 
     def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
         chunk, paths = chunk_of(attempt), self.target.ledger.read_manifest(attempt.id).keys()
@@ -702,7 +700,7 @@ class LoadRun(TaskLoad):
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
         self._log_report(report)
-        if self.request.validate_only:
+        if self.request.checks.validate_only:
             return
         if self.request.replaces_changed:
             find = partial(find_target, self.client, self.declaration, timing=self.timing)
@@ -719,7 +717,7 @@ class LoadRun(TaskLoad):
             )
 
     def _dispose_of_files(self) -> None:
-        if self.request.after_load is AfterLoad.KEEP or not isinstance(self.store, WritableStore):
+        if isinstance(self.request.after_load, Keep) or not isinstance(self.store, WritableStore):
             return
         committed = self._committed_chunks(self.target.ledger.read()).attempts
         dispose_of_files(self.store, self.target, self.request, self.identity, committed)
@@ -729,12 +727,12 @@ class LoadRun(TaskLoad):
 
         With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
         """
-        if self.request.validate_only:
+        if self.request.checks.validate_only:
             return
         try:
             if (chunks := self._committed_chunks(self.target.ledger.read())).attempts:
                 self.left = chunks.report
-            if self.request.min_files <= 1:
+            if self.request.arrivals.min_files <= 1:
                 self._dispose_of_files()
         except ChS3Error as error:
             log.warning("the files of the chunks before stay, too: %s", error)
@@ -744,7 +742,7 @@ class LoadRun(TaskLoad):
 
         :param files: a subset of the matching files; None for all.
         """
-        check_expressions(self.request)
+        check_request(self.request, self.store)
         maker = self._find_table_maker()
         if maker and not maker.is_there():
             files = files or self._first_files()
@@ -774,7 +772,7 @@ class LoadRun(TaskLoad):
             except ColumnsDifferError as error:
                 log.info("%s: looking again, as somebody may be altering it", error)
                 self.timing.sleep(ALTER_POLL_SECONDS)
-                if self.request.on_new_columns is OnNewColumns.ADD:
+                if self.request.adds_columns:
                     level_columns(self.client, self.declaration, self.request.table)
         return find()
 

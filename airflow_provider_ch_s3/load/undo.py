@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql.filters import expression, identifier, literals
 from airflow_provider_ch_s3.table.provenance import Origin
 
@@ -100,8 +100,8 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
             raise TargetError(f"the records of {query_id} were pruned, so its rows are unknown")
         if (mode := committed.get("load_mode")) != LoadMode.APPEND.value:
             raise TargetError(
-                f"{query_id} was committed with load_mode={mode!r}, and what it replaced is gone; only"
-                " load_mode='append' can be undone"
+                f"{query_id} was committed with mode={mode!r}, and what it replaced is gone; only"
+                " mode='append' can be undone"
             )
         if not set(one.committed_uuids) & set(spec.uuids):
             raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
@@ -142,7 +142,7 @@ def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> No
             raise LoadError(
                 f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
                 " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
-                " changed: undo what was loaded later first, or load once with load_mode='replace_table'"
+                " changed: undo what was loaded later first, or load once with mode='replace_table'"
             )
 
 
@@ -158,8 +158,8 @@ def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], conditio
         raise LoadError(
             f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
             f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
-            " delete the rest by hand, and load its files again with on_loaded_files='load' (a lake's table with"
-            " load_mode='replace_table') if they are wanted"
+            " delete the rest by hand, and load its files again with Append(on_loaded='load') (a lake's table with"
+            " mode='replace_table') if they are wanted"
         )
     shown = sorted(expected)[:SHOWN_PARTITIONS]
     more = ", …" if len(expected) > SHOWN_PARTITIONS else ""

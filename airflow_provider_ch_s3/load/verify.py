@@ -10,6 +10,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
+from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import TimedStep
@@ -31,9 +32,10 @@ from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
@@ -233,9 +235,9 @@ def verify_staged(
     staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
     rejects = Rejects()
-    if request.rejects:
+    if isinstance(request.bad_rows, Reject):
         rejects = read_rejects(target, attempt.id)
-        check_rejects(rejects, sum(partitions.values()), request, reject_table(target.spec.name))
+        check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]
     if not chunk.snapshots:  # a snapshot always has the same files
@@ -312,7 +314,7 @@ def _verify_rows(
         is_pattern=planned.get("is_pattern", False),
         is_read_whole=not request.pattern.scheme.is_reliable and not is_read_in_parts,
         is_counted=(request.rejects or not planned.get("views")) and str(folding["value"]) == "0",
-        min_rows=request.min_rows if chunk_of(attempt).is_last else 0,
+        min_rows=request.checks.min_rows if chunk_of(attempt).is_last else 0,
         rows_before=rows_before,
         rejected_rows=rejects.row_count,
     )

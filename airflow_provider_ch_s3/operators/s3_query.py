@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_ch_s3.common.arguments import check_settings, check_text, parse_count
-from airflow_provider_ch_s3.files.addresses import parse_source
+from airflow_provider_ch_s3.arguments import Csv, Format, NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.common.declared import SETTINGS, SQL, TEXT, Kind, count
+from airflow_provider_ch_s3.files.addresses import SOURCE, parse_source
+from airflow_provider_ch_s3.files.data_format import DATA_FORMAT
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import HidesExternalId, identify, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.task import S3_KINDS, identify, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments, renderers_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -20,33 +23,26 @@ if TYPE_CHECKING:
 MAX_ROWS = 1000
 
 
-class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
+class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
     """Run a SELECT over files in S3, or in a store that speaks its protocol, without loading them.
 
     The connected server reads the files that the worker has listed, with the credentials of a connection, which are
     in no SQL text, and with settings for reading in place. The rows of the result go through XCom.
 
     :param sql: a SELECT in which ``{files}`` stands where a table would be: ``SELECT count() FROM {files}``.
-        (templated)
     :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
-    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
+        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param aws_conn_id: connection of type ``aws``, with which the worker lists the bucket and the server reads the
-        files; None: worker and server use their own roles. (templated)
-    :param named_collection: named collection on the server that contains the keys, instead of those of
-        ``aws_conn_id``. (templated)
-    :param role_arn: ARN of a role that the server assumes to read the files; needs ClickHouse 25.8 or later.
-        (templated)
-    :param external_id: what the role's owner asks for when the servers assume ``role_arn``; needs ClickHouse 26.6 or
-        later. (templated)
+        files; None: worker and server use their own roles.
+    :param credentials: with which keys the server reads the files: ``connection``, those of ``aws_conn_id``;
+        ``NamedCollection(name)``; or ``Role(arn)``.
     :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
         servers send ``x-amz-request-payer`` then.
-    :param data_format: ClickHouse's name of the format; None: inferred from the file names. (templated)
-    :param compression: ClickHouse's name of the compression; None: inferred from the file names. (templated)
-    :param structure: columns of the files as ``name Type, …``; None: inferred by the server. (templated)
+    :param data_format: how the files are written: ClickHouse's name of the format, or ``Format(…)``, or ``Csv(…)``;
+        None: inferred from the file names.
     :param max_rows: number of rows above which the task fails, because all of them go to Airflow's database.
-        (templated)
-    :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
+    :param settings: ClickHouse settings; they override those of the connection and the computed ones.
     :returns: a list of rows, each as a dict, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if there are no such files, or the server refuses the query.
@@ -56,21 +52,17 @@ class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
         has the error as its context.
     """
 
-    template_fields: Sequence[str] = (
-        "sql",
-        "source",
-        "clickhouse_conn_id",
-        "aws_conn_id",
-        "named_collection",
-        "role_arn",
-        "external_id",
-        "data_format",
-        "compression",
-        "structure",
-        "max_rows",
-        "settings",
-    )
-    template_fields_renderers = {"sql": "sql", "structure": "sql", "settings": "json"}  # noqa: RUF012
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "sql": SQL,
+        "source": SOURCE,
+        "clickhouse_conn_id": TEXT,
+        **S3_KINDS,
+        "data_format": DATA_FORMAT,
+        "max_rows": count(least=1),
+        "settings": SETTINGS,
+    }
+    template_fields: Sequence[str] = tuple(kinds)
+    template_fields_renderers = renderers_of(kinds)
     ui_color = "#faff69"
 
     def __init__(
@@ -80,13 +72,9 @@ class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
         source: str | Sequence[str],
         clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
         aws_conn_id: str | None = "aws_default",
-        named_collection: str = "",
-        role_arn: str = "",
-        external_id: str = "",
+        credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
         requester_pays: bool = False,
-        data_format: str | None = None,
-        compression: str | None = None,
-        structure: str | None = None,
+        data_format: str | Format | Csv | Mapping[str, Any] | None = None,
         max_rows: int | str = MAX_ROWS,
         settings: Mapping[str, SettingValue] | None = None,
         **kwargs: Any,
@@ -96,13 +84,9 @@ class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
         self.source = source
         self.clickhouse_conn_id = clickhouse_conn_id
         self.aws_conn_id = aws_conn_id
-        self.named_collection = named_collection
-        self.role_arn = role_arn
-        self.external_id = external_id
+        self.credentials = credentials
         self.requester_pays = requester_pays
         self.data_format = data_format
-        self.compression = compression
-        self.structure = structure
         self.max_rows = max_rows
         self.settings = settings
         self._kill: Callable[[], object] = lambda: None
@@ -118,20 +102,20 @@ class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.query.state import kill_queries
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        self._check_arguments()
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3FileStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
         declared = hook.declaration
+        form = DATA_FORMAT.parse("data_format", self.data_format or Format())
+        settings = SETTINGS.parse("settings", self.settings or {})
         request = InPlaceRequest(
-            pattern=parse_source(self.source),
-            sql=self.sql,
-            data_format=self.data_format,
-            compression=self.compression,
-            structure=self.structure,
-            settings=self.settings or {},
+            **parse_arguments(self, ("sql", "max_rows")),
+            pattern=parse_source(SOURCE.parse("source", self.source)),
+            data_format=form.format,
+            compression=form.compression,
+            structure=form.structure,
+            settings={**form.settings, **settings} if isinstance(form, Csv) else settings,
             connection_settings=hook.connection_settings,
-            max_rows=parse_count("max_rows", self.max_rows, least=1),
             timeout_seconds=timeout_of(self),
         )
         identity = identify(context, table="")
@@ -146,10 +130,3 @@ class S3QueryOperator(HidesExternalId, BaseOperator):  # type: ignore[misc]
     def on_kill(self) -> None:
         """Stop the query."""
         self._kill()
-
-    def _check_arguments(self) -> None:
-        check_text("sql", self.sql)
-        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
-        for name in ("data_format", "compression", "structure"):
-            check_text(name, getattr(self, name), is_optional=True)
-        check_settings("settings", self.settings)

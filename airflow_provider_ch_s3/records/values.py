@@ -55,7 +55,7 @@ class LoadRecord:
     :param state: ``planned``, ``committing``, ``committed``, ``undone`` or ``abandoned``.
     :param is_open: it is at work, or a retry may continue it.
     :param is_broken: its commit was interrupted, and could not be finished.
-    :param is_validated_only: it was abandoned as planned (``validate_only=True``), and its rows were right.
+    :param is_validated_only: it was abandoned as planned (``Checks(validate_only=True)``), and its rows were right.
     :param dag: of the task instance that loads; so are the next three.
     :param map_index: -1 if the task is not mapped.
     :param try_number: the try that planned it.
@@ -65,7 +65,7 @@ class LoadRecord:
     :param files: files that it loads.
     :param size_bytes: stored size of these files.
     :param files_skipped: files that were left out because the table held them, in this version or another.
-    :param files_too_young: files that were left out because they were younger than ``min_file_age``.
+    :param files_too_young: files that were left out because they were younger than ``min_age``.
     :param started: when it was planned.
     :param age_seconds: time since then.
     :param ended: when it was committed or abandoned; None while it is open.

@@ -321,7 +321,7 @@ def _skipped(records: Sequence[LoadRecord]) -> list[dict[str, Any]]:
     """Count what the listing left out: each attempt counted it again, and of several chunks only the first one."""
     reasons = {
         "files_skipped": "the table already held them, in this version or another",
-        "files_too_young": "younger than min_file_age",
+        "files_too_young": "younger than min_age",
     }
     counts = {name: max(getattr(one, name) for one in records) for name in reasons}
     return [{"files": count, "why": reasons[name]} for name, count in counts.items() if count]

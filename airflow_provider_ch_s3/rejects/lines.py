@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,12 +12,12 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.csv_dialect import DELIMITER_SETTING, CsvDialect
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.files import is_delimiter_given, query_files
 from airflow_provider_ch_s3.inspect.heads import look_at_files
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, MaterializedViews, OnNewColumns
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import (
@@ -29,40 +28,6 @@ from airflow_provider_ch_s3.table.path_columns import (
 )
 from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
-# Settings of the parsers, which do not take lines apart.
-_OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
-
-
-def check_reject(request: LoadRequest, *, is_staged: bool) -> None:
-    """Check that bad rows can be set aside by a load like this.
-
-    :raises ConfigError: if another argument contradicts that.
-    """
-    if not request.rejects and (request.max_bad_rows is not None or request.max_bad_ratio is not None):
-        raise ConfigError("max_bad_rows and max_bad_ratio have no effect without on_bad_rows='reject'; give both")
-    if not request.rejects:
-        return
-    unsupported = {
-        "staging=False": not is_staged,
-        f"load_mode={request.load_mode.value!r}": request.load_mode is not LoadMode.APPEND,
-        "select": bool(request.select),
-        "where": bool(request.where),
-        "provenance": bool(request.provenance),
-        "structure": request.structure is not None,
-        "on_new_columns='add'": request.on_new_columns is OnNewColumns.ADD,
-        "csv_dialect": request.csv_dialect
-        != CsvDialect(delimiter=request.csv_dialect.delimiter, header=request.csv_dialect.header),
-        "materialized_views='replay'": request.materialized_views is MaterializedViews.REPLAY,
-    }
-    given = {**request.connection_settings, **request.settings}
-    formats = [name for name in given if _OF_FORMATS.match(name) and name != DELIMITER_SETTING]
-    unsupported.update((f"the setting {name}", True) for name in formats)
-    if wrong := [name for name, is_given in unsupported.items() if is_given]:
-        raise ConfigError(
-            f"on_bad_rows='reject' does not go together with {wrong[0]}; remove one of them, or load the lines into a"
-            " table of their own and clean them there"
-        )
-
 
 def check_target(target: TargetSpec) -> None:
     """Check that each node may write the lines that it reads, and that the rows can be counted there.
@@ -71,15 +36,15 @@ def check_target(target: TargetSpec) -> None:
     """
     if not target.keeps_all_rows:
         raise TargetError(
-            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and on_bad_rows='reject'"
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and bad_rows=Reject(…)"
             " compares their number with that of the lines; load into a MergeTree table without TTL, or use"
-            " on_bad_rows='fail'"
+            " bad_rows='fail'"
         )
     distribution = target.distribution
     if distribution and not distribution.is_random:
         raise TargetError(
-            f"{target.name} is sharded by {distribution.sharding_key}, and on_bad_rows='reject' keeps each row on the"
-            " node that reads it; load into a table that is sharded by rand(), or use on_bad_rows='fail'"
+            f"{target.name} is sharded by {distribution.sharding_key}, and bad_rows=Reject(…) keeps each row on the"
+            " node that reads it; load into a table that is sharded by rand(), or use bad_rows='fail'"
         )
 
 
@@ -95,11 +60,13 @@ def read_line_format(
     :raises SourceError: if the format has no lines, or the names do not fit.
     :raises ConfigError: if the servers cannot number lines.
     """
-    data_format, compression = infer_format((file.key for file in files), request.data_format, request.compression)
+    data_format, compression = infer_format(
+        (file.key for file in files), request.data_format.format, request.data_format.compression
+    )
     is_csv = data_format in ("CSV", "CSVWithNames")
     if not is_csv and data_format != JSON:
         raise SourceError(
-            f"on_bad_rows='reject' reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
+            f"bad_rows=Reject(…) reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
             " it: values of other formats fail the load if they do not fit"
         )
     source = SourceSpec(
@@ -141,7 +108,7 @@ def _split(line: str, delimiter: str, source: SourceSpec) -> list[str]:
     except (csv.Error, ValueError) as error:
         raise SourceError(
             f"the first line of {source.files[0].key!r} is empty, or no line of CSV ({error}); remove it, or use"
-            " on_bad_rows='fail'"
+            " bad_rows='fail'"
         ) from error
     return [field.strip() for field in fields]
 
@@ -180,29 +147,33 @@ def _read_first_line(client: ClickHouseClient, source: SourceSpec, request: Load
     if int(rows[0]["row"]) != 0:
         raise _numbers_no_lines()
     if not rows[0]["line"]:
-        raise SourceError(f"{source.files[0].key!r} begins with an empty line; remove it, or use on_bad_rows='fail'")
+        raise SourceError(f"{source.files[0].key!r} begins with an empty line; remove it, or use bad_rows='fail'")
     return str(rows[0]["line"])
 
 
 def _numbers_no_lines() -> ConfigError:
     return ConfigError(
-        "on_bad_rows='reject' needs servers that number the lines of a file (_row_number of LineAsString), such as"
-        " ClickHouse 26.7; use on_bad_rows='fail' with these"
+        "bad_rows=Reject(…) needs servers that number the lines of a file (_row_number of LineAsString), such as"
+        " ClickHouse 26.7; use bad_rows='fail' with these"
     )
 
 
 def _loadable(target: TargetSpec, request: LoadRequest) -> dict[str, TableColumn]:
-    wanted = [c for c in target.columns if c.is_insertable and (request.columns is None or c.name in request.columns)]
+    wanted = [
+        c
+        for c in target.columns
+        if c.is_insertable and (request.columns.only is None or c.name in request.columns.only)
+    ]
     for column in wanted:
         if column.name.startswith("ch_s3_"):
             raise TargetError(
-                f"column {column.name!r} of {target.name} begins with ch_s3_, which on_bad_rows='reject' needs for"
+                f"column {column.name!r} of {target.name} begins with ch_s3_, which bad_rows=Reject(…) needs for"
                 " itself; rename it, or leave it out with columns=[…]"
             )
         if family(LineColumn(column=column).type) not in SCALARS:
             raise TargetError(
-                f"column {column.name!r} of {target.name} is {column.type}, and on_bad_rows='reject' loads only"
-                " single values; leave it out with columns=[…], or use on_bad_rows='fail'"
+                f"column {column.name!r} of {target.name} is {column.type}, and bad_rows=Reject(…) loads only"
+                " single values; leave it out with columns=[…], or use bad_rows='fail'"
             )
     return {column.name: column for column in wanted}
 
@@ -214,7 +185,7 @@ def _by_position(
     if unknown and request.takes_all_columns:
         raise SourceError(
             f"the header of {request.pattern} names {', '.join(map(show_name, unknown))}, and the table has no such"
-            " columns; add them, name what to load with columns=[…], or use on_new_columns='ignore'"
+            " columns; add them, name what to load with columns=[…], or use Columns(on_new='ignore')"
         )
     fields = [
         LineColumn(column=loadable[name], position=position)
@@ -225,7 +196,7 @@ def _by_position(
     if not fields:
         raise ConfigError(
             f"no column of the table is in the files of {request.pattern}; name some of the files' columns in"
-            " columns=[…], or use on_new_columns='fail'"
+            " columns=[…], or use Columns(on_new='fail')"
         )
     return (*fields, *folders)
 
@@ -238,5 +209,5 @@ def _check_required(
     if missing and not request.may_lack_columns:
         raise SourceError(
             f"{target.name} has the columns {', '.join(map(show_name, missing))} without a DEFAULT, and the files"
-            " have no such columns; give them a DEFAULT, or use on_missing_columns='default'"
+            " have no such columns; give them a DEFAULT, or use Columns(on_missing='default')"
         )

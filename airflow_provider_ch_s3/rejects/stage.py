@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
@@ -20,7 +21,6 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
 from airflow_provider_ch_s3.inspect.table import read_columns
-from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
 from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table
@@ -55,8 +55,8 @@ def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create:
     found = {column.name for column in next(iter(read_columns(client, local, None).values()), ())}
     if not found:
         raise ConfigError(
-            f"validate_only=True changes nothing, and on_bad_rows='reject' needs {local}, which does not"
-            " exist; load once without validate_only, or validate with on_bad_rows='fail'"
+            f"Checks(validate_only=True) changes nothing, and bad_rows=Reject(…) needs {local}, which does not"
+            " exist; load once without validate_only, or validate with bad_rows='fail'"
         )
     if lacking := REJECTED_COLUMNS - found:
         raise TargetError(
@@ -149,9 +149,10 @@ def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
     )
 
 
-def check_rejects(rejects: Rejects, accepted_rows: int, request: LoadRequest, table: TableName) -> None:
+def check_rejects(rejects: Rejects, accepted_rows: int, allowed: Reject, table: TableName) -> None:
     """Log the first bad rows, and check that they are few enough.
 
+    :param allowed: how many may be bad.
     :param table: where they go.
     :raises LoadError: if they are too many, or if it is unknown where rows begin.
     """
@@ -161,16 +162,16 @@ def check_rejects(rejects: Rejects, accepted_rows: int, request: LoadRequest, ta
         raise LoadError(
             f"{rejects.open_file!r} has a quote that is not closed in line {rejects.opened_at}, and one in line"
             f" {rejects.ended_at} that may close it: what is between them may be one text of several lines, not rows,"
-            " so nothing was committed; correct the file, or use on_bad_rows='fail', which reads such texts"
+            " so nothing was committed; correct the file, or use bad_rows='fail', which reads such texts"
         )
     shown = "\n  ".join(rejects.first)
     total = rejects.row_count + accepted_rows
     ratio = rejects.row_count / total
     limit = ""
-    if request.max_bad_rows is not None and rejects.row_count > request.max_bad_rows:
-        limit = f"max_bad_rows={request.max_bad_rows}"
-    elif request.max_bad_ratio is not None and ratio > request.max_bad_ratio:
-        limit = f"max_bad_ratio={request.max_bad_ratio}"
+    if allowed.max_rows is not None and rejects.row_count > allowed.max_rows:
+        limit = f"Reject(max_rows={allowed.max_rows})"
+    elif allowed.max_ratio is not None and ratio > allowed.max_ratio:
+        limit = f"Reject(max_ratio={allowed.max_ratio})"
     if limit:
         raise LoadError(
             f"{count_of(rejects.row_count, 'row')} of {total:,} ({ratio:.2%}) cannot be loaded, more than {limit}"

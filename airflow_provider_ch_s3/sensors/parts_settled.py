@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import datetime
 import logging
@@ -10,7 +9,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import (
     AirflowSensorTimeout,
@@ -22,13 +21,8 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.arguments import (
-    check_flag,
-    check_seconds,
-    check_text,
-    parse_count,
-    refuse_argument,
-)
+from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
+from airflow_provider_ch_s3.common.declared import SECONDS, TEXT, Kind, count, parse_literal
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.parts import read_parts, read_parts_history, summarize_parts
@@ -46,6 +40,7 @@ from airflow_provider_ch_s3.table.settle import (
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import timeout_of
+from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
@@ -76,7 +71,7 @@ class _Snapshot:
     verdict: Verdict
 
 
-class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
+class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # type: ignore[misc]
     """Wait until a table is ready to be queried: few parts on every node, no merge running, nothing changing.
 
     Works in the modes ``poke`` and ``reschedule``, and deferred: a single snapshot of the cluster is enough to
@@ -84,14 +79,14 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
 
     Source of the defaults: ``settle.py``.
 
-    :param table: ``table`` or ``database.table``, local or Distributed. (templated)
+    :param table: ``table`` or ``database.table``, local or Distributed.
     :param partitions: partitions to wait for, usually those of a load's report,
         ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids or of such
         mappings, or the text that a template made of them. Empty, as after a load that had nothing new: there is
-        nothing to wait for. None: the whole table. (templated)
-    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
-    :param max_parts: active parts that a node may have, of ``partitions`` if these are given. (templated)
-    :param max_parts_per_partition: active parts that a partition may have on a node; None: any number. (templated)
+        nothing to wait for. None: the whole table.
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
+    :param max_parts: active parts that a node may have, of ``partitions`` if these are given.
+    :param max_parts_per_partition: active parts that a partition may have on a node; None: any number.
     :param stable_seconds: age in seconds that the newest part must have.
     :param stalled_seconds: the sensor fails when for so many seconds there were too many parts and no merge, or a
         replica was read-only or could not replicate.
@@ -111,13 +106,16 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         has the error as its context.
     """
 
-    template_fields: Sequence[str] = (
-        "table",
-        "partitions",
-        "clickhouse_conn_id",
-        "max_parts",
-        "max_parts_per_partition",
-    )
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "table": TEXT,
+        "partitions": Kind(lambda _name, value: parse_partitions(value), of=TEXT),
+        "clickhouse_conn_id": TEXT,
+        "max_parts": count(),
+        "max_parts_per_partition": count(),
+        "stable_seconds": SECONDS,
+        "stalled_seconds": SECONDS,
+    }
+    template_fields: Sequence[str] = tuple(kinds)
     ui_color = "#faff69"
 
     def __init__(
@@ -186,19 +184,12 @@ class ClickHousePartsSettledSensor(BaseSensorOperator):  # type: ignore[misc]
         return parse_partitions(self.partitions)
 
     def _rule(self) -> SettleRule:
-        check_text("table", self.table)
-        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
         check_flag("deferrable", self.deferrable)
-        for name in ("stable_seconds", "stalled_seconds", "poke_interval"):
-            check_seconds(name, getattr(self, name))
-        return SettleRule(
-            max_parts=parse_count("max_parts", self.max_parts),
-            max_parts_per_partition=None
-            if self.max_parts_per_partition is None
-            else parse_count("max_parts_per_partition", self.max_parts_per_partition),
-            stable_seconds=self.stable_seconds,
-            stalled_seconds=self.stalled_seconds,
-        )
+        check_seconds("poke_interval", self.poke_interval)
+        given = parse_arguments(self, [name for name in self.kinds if getattr(self, name) is not None])
+        self.table, self.clickhouse_conn_id = given.pop("table"), given.pop("clickhouse_conn_id")
+        given.pop("partitions", None)
+        return SettleRule(**given)
 
     def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
         with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)) as hook:
@@ -283,12 +274,9 @@ def parse_partitions(value: object) -> tuple[str, ...] | None:
     :returns: the ids, each once; None for the whole table.
     :raises ConfigError: if it is something else.
     """
-    given = value
-    if isinstance(value, str):
-        try:
-            given = ast.literal_eval(value.strip())  # Jinja writes Python's own notation, for these also JSON's
-        except (ValueError, SyntaxError) as error:
-            raise ConfigError(f"partitions={value!r} is neither a list nor a mapping; {PARTITIONS_REMEDY}") from error
+    given = parse_literal("partitions", value)
+    if isinstance(given, str):
+        raise ConfigError(f"partitions={value!r} is neither a list nor a mapping; {PARTITIONS_REMEDY}")
     if given is None:
         return None
     items = [given] if isinstance(given, Mapping) else given

@@ -108,7 +108,7 @@ class AzureBlobFileStore:
                 except (TypeError, ValueError) as error:
                     raise SourceError(
                         f"{address} answers with Date={date!r}, so the age of its files is unknown; set"
-                        " min_file_age=0, or have the proxy before it send the header Date"
+                        " min_age=0, or have the proxy before it send the header Date"
                     ) from error
                 yield file, age
 

@@ -108,7 +108,7 @@ class HttpFileStore:
             if changed is None or now is None:
                 raise SourceError(
                     f"{pattern.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
-                    " unknown; set min_file_age=0"
+                    " unknown; set min_age=0"
                 )
             yield file, (now - changed).total_seconds()
 

@@ -172,7 +172,7 @@ class S3FileStore:
         except ValueError as error:
             raise SourceError(
                 f"{self._client.meta.endpoint_url} answers with Date={date!r}, so the age of its files is unknown;"
-                " set min_file_age=0, or have the store, or the proxy before it, send the header Date"
+                " set min_age=0, or have the store, or the proxy before it, send the header Date"
             ) from error
 
     def region_of(self, bucket: str) -> str:

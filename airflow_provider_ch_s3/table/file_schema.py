@@ -64,7 +64,7 @@ def remedy_for(scheme: Scheme) -> str:
     if scheme.is_lake:
         return (
             "rewrite the lake's data files, as its rows are now (Iceberg: rewrite_data_files with rewrite-all=true;"
-            " Delta: overwrite the table with its own rows), and load with load_mode='replace_table'"
+            " Delta: overwrite the table with its own rows), and load with mode='replace_table'"
         )
     return "load them in separate tasks"
 
@@ -75,7 +75,7 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is
     if lacking and is_used and not may_lack:
         raise SourceError(
             f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; use"
-            " on_missing_columns='default', list the columns that every file has in columns=[…], or"
+            " Columns(on_missing='default'), list the columns that every file has in columns=[…], or"
             f" {remedy_for(scheme)}"
         )
     joined = common_type_of({schema.types[name] for schema in having})

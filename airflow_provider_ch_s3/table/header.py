@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import SourceError
 
-REMEDY = "give csv_dialect={'header': True} or {'header': False} (data_format='TSVWithNames' or 'TSV' for TSV)"
+REMEDY = "give data_format=Csv(header=True) or Csv(header=False) (data_format='TSVWithNames' or 'TSV' for TSV)"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 

@@ -73,7 +73,7 @@ def map_columns(
         raise TargetError(
             f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
             f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
-            " columns=[…], compute them with select={…}, or use on_missing_columns='default'"
+            " columns=[…], compute them with select={…}, or use Columns(on_missing='default')"
         )
     in_table = {column.name for column in wanted}
     surplus = [c.name for c in file_columns if c.name not in {*in_table, *used} and not c.in_path]
@@ -104,7 +104,7 @@ def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
         )
     return NewColumnsError(
         f"the files have the columns {_names(names)}, and {target.name} has no such columns; add them to the table,"
-        " name what to load with columns=[…], or use on_new_columns='add' or 'ignore'",
+        " name what to load with columns=[…], or use Columns(on_new='add' or 'ignore')",
         names,
     )
 

@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.common.arguments import build_value, refuse_argument
+from airflow_provider_ch_s3.common.arguments import parse_texts
+from airflow_provider_ch_s3.common.declared import (
+    EXPRESSIONS,
+    FLAG,
+    SETTINGS,
+    SQL,
+    Form,
+    Kind,
+    Value,
+    declared,
+    parse_literal,
+    value_of,
+)
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
 
 AUTO = "auto"
 _CLAUSE = re.compile(r"\s(?=(?:DEFAULT|CODEC|COMMENT|TTL)\b)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CreateTable:
+def _parse_order(name: str, value: Any) -> str | tuple[str, ...]:
+    given = parse_literal(name, value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    return given if isinstance(given, str) else parse_texts(name, given)
+
+
+_ORDER = Kind(_parse_order, Form.SQL, of=SQL)
+
+
+@dataclass(frozen=True, repr=False)
+class CreateTable(Value):
     """What a new table is to be like; whatever is left out is chosen from the files and the cluster.
 
     :param order_by: names or SQL expressions of ORDER BY, best what queries filter by; None: the columns of the
         folders, then the first column with a time.
     :param partition_by: SQL expression of PARTITION BY; '' for none; None: the month of the folders' date, or the
-        folders' columns for ``load_mode="replace_partitions"``.
+        folders' columns for ``ReplacePartitions``.
     :param engine: such as ``ReplacingMergeTree(version)``; '' for ``MergeTree``, or ``ReplicatedMergeTree`` where
         shards have replicas.
     :param settings: of the table, such as ``storage_policy``.
@@ -32,13 +53,14 @@ class CreateTable:
     :param sharding_key: of the Distributed table.
     """
 
-    order_by: str | Sequence[str] | None = None
-    partition_by: str | None = None
-    engine: str = ""
-    settings: Mapping[str, str | int | float] = field(default_factory=dict)
-    types: Mapping[str, str] = field(default_factory=dict)
-    distributed: bool | None = None
-    sharding_key: str = "rand()"
+    name: ClassVar[str] = AUTO
+    order_by: str | Sequence[str] | None = declared(_ORDER, None)
+    partition_by: str | None = declared(SQL, None)
+    engine: str = declared(SQL, "")
+    settings: Mapping[str, str | int | float] = declared(SETTINGS, {})
+    types: Mapping[str, str] = declared(EXPRESSIONS, {})
+    distributed: bool | None = declared(FLAG, None)
+    sharding_key: str = declared(SQL, "rand()")
 
     @property
     def keys(self) -> tuple[str, ...] | None:
@@ -48,19 +70,7 @@ class CreateTable:
         return tuple(split_expressions(self.order_by) if isinstance(self.order_by, str) else self.order_by)
 
 
-def parse_create_table(value: object) -> CreateTable | None:
-    """Parse the argument ``create_table``.
-
-    :param value: None, ``"auto"``, a :class:`CreateTable`, or a mapping of its fields.
-    :raises ConfigError: if it is anything else.
-    """
-    if value is None or isinstance(value, CreateTable):
-        return value
-    if value == AUTO:
-        return CreateTable()
-    if not isinstance(value, Mapping):
-        raise refuse_argument("create_table", value, "give 'auto', or CreateTable(order_by=…)")
-    return build_value("create_table", CreateTable, value)
+CREATE_TABLE = value_of(CreateTable, short=lambda value: CreateTable() if value == AUTO else None)
 
 
 def is_merge_tree(engine: str) -> bool:

@@ -8,6 +8,7 @@ from enum import Enum
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, parse_type
 from airflow_provider_ch_s3.common.arguments import parse_choice, parse_items
+from airflow_provider_ch_s3.common.declared import parse_literal
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -56,13 +57,13 @@ _FITTING = {
 ROWS_SINCE = (26, 7)
 
 
-def parse_provenance(value: object) -> dict[str, Origin]:
-    """Parse the argument ``provenance``.
+def parse_provenance(name: str, value: object) -> dict[str, Origin]:
+    """Parse a mapping of names of columns to what a column can say.
 
-    :raises ConfigError: if it does not map names of columns to what a column can say.
+    :raises ConfigError: if it is anything else.
     """
-    given = parse_items("provenance", value, '{"source_file": "path"}')
-    return {name: parse_choice(f"provenance[{name!r}]", origin, Origin) for name, origin in given}
+    given = parse_items(name, parse_literal(name, value), '{"source_file": "path"}')
+    return {column: parse_choice(f"{name}[{column!r}]", origin, Origin) for column, origin in given}
 
 
 def new_columns(provenance: Provenance) -> tuple[NewColumn, ...]:

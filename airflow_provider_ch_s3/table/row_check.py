@@ -6,19 +6,19 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.common.arguments import (
     build_value,
-    check_flag,
     check_text,
     parse_choice,
     parse_items,
     refuse_argument,
 )
+from airflow_provider_ch_s3.common.declared import FLAG, SQL, Form, Kind, Value, declared, parse_literal
 from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.errors import ConfigError
 
@@ -38,23 +38,22 @@ class OnFailure(Enum):
     WARN = "warn"
 
 
-@dataclass
-class Check:
-    """A condition for the staged rows.
+_ON_FAILURE = Kind(lambda name, value: str(parse_choice(name, value, OnFailure).value), Form.TEXT)
 
-    It is not frozen, because Airflow writes what a template was rendered to into the fields of an argument.
+
+@dataclass(frozen=True, repr=False)
+class Check(Value):
+    """A condition for the staged rows.
 
     :param expression: flat SQL condition that aggregates the columns of the table.
     :param on_failure: ``fail`` the load before the commit, or commit and ``warn``.
     """
 
-    template_fields: ClassVar[Sequence[str]] = ("expression",)
-
-    expression: str
-    on_failure: str = field(default=OnFailure.FAIL.value, kw_only=True)
+    expression: str = declared(SQL, kw_only=False)
+    on_failure: str = declared(_ON_FAILURE, OnFailure.FAIL.value)
 
 
-@dataclass
+@dataclass(frozen=True, repr=False)
 class Expect(Check):
     """A value that has to be near the median of earlier loads of the same task into the table.
 
@@ -65,9 +64,9 @@ class Expect(Check):
     :param is_absolute: ``within`` is the difference itself, not a share of the median.
     """
 
-    within: float = field(kw_only=True)
-    of: str = field(default=USUAL, kw_only=True)
-    is_absolute: bool = field(default=False, kw_only=True)
+    within: float = declared(Kind(lambda name, value: _parse_within(name, parse_literal(name, value))))
+    of: str = declared(Kind(lambda name, value: _parse_usual(name, value), Form.TEXT), USUAL)
+    is_absolute: bool = declared(FLAG, default=False)
 
     @classmethod
     def rows(cls, *, within: float, of: str = USUAL, on_failure: str = OnFailure.FAIL.value) -> Expect:
@@ -101,38 +100,47 @@ class Expect(Check):
         return median - difference, median + difference
 
 
-def parse_checks(value: object) -> dict[str, Check]:
-    """Parse the argument ``checks``: a mapping of names to conditions, to ``Check`` or to a dict of its fields.
+def _shape_check(name: str, given: Any) -> Any:
+    if isinstance(given, str):
+        return Check(given)
+    if isinstance(given, Mapping):
+        if "expression" not in given:
+            raise ConfigError(f"{name} has no 'expression'; give one, such as {{'expression': 'min(fare) >= 0'}}")
+        return build_value(name, Expect if "within" in given else Check, given)
+    return given
+
+
+def _parse_check(name: str, given: Any) -> Check:
+    check = _shape_check(name, given)
+    if not isinstance(check, Check):
+        raise refuse_argument(name, given, "give an SQL condition such as 'min(fare) >= 0', or Check(…)")
+    return check.parsed(name)
+
+
+CONDITION = Kind(_parse_check, Form.SQL, shape=_shape_check)
+
+
+def parse_checks(name: str, value: Any) -> dict[str, Check]:
+    """Parse a mapping of names to conditions, to ``Check`` or to a dict of its fields.
 
     :raises ConfigError: if it is anything else.
     """
-    checks = parse_items("checks", value, "{'no negative fare': 'countIf(fare < 0) = 0'}")
-    return {name: _parse_check(f"checks[{name!r}]", given) for name, given in checks}
+    checks = parse_items(name, value, "{'no negative fare': 'countIf(fare < 0) = 0'}")
+    return {key: _parse_check(f"{name}[{key!r}]", given) for key, given in checks}
 
 
-def _parse_check(name: str, given: object) -> Check:
-    if isinstance(given, str):
-        check = Check(given)
-    elif isinstance(given, Mapping):
-        if "expression" not in given:
-            raise ConfigError(f"{name} has no 'expression'; give one, such as {{'expression': 'min(fare) >= 0'}}")
-        check = build_value(name, Expect if "within" in given else Check, given)
-    elif isinstance(given, Check):
-        check = given
-    else:
-        raise refuse_argument(name, given, "give an SQL condition such as 'min(fare) >= 0', or Check(…)")
-    check_text(f"{name}.expression", check.expression)
-    parse_choice(f"{name}.on_failure", check.on_failure, OnFailure)
-    if isinstance(check, Expect):
-        _check_within(f"{name}.within", check.within)
-        _parse_loads(f"{name}.of", check.of)
-        check_flag(f"{name}.is_absolute", check.is_absolute)
-    return check
+CONDITIONS = Kind(parse_checks, of=CONDITION)
 
 
-def _check_within(name: str, value: object) -> None:
+def _parse_within(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
         raise refuse_argument(name, value, "give a number of 0 or more, such as 0.5 for half of the median")
+    return value
+
+
+def _parse_usual(name: str, value: Any) -> str:
+    _parse_loads(name, value)
+    return str(value)
 
 
 def _parse_loads(name: str, value: object) -> int:

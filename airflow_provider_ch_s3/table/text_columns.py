@@ -20,12 +20,12 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     with_parts,
 )
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.table.target import TableColumn
 
-PLAIN_CSV = CsvDialect()
+PLAIN_CSV = Csv()
 
 
 def type_text_columns(
@@ -52,7 +52,7 @@ def type_text_columns(
         if not insertable:
             raise SourceError(
                 f"the {data_format} files have no names for their {len(in_files)} columns, so no table can be created"
-                " for them; give structure='name Type, …', or csv_dialect={'header': True} if their first line has"
+                " for them; give structure='name Type, …', or data_format=Csv(header=True) if their first line has"
                 " names"
             )
         if len(names) != len(in_files):
@@ -98,7 +98,7 @@ def _untyped(type_name: str) -> str:
     return re.sub(r"^(JSON)\(.*\)$|^Variant\(.*\)$", lambda match: match[1] or "Dynamic", type_name, flags=re.DOTALL)
 
 
-def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
+def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
     """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
 
     :param is_given: the user gave the types, which may be too narrow for the values.
@@ -123,7 +123,7 @@ def _read_escaped(column: FileColumn) -> FileColumn:
     return replace(column, is_escaped=True, is_trimmed=not is_text, read_as="" if is_text else read_as)
 
 
-def _read_by(dialect: CsvDialect, column: FileColumn) -> FileColumn:
+def _read_by(dialect: Csv, column: FileColumn) -> FileColumn:
     """Have a column's text read in its encoding, and without the words that stand for NULL."""
     is_text = family(base_type(column.type)) == "string"
     if is_text and not dialect.is_utf8:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.arguments import KEYS_OR_COLLECTION, NamedCollection, OwnKeys
+from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import AZURE
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.task import collection_of
+from airflow_provider_ch_s3.transfers.templates import parse_arguments
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
@@ -20,37 +23,41 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
     All further arguments are those of :class:`FilesToClickHouseOperator`.
 
     :param source: address of the files, ``az://container/path``, or a list of addresses in one container; paths may
-        contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
+        contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param wasb_conn_id: connection of type ``wasb`` with the account and its key, a SAS token or a connection string,
         with which the worker lists the container and the servers read the files; or with an application of Entra ID,
         as which the servers log in with their workload identity (ClickHouse 25.8 or later); without any of these,
-        worker and servers use their own identities. (templated)
-    :param named_collection: named collection on the servers that contains the account and its key, instead of those
-        of ``wasb_conn_id``. (templated)
+        worker and servers use their own identities.
+    :param credentials: how the servers read the files: ``connection``, as ``wasb_conn_id`` says, or
+        ``NamedCollection(name)``, with the account and its key.
     """
 
     scheme = AZURE
-    template_fields: Sequence[str] = (*FilesToClickHouseOperator.template_fields, "wasb_conn_id", "named_collection")
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        **FilesToClickHouseOperator.kinds,
+        "wasb_conn_id": TEXT,
+        "credentials": KEYS_OR_COLLECTION,
+    }
+    template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(
         self,
         *,
         source: str | Sequence[str],
         wasb_conn_id: str = "wasb_default",
-        named_collection: str = "",
+        credentials: str | NamedCollection | Mapping[str, Any] = OwnKeys.name,
         **kwargs: Any,
     ) -> None:
         super().__init__(source=source, **kwargs)
         self.wasb_conn_id = wasb_conn_id
-        self.named_collection = named_collection
+        self.credentials = credentials
 
     def open_store(self) -> AzureBlobFileStore:
         """Open the store with the connection.
 
         :raises ConfigError: if an argument is wrong.
         """
-        check_text("wasb_conn_id", self.wasb_conn_id)
-        check_text("named_collection", self.named_collection)
+        given = parse_arguments(self, ("wasb_conn_id", "credentials"))
         try:
             from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
         except ImportError as error:
@@ -58,4 +65,6 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
                 f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
                 " 'airflow-provider-ch-s3[azure]'"
             ) from error
-        return AzureBlobFileStore(wasb_conn_id=self.wasb_conn_id, named_collection=self.named_collection)
+        return AzureBlobFileStore(
+            wasb_conn_id=given["wasb_conn_id"], named_collection=collection_of(given["credentials"])
+        )

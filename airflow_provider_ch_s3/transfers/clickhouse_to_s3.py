@@ -5,24 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator, conf
 
-from airflow_provider_ch_s3.common.arguments import (
-    check_expressions_of,
-    check_flag,
-    check_seconds,
-    check_settings,
-    check_text,
-)
+from airflow_provider_ch_s3.arguments import NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
+from airflow_provider_ch_s3.common.declared import EXPRESSIONS, FLAG, SETTINGS, SQL, TEXT, Kind
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
-from airflow_provider_ch_s3.transfers.task import HidesExternalId, identify, limit_of, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.task import S3_KINDS, identify, limit_of, s3_arguments, timeout_of
+from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments, renderers_of
 from airflow_provider_ch_s3.tuning import SettingValue
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.export.run import ExportRun
 
 
-class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[misc]
+class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[misc]
     """Export the rows of a query or a table to files in S3, or in a store that speaks its protocol.
 
     The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); none passes through
@@ -41,29 +38,25 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
     been counted, a manifest names them (``_manifest.json``), and last of all ``_SUCCESS`` is written. A retry takes
     over the query of an earlier try, and files of abandoned attempts are removed.
 
-    :param destination: folder for the files, ``s3://bucket/folder/``. (templated)
-    :param query: the SELECT whose rows are exported; or give ``table``. (templated)
+    :param destination: folder for the files, ``s3://bucket/folder/``.
+    :param query: the SELECT whose rows are exported; or give ``table``.
     :param table: ``table`` or ``database.table``, all of whose rows are exported: a Distributed table, or a local
-        one, which is read from one replica of each shard if the connection names a cluster. (templated)
-    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``). (templated)
+        one, which is read from one replica of each shard if the connection names a cluster.
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param aws_conn_id: connection of type ``aws``, with which the servers write the files, and the worker the
-        manifest; None: worker and servers use their own roles. (templated)
-    :param named_collection: named collection on the servers that contains the keys, instead of those of
-        ``aws_conn_id``. (templated)
-    :param role_arn: ARN of a role that the servers assume to write the files; needs ClickHouse 25.8 or later.
-        (templated)
-    :param external_id: what the role's owner asks for when the servers assume ``role_arn``; needs ClickHouse 26.6 or
-        later. (templated)
+        manifest; None: worker and servers use their own roles.
+    :param credentials: with which keys the servers write the files: ``connection``, those of ``aws_conn_id``;
+        ``NamedCollection(name)``; or ``Role(arn)``.
     :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
         servers send ``x-amz-request-payer`` then.
     :param data_format: ClickHouse's name of the format; one that it can also read, because the rows are counted.
-        (templated)
-    :param compression: of text formats: ``gz``, ``zst``, ``lz4``, ``xz``, ``br`` or ``bz2``; '' for none. (templated)
+
+    :param compression: of text formats: ``gz``, ``zst``, ``lz4``, ``xz``, ``br`` or ``bz2``; '' for none.
     :param partition_by: name of a folder → flat SQL expression over the exported columns: ``{'dt': 'toDate(time)'}``
-        writes one file into each of ``dt=2024-01-31/``, ``dt=2024-02-01/`` and so on. (templated)
+        writes one file into each of ``dt=2024-01-31/``, ``dt=2024-02-01/`` and so on.
     :param overwrite: replace what another export has put into the folder; its files stay until the new ones are
         complete.
-    :param settings: ClickHouse settings; they override those of the connection and the computed ones. (templated)
+    :param settings: ClickHouse settings; they override those of the connection and the computed ones.
     :param deferrable: wait in the triggerer while the query runs.
     :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
         polls come sooner.
@@ -79,22 +72,20 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
         has the error as its context.
     """
 
-    template_fields: Sequence[str] = (
-        "destination",
-        "query",
-        "table",
-        "clickhouse_conn_id",
-        "aws_conn_id",
-        "named_collection",
-        "role_arn",
-        "external_id",
-        "data_format",
-        "compression",
-        "partition_by",
-        "settings",
-    )
-    template_fields_renderers = {"query": "sql", "partition_by": "json", "settings": "json"}  # noqa: RUF012
-    template_ext: Sequence[str] = (".sql",)
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "destination": TEXT,
+        "query": SQL,
+        "table": TEXT,
+        "clickhouse_conn_id": TEXT,
+        **S3_KINDS,
+        "data_format": TEXT,
+        "compression": TEXT,
+        "partition_by": EXPRESSIONS,
+        "overwrite": FLAG,
+        "settings": SETTINGS,
+    }
+    template_fields: Sequence[str] = tuple(kinds)
+    template_fields_renderers = renderers_of(kinds)
     ui_color = "#faff69"
     timing: Timing = REAL_TIME
 
@@ -106,9 +97,7 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
         table: str = "",
         clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
         aws_conn_id: str | None = "aws_default",
-        named_collection: str = "",
-        role_arn: str = "",
-        external_id: str = "",
+        credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
         requester_pays: bool = False,
         data_format: str = "Parquet",
         compression: str = "",
@@ -125,9 +114,7 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
         self.table = table
         self.clickhouse_conn_id = clickhouse_conn_id
         self.aws_conn_id = aws_conn_id
-        self.named_collection = named_collection
-        self.role_arn = role_arn
-        self.external_id = external_id
+        self.credentials = credentials
         self.requester_pays = requester_pays
         self.data_format = data_format
         self.compression = compression
@@ -187,26 +174,24 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
         from airflow_provider_ch_s3.export.run import ExportRun
         from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
-        self._check_arguments()
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        check_flag("deferrable", self.deferrable)
+        check_seconds("poll_interval", self.poll_interval, is_positive=True)
+        given = parse_arguments(self, ("query", "table", "data_format", "compression", "overwrite"))
+        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3ExportStore(**s3_arguments(self))
         hook.keep_secret(lambda: store.access().secrets)
-        destination = parse_destination(self.destination)
+        destination = parse_destination(TEXT.parse("destination", self.destination))
         identity = identify(context, table=str(destination))
         self._export = ExportRun(
             client=hook,
             store=store,
             declaration=hook.declaration,
             request=ExportRequest(
+                **{**given, "query": given["query"].strip().removesuffix(";")},
                 destination=destination,
-                query=self.query.strip().removesuffix(";"),
-                table=self.table,
-                data_format=self.data_format,
-                compression=self.compression,
-                partition_by=self.partition_by or {},
-                settings=self.settings or {},
+                partition_by=EXPRESSIONS.parse("partition_by", self.partition_by or {}),
+                settings=SETTINGS.parse("settings", self.settings or {}),
                 connection_settings=hook.connection_settings,
-                overwrite=self.overwrite,
                 timeout_seconds=timeout_of(self),
                 limit=limit_of(self, is_mapped=identity.map_index >= 0),
             ),
@@ -217,12 +202,3 @@ class ClickHouseToS3Operator(HidesExternalId, BaseOperator):  # type: ignore[mis
             yield self._export
         finally:
             hook.close()
-
-    def _check_arguments(self) -> None:
-        for name in ("destination", "query", "table", "clickhouse_conn_id", "data_format", "compression"):
-            check_text(name, getattr(self, name))
-        check_flag("overwrite", self.overwrite)
-        check_flag("deferrable", self.deferrable)
-        check_expressions_of("partition_by", self.partition_by)
-        check_settings("settings", self.settings)
-        check_seconds("poll_interval", self.poll_interval, is_positive=True)

@@ -17,9 +17,9 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
 
     All further arguments are those of :class:`LakeToClickHouseOperator`.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``.
     :param snapshot: ``latest``, a version, or a time with its zone: the last version of that time. It is chosen once,
-        and all of the load reads that one. (templated)
+        and all of the load reads that one.
     """
 
     scheme = DELTA

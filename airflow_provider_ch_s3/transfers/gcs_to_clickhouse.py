@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_ch_s3.arguments import KEYS_OR_COLLECTION, NamedCollection, OwnKeys
+from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.files.addresses import GCS
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.task import collection_of
+from airflow_provider_ch_s3.transfers.templates import parse_arguments
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.gcs import GCSFileStore
@@ -21,27 +25,32 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
     All further arguments are those of :class:`FilesToClickHouseOperator`.
 
     :param source: address of the files, ``gs://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``. (templated)
+        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param hmac_conn_id: connection of type ``aws`` with an HMAC key: its access ID is the login, its secret the
-        password; None: the bucket is public. (templated)
-    :param named_collection: named collection on the servers that contains an HMAC key, instead of that of
-        ``hmac_conn_id``. (templated)
+        password; None: the bucket is public.
+    :param credentials: with which key the servers read the files: ``connection``, that of ``hmac_conn_id``, or
+        ``NamedCollection(name)``.
     """
 
     scheme = GCS
-    template_fields: Sequence[str] = (*FilesToClickHouseOperator.template_fields, "hmac_conn_id", "named_collection")
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        **FilesToClickHouseOperator.kinds,
+        "hmac_conn_id": CONNECTION,
+        "credentials": KEYS_OR_COLLECTION,
+    }
+    template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(
         self,
         *,
         source: str | Sequence[str],
         hmac_conn_id: str | None = "google_cloud_hmac",
-        named_collection: str = "",
+        credentials: str | NamedCollection | Mapping[str, Any] = OwnKeys.name,
         **kwargs: Any,
     ) -> None:
         super().__init__(source=source, **kwargs)
         self.hmac_conn_id = hmac_conn_id
-        self.named_collection = named_collection
+        self.credentials = credentials
 
     def open_store(self) -> GCSFileStore:
         """Open the store with the connection.
@@ -50,4 +59,5 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
         """
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
-        return GCSFileStore(hmac_conn_id=self.hmac_conn_id, named_collection=self.named_collection)
+        given = parse_arguments(self, ("hmac_conn_id", "credentials"))
+        return GCSFileStore(hmac_conn_id=given["hmac_conn_id"], named_collection=collection_of(given["credentials"]))

@@ -18,8 +18,8 @@ class HttpToClickHouseOperator(FilesToClickHouseOperator):
     All further arguments are those of :class:`FilesToClickHouseOperator`.
 
     :param source: URL of the files, or a list of URLs on one server; as nothing lists the files of a server, the only
-        globs are ``{a,b}`` and ``{1..9}``. Files that the server does not have are left out: see ``min_files``.
-        (templated)
+        globs are ``{a,b}`` and ``{1..9}``. Files that the server does not have are left out: see
+        ``Arrivals(min_files=…)``.
     """
 
     scheme = HTTP

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
@@ -23,17 +23,18 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     All further arguments are those of :class:`LakeToClickHouseOperator`.
 
     :param source: location of the table, ``s3://bucket/folder/of/the/table``; with ``catalog_conn_id`` its name,
-        ``namespace.table``. (templated)
+        ``namespace.table``.
     :param catalog_conn_id: connection of a catalog that knows the table, such as one of type ``iceberg``: its host is
         the address of a REST catalog, its login and password are the client's id and secret, and its extra has
         further properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest
-        metadata file in the location counts. (templated)
+        metadata file in the location counts.
     :param snapshot: ``latest``, the id of a snapshot, or a time with its zone: the last snapshot of that time. It is
-        chosen once, and all of the load reads that one. (templated)
+        chosen once, and all of the load reads that one.
     """
 
     scheme = ICEBERG
-    template_fields = (*LakeToClickHouseOperator.template_fields, "catalog_conn_id")
+    kinds: ClassVar[Mapping[str, Kind]] = {**LakeToClickHouseOperator.kinds, "catalog_conn_id": CONNECTION}
+    template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(
         self, *, source: str, catalog_conn_id: str | None = None, snapshot: str = "latest", **kwargs: Any
@@ -48,11 +49,10 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         """
         from airflow_provider_ch_s3.lakes.iceberg import CatalogTable, IcebergTable
 
-        check_text("catalog_conn_id", self.catalog_conn_id, is_optional=True)
-        if self.catalog_conn_id is None:
+        conn_id = CONNECTION.parse("catalog_conn_id", self.catalog_conn_id)
+        if conn_id is None:
             return source, IcebergTable
-        properties = _read_properties(self.catalog_conn_id)
-        table = CatalogTable(name=source, conn_id=self.catalog_conn_id, properties=properties)
+        table = CatalogTable(name=source, conn_id=conn_id, properties=_read_properties(conn_id))
         return table.locate(files), table.open
 
 

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ch_s3.common.arguments import check_text
+from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, parse_location
+from airflow_provider_ch_s3.load.contradictions import check_lake
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ReadableStore
+    from airflow_provider_ch_s3.files.stores import ObjectStore, ReadableStore
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
+    from airflow_provider_ch_s3.request import LoadRequest
+    from airflow_provider_ch_s3.tuning import LoadLimit
 
-# Arguments about files that somebody delivers into a folder, each with the value that asks for nothing.
-OF_FOLDERS = {
-    "data_format": "Parquet",
-    "compression": None,
-    "structure": None,
-    "csv_dialect": None,
-    "on_bad_rows": "fail",
-    "on_loaded_files": "skip",
-    "on_changed_files": "fail",
-    "on_missing_files": "keep",
-    "min_file_age": 0,
-    "expected_files": None,
-    "list_after_loaded": False,
-    "after_load": "keep",
-    "staging": True,
-}
+OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
 
 class LakeToClickHouseOperator(S3ToClickHouseOperator):
@@ -39,18 +29,25 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     that removed rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet
     files; a table is refused if these would have other rows than it has.
 
-    All further arguments are those of :class:`S3ToClickHouseOperator`, but for those about files in a folder, such as
-    ``min_file_age``, and ``staging``.
+    All further arguments are those of :class:`S3ToClickHouseOperator`, but for those about files that somebody writes
+    into a folder: ``data_format``, ``bad_rows`` and ``after_load``.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``. (templated)
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``.
     :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with its zone, such as
-        ``"{{ data_interval_end }}"``: the last snapshot of that time. (templated)
+        ``"{{ data_interval_end }}"``: the last snapshot of that time.
     """
 
-    template_fields = (*S3ToClickHouseOperator.template_fields, "snapshot")
+    kinds: ClassVar[Mapping[str, Kind]] = {**S3ToClickHouseOperator.kinds, "source": LOCATION, "snapshot": TEXT}
+    template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(self, *, source: str, snapshot: str = "latest", **kwargs: Any) -> None:
-        super().__init__(source=source, **{"data_format": OF_FOLDERS["data_format"], **kwargs})
+        if wrong := sorted(OF_FOLDERS & kwargs.keys()):
+            raise ConfigError(
+                f"{wrong[0]}={kwargs[wrong[0]]!r} has no meaning for a lake's table, whose snapshots say which files"
+                " it"
+                " has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)"
+            )
+        super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot
 
     def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
@@ -67,18 +64,9 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         """
         from airflow_provider_ch_s3.lakes.store import LakeStore
 
-        check_text("source", self.source)
-        check_text("snapshot", self.snapshot)
-        for name, unset in OF_FOLDERS.items():
-            if getattr(self, name) != unset:
-                raise ConfigError(
-                    f"{name}={getattr(self, name)!r} has no meaning for a table of a lake, whose snapshots say which"
-                    " files it has and what they contain; remove it (load_mode='replace_table' loads all of a"
-                    " snapshot again)"
-                )
         files = super().open_store()
         try:
-            location, open_table = self.find_table(str(self.source), files)
+            location, open_table = self.find_table(LOCATION.parse("source", self.source), files)
         except ImportError as error:
             extra = self.scheme.store.lower()
             raise ConfigError(
@@ -86,7 +74,18 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
                 f" 'airflow-provider-ch-s3[{extra}]'"
             ) from error
         pattern = parse_location(location, self.scheme)
-        return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=self.snapshot)
+        return LakeStore(
+            files=files, pattern=pattern, open_table=open_table, snapshot=TEXT.parse("snapshot", self.snapshot)
+        )
+
+    def read_request(self, store: ObjectStore, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
+        """Parse all arguments, whose templates are rendered, into the request of a load.
+
+        :raises ConfigError: also if one is about files in a folder.
+        """
+        request = super().read_request(store, hook, limit)
+        check_lake(request)
+        return request
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import conf, mask_secret, timezone
+from airflow.providers.common.compat.sdk import conf, timezone
 
+from airflow_provider_ch_s3.arguments import CREDENTIALS, NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.tuning import LoadLimit
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
-    from jinja2 import Environment
 
 OF_TASK, OF_RUN, OF_DAG = "max_active_tis_per_dag", "max_active_tis_per_dagrun", "max_active_runs"
 
@@ -66,22 +68,30 @@ def timeout_of(task: BaseOperator) -> float | None:
     return timeout.total_seconds() if timeout else None
 
 
-class HidesExternalId:
-    """Operators that may be told an ``external_id``: it can come from a template, and is shown nowhere."""
-
-    external_id: str
-
-    def render_template_fields(self, context: Context, jinja_env: Environment | None = None) -> None:
-        """Render the templates; Airflow stores the rendered fields right afterwards."""
-        super().render_template_fields(context, jinja_env)  # type: ignore[misc]
-        if self.external_id:
-            mask_secret(self.external_id)
+S3_KINDS: Mapping[str, Kind] = {"aws_conn_id": CONNECTION, "credentials": CREDENTIALS, "requester_pays": FLAG}
 
 
 def s3_arguments(task: BaseOperator) -> dict[str, Any]:
-    """Return those arguments of the task that are also those of an ``S3FileStore``."""
-    names = ("aws_conn_id", "named_collection", "role_arn", "external_id", "requester_pays")
-    return {name: getattr(task, name) for name in names}
+    """Return the arguments of an ``S3FileStore`` from those of a task.
+
+    :raises ConfigError: if one of them is wrong.
+    """
+    credentials = CREDENTIALS.parse("credentials", task.credentials or OwnKeys())
+    return {
+        "aws_conn_id": CONNECTION.parse("aws_conn_id", task.aws_conn_id),
+        "requester_pays": FLAG.parse("requester_pays", task.requester_pays or False),
+        "named_collection": collection_of(credentials),
+        **(
+            {"role_arn": credentials.arn, "external_id": credentials.external_id}
+            if isinstance(credentials, Role)
+            else {}
+        ),
+    }
+
+
+def collection_of(credentials: OwnKeys | NamedCollection | Role) -> str:
+    """The named collection with the keys; '' if they are elsewhere."""
+    return credentials.collection if isinstance(credentials, NamedCollection) else ""
 
 
 def _active_runs(dag: Any) -> int:

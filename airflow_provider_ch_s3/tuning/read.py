@@ -106,7 +106,7 @@ def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     if facts.takes_all_columns:
         reason = "a column that only some of the files have must fail the load, not be dropped"
         return Decision(0, reason)
-    return Decision(None, "columns, select or on_new_columns='ignore' say which columns are wanted")
+    return Decision(None, "columns, select or Columns(on_new='ignore') say which columns are wanted")
 
 
 def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> Decision:
@@ -121,7 +121,7 @@ def deny_missing_columns(facts: LoadFacts) -> Decision:
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
     if facts.may_lack_columns:
-        return Decision(1, "on_missing_columns='default' fills columns that a file lacks")
+        return Decision(1, "Columns(on_missing='default') fills columns that a file lacks")
     return Decision(0, "a file that lacks a column must fail the load")
 
 

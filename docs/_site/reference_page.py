@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.export.report import ExportReport
-from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
@@ -58,7 +58,7 @@ EXAMPLES = {
     "commit": '"end"',
     "compression": '"gz"',
     "create_table": 'CreateTable(order_by="time")',
-    "csv_dialect": 'CsvDialect(delimiter=";")',
+    "csv_dialect": 'Csv(delimiter=";")',
     "data_format": '"Parquet"',
     "deferrable": "True",
     "delimiter": '";"',
@@ -184,9 +184,9 @@ Raises:
 
 {create_table}
 
-### CsvDialect
+### Csv
 
-`airflow_provider_ch_s3.files.csv_dialect.CsvDialect`, or a dict of its fields: see [Columns and values](columns.md).
+`airflow_provider_ch_s3.files.data_format.Csv`, or a dict of its fields: see [Columns and values](columns.md).
 
 {csv_dialect}
 
@@ -311,7 +311,7 @@ def render_page() -> str:
         operator=_arguments(FilesToClickHouseOperator, documented_below=("source",)),
         operator_errors=_errors(FilesToClickHouseOperator),
         create_table=_options(CreateTable),
-        csv_dialect=_options(CsvDialect),
+        csv_dialect=_options(Csv),
         check=_options(Check),
         expect=_options(Expect),
         expect_constructors=_methods(Expect, ("rows", "bytes", "ratio_of_nulls")),

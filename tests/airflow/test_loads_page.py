@@ -19,6 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Locator, Page
 
+from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -76,7 +77,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
     wait_for(lambda: airflow_api.task(DAG, run_id, "load")["state"] == "success", "the load")
     copy_ledger(flights_sandbox)
     with pytest.raises(LoadError):
-        load("fails", "s3://flights/dt=2013-02-01/*.parquet", flights_sandbox, min_rows=1_000_000)
+        load("fails", "s3://flights/dt=2013-02-01/*.parquet", flights_sandbox, checks=Checks(min_rows=1_000_000))
     gate, gates = Gate("create_staging"), {}
     with pytest.MonkeyPatch.context() as monkeypatch, ThreadPoolExecutor(1) as pool:
         monkeypatch.setattr(gates_module, "GATE_SECONDS", MODULE_SECONDS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from tests.faults import oracle
 from tests.faults.faults import replace_object
 from tests.faults.folder_judge import Folder

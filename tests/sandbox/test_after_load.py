@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.modes import Append, ReplaceWhere
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
@@ -53,7 +55,7 @@ def public(lab: Lab) -> Iterator[str]:
 def test_what_could_not_be_deleted_is_deleted_once_that_is_allowed(lab: Lab, public: str) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     put_numbers(lab, f"{public}/1.csv", FEW)
-    how: dict[str, Any] = {"after_load": "delete", "on_no_files": "succeed"}
+    how: dict[str, Any] = {"arrivals": Arrivals(on_none="succeed"), "after_load": "delete"}
     lab.connect_aws(UNSIGNED, **NO_KEYS)
     for try_number in (1, 2):
         with pytest.raises(SourceError, match="allow these credentials to do so"):
@@ -69,14 +71,18 @@ def test_what_could_not_be_deleted_is_deleted_once_that_is_allowed(lab: Lab, pub
     ("how", "left"),
     [
         pytest.param({"after_load": "delete"}, ["in/2.csv"], id="delete"),
-        pytest.param({"after_load": "delete", "min_files": 2}, ["in/0.csv", "in/1.csv", "in/2.csv"], id="min-files"),
+        pytest.param(
+            {"arrivals": Arrivals(min_files=2), "after_load": "delete"},
+            ["in/0.csv", "in/1.csv", "in/2.csv"],
+            id="min-files",
+        ),
     ],
 )
 def test_the_chunks_before_one_that_fails_for_good(
     lab: Lab, table: str, how: dict[str, Any], left: list[str]
 ) -> None:
     lab.put("in/2.csv", BROKEN)
-    how = {**how, "max_files_per_chunk": 1, "retries": 1}
+    how = {**how, "chunks": Chunks(max_files=1), "retries": 1}
     with pytest.raises(SourceError, match="cannot read"):
         lab.load("in/*.csv", table, max_tries=1, **how)
     assert len(keys(lab, "in/")) == 3  # the retry counts what is listed
@@ -98,7 +104,7 @@ def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
     lab.put(f"{public}/2.csv", BROKEN)
     lab.connect_aws(UNSIGNED, **NO_KEYS)
     with pytest.raises(SourceError, match="cannot read"):
-        lab.load(f"{public}/*", table, max_files_per_chunk=1, after_load="delete")
+        lab.load(f"{public}/*", table, chunks=Chunks(max_files=1), after_load="delete")
     assert "the files of the chunks before stay, too: " in caplog.text
     assert bag(lab.rows(table)) == bag(FEW)
 
@@ -111,7 +117,7 @@ def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str, move_
     put_numbers(lab, "in/0.csv", FEW[0::3])
     put_numbers(lab, "in/1.csv", OTHER)
     lab.put("in/_SUCCESS", b"")
-    second = load_in_run(lab, "second", "in/*.csv", table, on_changed_files="load", **how)
+    second = load_in_run(lab, "second", "in/*.csv", table, mode=Append(on_changed="load"), **how)
     assert (second["files_skipped"], second["files_read"]) == (1, 1)
     assert keys(lab, "in/") == []
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
@@ -133,7 +139,7 @@ def test_what_another_task_loaded_stays(lab: Lab, table: str) -> None:
 def test_a_changed_file_stays(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     put_numbers(lab, "in/0.csv", OTHER)
-    load_in_run(lab, "second", "in/*.csv", table, after_load="delete", on_changed_files="skip")
+    load_in_run(lab, "second", "in/*.csv", table, mode=Append(on_changed="skip"), after_load="delete")
     assert keys(lab, "in/") == ["in/0.csv"]
     assert bag(lab.rows(table)) == bag(FEW)
 
@@ -142,8 +148,8 @@ def test_a_changed_file_stays(lab: Lab, table: str) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        thorough({"load_mode": "replace_table"}, id="all"),
-        pytest.param({"load_mode": "replace_where", "replace_where": "n >= 0"}, id="by-a-condition"),
+        thorough({"mode": "replace_table"}, id="all"),
+        pytest.param({"mode": ReplaceWhere("n >= 0")}, id="by-a-condition"),
     ],
 )
 def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str, Any]) -> None:
@@ -154,7 +160,7 @@ def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str
     put_numbers(lab, "in/9.csv", OTHER)
     # the others count as loaded where nobody knows which rows a condition has replaced
     load_in_run(lab, "second", "in/9.csv", table, after_load="delete")
-    load_in_run(lab, "third", "in/*.csv", table, after_load="delete", on_no_files="succeed")
+    load_in_run(lab, "third", "in/*.csv", table, arrivals=Arrivals(on_none="succeed"), after_load="delete")
     held = {row["n"] for row in lab.rows(table)}
     removed = {row["n"] for n in range(3) if f"in/{n}.csv" not in keys(lab, "in/") for row in FEW[n::3]}
     assert removed <= held
@@ -176,7 +182,7 @@ def test_files_stay_whose_rows_somebody_has_removed(lab: Lab, table: str, remova
     for number in range(3):
         load_in_run(lab, str(number), f"in/{number}.csv", table)
     lab.everywhere(removal.format(table, ", ".join(str(row["n"]) for row in FEW[0::3])))
-    load_in_run(lab, "last", "in/*.csv", table, after_load="delete", on_no_files="succeed")
+    load_in_run(lab, "last", "in/*.csv", table, arrivals=Arrivals(on_none="succeed"), after_load="delete")
     held = {row["n"] for row in lab.rows(table)}
     assert not held.issuperset(row["n"] for row in FEW[0::3])
     assert "in/0.csv" in keys(lab, "in/")
@@ -187,10 +193,10 @@ def test_files_stay_if_a_part_of_their_partitions_was_replaced(lab: Lab, table: 
     """Nobody knows then how many rows there have to be."""
     load_in_run(lab, "first", "in/0.csv", table)
     put_numbers(lab, "other/1.csv", OTHER)
-    lab.load("other/*.csv", table, task_id="other", load_mode="replace_where", replace_where="n >= 100")
+    lab.load("other/*.csv", table, task_id="other", mode=ReplaceWhere("n >= 100"))
     load_in_run(lab, "second", "in/1.csv", table)
     lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n < 100 AND n % 3 = 1 SETTINGS mutations_sync = 2")
-    load_in_run(lab, "last", "in/1.csv", table, after_load="delete", on_no_files="succeed")
+    load_in_run(lab, "last", "in/1.csv", table, arrivals=Arrivals(on_none="succeed"), after_load="delete")
     assert "in/1.csv" in keys(lab, "in/")
 
 
@@ -200,7 +206,7 @@ def test_a_load_that_only_validates_leaves_all_files(lab: Lab, table: str) -> No
     for new in ([], OTHER):
         if new:
             put_numbers(lab, "in/new.csv", new)
-        load_in_run(lab, f"of{len(new)}", "in/*.csv", table, after_load="delete", validate_only=True)
+        load_in_run(lab, f"of{len(new)}", "in/*.csv", table, after_load="delete", checks=Checks(validate_only=True))
     assert len(keys(lab, "in/")) == 4
     assert bag(lab.rows(table)) == bag(FEW)
 

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 
+from airflow_provider_ch_s3.arguments import Arrivals, Chunks
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError
 from airflow_provider_ch_s3.files import source
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.sandbox.conftest import Lab
 
@@ -49,46 +51,46 @@ class TestNoFiles:
     def test_succeed_and_skip(self, lab: Lab, table: str, staging: bool, deferrable: bool) -> None:
         how = {"staging": staging, "deferrable": deferrable}
         with pytest.raises(SourceError, match="no file matches"):
-            lab.load("in/*.csv", table, min_files=0, **how)
-        report = lab.load("in/*.csv", table, on_no_files="succeed", **how)
+            lab.load("in/*.csv", table, arrivals=Arrivals(min_files=0), **how)
+        report = lab.load("in/*.csv", table, arrivals=Arrivals(on_none="succeed"), **how)
         assert (report["query_id"], report["partitions"], report["files_skipped"]) == ("", {}, 0)
         assert report["checks"] == ["no file matches the source"]
-        said, pushed = skip(lab, table, on_no_files="skip", **how)
+        said, pushed = skip(lab, table, arrivals=Arrivals(on_none="skip"), **how)
         assert said == f"nothing new for {table}: no file matches the source"
         assert pushed["return_value"]["partitions"] == {}
-        assert skip(lab, table, on_no_files="succeed", skip_downstream_if_nothing_new=True, **how)[0] == said
+        assert skip(lab, table, arrivals=Arrivals(on_none="succeed", skip_if_nothing_new=True), **how)[0] == said
 
     @pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
     def test_nothing_is_replaced_by_nothing(self, lab: Lab, table: str, mode: str) -> None:
         lab.query(f"INSERT INTO {table} VALUES (7)")
         where = {"replace_where": "n = 7"} if mode == "replace_where" else {}
-        lab.load("in/*.csv", table, load_mode=mode, on_no_files="succeed", **where)
+        lab.load("in/*.csv", table, mode=mode, arrivals=Arrivals(on_none="succeed"), **where)
         assert numbers(lab, table) == [7]
 
     def test_nothing_new_is_a_success_or_a_skip(self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
         put(lab, 1)
-        lab.load("in/*.csv", table, task_id="first", skip_downstream_if_nothing_new=True)
+        lab.load("in/*.csv", table, task_id="first", arrivals=Arrivals(skip_if_nothing_new=True))
         # Files that the table holds are files: on_no_files is not about them.
         with caplog.at_level(logging.INFO):
-            assert lab.load("in/*.csv", table, on_no_files="skip")["files_skipped"] == 1
+            assert lab.load("in/*.csv", table, arrivals=Arrivals(on_none="skip"))["files_skipped"] == 1
         logged = [text for record in caplog.records if "nothing new" in (text := record.getMessage())]
         assert logged == [
             f"nothing new for {table}: the table already holds 1 listed file, in this version or another"
         ]
-        said, _ = skip(lab, table, skip_downstream_if_nothing_new=True)
+        said, _ = skip(lab, table, arrivals=Arrivals(skip_if_nothing_new=True))
         assert said.endswith("the table already holds 1 listed file, in this version or another")
         assert numbers(lab, table) == [1]
 
     def test_a_load_that_was_deferred_is_skipped_when_others_loaded_its_files(self, lab: Lab, table: str) -> None:
         put(lab, 1)
-        operator = lab.operator("in/*.csv", table, deferrable=True, skip_downstream_if_nothing_new=True)
+        operator = lab.operator("in/*.csv", table, deferrable=True, arrivals=Arrivals(skip_if_nothing_new=True))
         context = lab.context(operator)
         context["ti"].xcom_push = lambda key, value: None
         with pytest.raises(TaskDeferred) as deferred:
             operator.execute(context)
         lab.load("in/*.csv", table, task_id="other")
         event = {"status": "ended", "query_id": deferred.value.trigger.query_id, "deadline": None}
-        resumed = lab.operator("in/*.csv", table, deferrable=True, skip_downstream_if_nothing_new=True)
+        resumed = lab.operator("in/*.csv", table, deferrable=True, arrivals=Arrivals(skip_if_nothing_new=True))
         with pytest.raises(AirflowSkipException, match="the table already holds 1 listed file"):
             resumed.execute_complete(context, event)
         assert numbers(lab, table) == [1]
@@ -105,24 +107,24 @@ class TestYoungFiles:
         last = lab.s3.head_object(Bucket=lab.bucket, Key="in/3.csv")["LastModified"]
         with monkeypatch.context() as frozen:  # however busy this machine is
             frozen.setattr(S3FileStore, "_answered_at", lambda *_: last)
-            report = lab.load("in/*.csv", table, min_file_age=1.5)
+            report = lab.load("in/*.csv", table, arrivals=Arrivals(min_age=1.5))
         assert (report["files_listed"], report["files_too_young"], report["rows_written"]) == (1, 2, 1)
         assert "leaving out 'in/2.csv' and 1 more, younger than min_file_age" in caplog.text
-        nothing = lab.load("in/*.csv", table, task_id="again", min_file_age=3600, on_no_files="succeed")
+        nothing = lab.load("in/*.csv", table, task_id="again", arrivals=Arrivals(min_age=3600, on_none="succeed"))
         assert (nothing["query_id"], nothing["files_too_young"]) == ("", 3)
         time.sleep(2)
-        report = lab.load("in/*.csv", table, task_id="next", min_file_age=1.5)
+        report = lab.load("in/*.csv", table, task_id="next", arrivals=Arrivals(min_age=1.5))
         assert (report["files_listed"], report["files_too_young"], report["files_skipped"]) == (2, 0, 1)
         assert numbers(lab, table) == [1, 2, 3]
 
     @pytest.mark.parametrize(
         "how",
         [
-            {"load_mode": "replace_partitions", "on_partial_partitions": "replace"},
-            {"load_mode": "replace_table"},
-            {"load_mode": "replace_where", "replace_where": "n < 9"},
-            {"on_loaded_files": "load"},
-            {"staging": False},
+            {"mode": ReplacePartitions(on_partial="replace")},
+            {"mode": "replace_table"},
+            {"mode": ReplaceWhere("n < 9")},
+            {"mode": Append(on_loaded="load")},
+            {"mode": "direct"},
         ],
         ids=lambda how: "-".join(map(str, how.values())),
     )
@@ -130,10 +132,10 @@ class TestYoungFiles:
         put(lab, 1, 2)
         lab.query(f"INSERT INTO {table} VALUES (1)")
         with pytest.raises(SourceError, match=r"younger than min_file_age \(1 h 00 min\), cannot be left out"):
-            lab.load("in/*.csv", table, min_file_age=3600, **how)
+            lab.load("in/*.csv", table, arrivals=Arrivals(min_age=3600), **how)
         assert numbers(lab, table) == [1]
         time.sleep(2)
-        lab.load("in/*.csv", table, min_file_age=1, task_id="later", **how)
+        lab.load("in/*.csv", table, arrivals=Arrivals(min_age=1), task_id="later", **how)
 
     def test_the_plan_is_that_of_the_files_that_are_old_enough(
         self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
@@ -159,9 +161,9 @@ class TestExpectedFiles:
         for day in (1, 2):
             lab.put(f"out/dt=2013-{day}/a.csv", f"{day}\n".encode())
         with pytest.raises(SourceError, match=r"out/dt=2013-1/ and 1 more of 2 folders, nor above"):
-            lab.load("out/dt=2013-*/*.csv", table, expected_files=["_SUCCESS"])
+            lab.load("out/dt=2013-*/*.csv", table, arrivals=Arrivals(expected=["_SUCCESS"]))
         lab.put("out/_SUCCESS", b"")
-        lab.load("out/dt=2013-*/*.csv", table, expected_files=["_SUCCESS"])
+        lab.load("out/dt=2013-*/*.csv", table, arrivals=Arrivals(expected=["_SUCCESS"]))
         assert numbers(lab, table) == [1, 2]
 
     def test_a_plan_needs_it_too(self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +176,7 @@ class TestExpectedFiles:
 
 
 class TestListAfterLoaded:
-    HOW: ClassVar[dict[str, Any]] = {"list_after_loaded": True}
+    HOW: ClassVar[dict[str, Any]] = {"mode": Append(list_after_loaded=True)}
 
     def test_only_later_keys_are_listed(self, lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
         put(lab, 1, 2)
@@ -188,7 +190,7 @@ class TestListAfterLoaded:
         asked = []
         real = S3FileStore._pages
         monkeypatch.setattr(S3FileStore, "_pages", lambda *given: asked.append(given[-1]) or real(*given))
-        report = lab.load("in/*.csv", table, task_id="next", max_files_per_chunk=1, **self.HOW)
+        report = lab.load("in/*.csv", table, task_id="next", chunks=Chunks(max_files=1), **self.HOW)
         assert (report["chunks"], report["files_listed"]) == (2, 2)
         assert set(asked) == {"in/2.csv", "in/3.csv"}
         assert numbers(lab, table) == [1, 2, 3, 4]
@@ -197,7 +199,7 @@ class TestListAfterLoaded:
     def test_what_was_replaced_or_abandoned_does_not_count(self, lab: Lab, table: str) -> None:
         put(lab, 1, 2)
         lab.load("in/*.csv", table, **self.HOW)
-        lab.load("in/1.csv", table, task_id="replaced", load_mode="replace_table")
+        lab.load("in/1.csv", table, task_id="replaced", mode="replace_table")
         lab.put("in/3.csv", b"not a number\n")
         with pytest.raises(ChS3Error):
             lab.load("in/*.csv", table, task_id="failed", **self.HOW)
@@ -209,17 +211,17 @@ class TestListAfterLoaded:
     def test_a_marker_before_the_last_key_is_there(self, lab: Lab, table: str) -> None:
         lab.put("in/_SUCCESS", b"")
         lab.put("in/a1.csv", b"1\n")
-        lab.load("in/*.csv", table, expected_files="_SUCCESS", **self.HOW)
+        lab.load("in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"), **self.HOW)
         lab.put("in/a2.csv", b"2\n")
-        lab.load("in/*.csv", table, task_id="next", expected_files="_SUCCESS", **self.HOW)
+        lab.load("in/*.csv", table, task_id="next", arrivals=Arrivals(expected="_SUCCESS"), **self.HOW)
         assert numbers(lab, table) == [1, 2]
 
     def test_where_it_cannot_be_told_what_is_before(self, lab: Lab, table: str) -> None:
         put(lab, 1)
         for glob, how in (
-            ("in/*.csv", {"load_mode": "replace_table"}),
-            ("in/*.csv", {"on_loaded_files": "load"}),
-            ("in/*.csv", {"staging": False}),
+            ("in/*.csv", {"mode": "replace_table"}),
+            ("in/*.csv", {"mode": Append(on_loaded="load")}),
+            ("in/*.csv", {"mode": "direct"}),
             (["in/*.csv", "more/*.csv"], {}),
         ):
             with pytest.raises(ConfigError, match="list_after_loaded=True leaves out what is before"):
@@ -235,5 +237,5 @@ class TestListAfterLoaded:
         put(lab, 2, 3, 4)
         monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
         with pytest.raises(ConfigError, match=r"3 files are too many to name in one query.*use commit='chunk'"):
-            lab.load("in/*.csv", table, task_id="next", commit="end", **self.HOW)
+            lab.load("in/*.csv", table, task_id="next", chunks="off", **self.HOW)
         assert numbers(lab, table) == [1]

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
@@ -25,7 +26,7 @@ PEOPLE = "name String, city String"
 BOB = [("Bob", "Berlin")]
 HEADED = b"name,city\nBob,Berlin\n"
 PARQUET = parquet_file(pa.table({"t": ["a"]}))
-REJECT = {"on_bad_rows": "reject"}
+REJECT = {"bad_rows": Reject()}
 
 
 @pytest.fixture
@@ -233,7 +234,7 @@ SPARK = r"""id,say,price
 
 
 def test_csv_with_backslashes_before_quotes(lab: Lab) -> None:
-    dialect = {"csv_dialect": {"escape": "\\"}}
+    dialect = {"data_format": {"csv": {"escape": "\\"}}}
     table = lab.create("t", "id Int32, say Nullable(String), price Decimal(9, 2)")
     lab.put("in/a.csv", SPARK.encode())
     lab.put("in/b.csv", b'id,say,price\r\n8,"x",8\r\n')

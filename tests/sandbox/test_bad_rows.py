@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.gates import Gate
@@ -110,7 +111,7 @@ def test_what_is_accepted_is_what_the_csv_module_says(lab: Lab) -> None:
         body = end.join([",".join(NAMES), *lines]) + (end if chance.random() < 0.5 else "")
         lab.put(key, (chance.choice(["", "\ufeff"]) + body).encode())
     table = lab.distribute(lab.create("t", COLUMNS))
-    report = lab.load("in/*.csv", table, on_bad_rows="reject")
+    report = lab.load("in/*.csv", table, bad_rows=Reject())
     good, bad = [], []
     for key, lines in files.items():
         for number, line in enumerate(lines, 2):
@@ -136,7 +137,7 @@ def test_good_rows_are_loaded_as_without_rejection(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", ",".join(NAMES), *lines)
     tables = [lab.create(name, COLUMNS) for name in ("strict", "lenient")]
     for table, on_bad_rows in zip(tables, ("fail", "reject"), strict=True):
-        lab.load("in/*.csv", table, on_bad_rows=on_bad_rows, task_id=on_bad_rows)
+        lab.load("in/*.csv", table, bad_rows=on_bad_rows, task_id=on_bad_rows)
     strict, lenient = (bag(lab.rows(table)) for table in tables)
     assert lenient == strict
     assert strict.total() == len(lines)
@@ -156,7 +157,7 @@ def test_each_bad_row_says_what_is_wrong(lab: Lab, caplog: pytest.LogCaptureFixt
     )
     table = lab.create("t", COLUMNS)
     with caplog.at_level(logging.WARNING):
-        report = lab.load("in/*.csv", table, on_bad_rows="reject")
+        report = lab.load("in/*.csv", table, bad_rows=Reject())
     columns = "toUInt32(row) AS row, column, value, reason, query_id"
     found = lab.rows(f"{table}_rejected", columns=columns)
     assert {row["query_id"] for row in found} == {report["query_id"]}
@@ -183,7 +184,7 @@ def test_objects(lab: Lab) -> None:
     text = "\n".join([*map(json.dumps, lines), "[1]", '{"id": 6', ""])
     lab.put("in/dt=2013-01-31/a.jsonl.gz", gzip.compress(text.encode()))
     table = lab.create("t", f"{COLUMNS}, dt Date")
-    lab.load("in/*/*.jsonl.gz", table, on_bad_rows="reject")
+    lab.load("in/*/*.jsonl.gz", table, bad_rows=Reject())
     assert sorted((row["id"], row["amount"], row["dt"]) for row in lab.rows(table)) == [
         (1, 1.25, "2013-01-31"),
         (2, None, "2013-01-31"),
@@ -223,7 +224,7 @@ def test_rows_are_the_same_as_without_rejection(lab: Lab, columns: str, text: st
     lab.put("in/a.csv", text.encode())
     tables = [lab.create(name, columns) for name in ("strict", "lenient")]
     for table, on_bad_rows in zip(tables, ("fail", "reject"), strict=True):
-        lab.load("in/a.csv", table, on_bad_rows=on_bad_rows, task_id=on_bad_rows)
+        lab.load("in/a.csv", table, bad_rows=on_bad_rows, task_id=on_bad_rows)
     assert bag(lab.rows(tables[0])) == bag(lab.rows(tables[1]))
     assert lab.rows(f"{tables[1]}_rejected") == []
 
@@ -241,7 +242,7 @@ def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
     )
     lab.put("in/a.jsonl", "\n".join(lines).encode())
     table = lab.create("t", "s String, d Decimal(30, 2), h Nullable(UInt128)")
-    lab.load("in/*", table, on_bad_rows="reject", on_new_columns="ignore")
+    lab.load("in/*", table, columns=Columns(on_new="ignore"), bad_rows=Reject())
     found = lab.rows(table, columns="s, toString(d) AS d, toString(h) AS h")
     long = {"s": f": {2**70},", "d": "-9223372036854775809", "h": str(2**128 - 1)}
     first = {"s": "1.10", "d": "12345678901234567.12", "h": None}
@@ -255,7 +256,7 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
     """The rows after it are rows: none of them has a quote where a text may end."""
     put_csv(lab, "in/a.csv", "n,s,t", '1,5" disk,"open', '2,"b","say ""hi"""', '3,"",c')
     table = lab.create("t", "n UInt8, s String, t String")
-    lab.load("in/*.csv", table, on_bad_rows="reject")
+    lab.load("in/*.csv", table, bad_rows=Reject())
     assert sorted(row["n"] for row in lab.rows(table)) == [2, 3]
     assert [row["reason"] for row in lab.rows(f"{table}_rejected")] == ["a quote is not closed"]
 
@@ -322,7 +323,7 @@ def test_where_rows_begin_must_be_known(
         lab.put(f"in/{number}.csv", text.encode())
     table = lab.create("t", columns)
     with pytest.raises(error, match=words):
-        lab.load("in/*.csv", table, on_bad_rows="reject", on_new_columns="ignore", on_missing_columns="default")
+        lab.load("in/*.csv", table, columns=Columns(on_new="ignore", on_missing="default"), bad_rows=Reject())
     assert lab.rows(table) == []
     assert lab.left_overs() == []
 
@@ -331,7 +332,7 @@ def test_tables_whose_merges_fold_rows_are_refused(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "n", "1")
     table = lab.create("t", "n UInt8", "ReplacingMergeTree ORDER BY n")
     with pytest.raises(TargetError, match="may fold or remove rows"):
-        lab.load("in/*.csv", table, on_bad_rows="reject")
+        lab.load("in/*.csv", table, bad_rows=Reject())
 
 
 def test_files_in_other_folders_are_refused(lab: Lab) -> None:
@@ -339,7 +340,7 @@ def test_files_in_other_folders_are_refused(lab: Lab) -> None:
     put_csv(lab, "in/k=z/b.csv", "s", "y")
     table = lab.create("t", "s String, k String DEFAULT 'd'")
     with pytest.raises(SourceError, match=r"in a folder k=…, and .*a\.csv' is in none"):
-        lab.load("in/**", table, on_bad_rows="reject")
+        lab.load("in/**", table, bad_rows=Reject())
 
 
 def test_a_table_of_that_name_with_other_columns(lab: Lab) -> None:
@@ -347,28 +348,28 @@ def test_a_table_of_that_name_with_other_columns(lab: Lab) -> None:
     table = lab.create("t", "s String")
     lab.create("t_rejected", "n UInt8")
     with pytest.raises(TargetError, match="t_rejected exists and lacks the columns column, file"):
-        lab.load("in/**", table, on_bad_rows="reject")
+        lab.load("in/**", table, bad_rows=Reject())
     assert lab.left_overs() == []
 
 
 @pytest.mark.parametrize(
     ("limit", "is_allowed"),
     [
-        pytest.param({"max_bad_rows": 2}, True, id="as-many-as-allowed"),
-        pytest.param({"max_bad_rows": 1}, False, id="one-too-many"),
-        pytest.param({"max_bad_ratio": 0.5}, True, id="share"),
-        pytest.param({"max_bad_ratio": "0.49"}, False, id="share-too-great"),
+        pytest.param({"bad_rows": Reject(max_rows=2)}, True, id="as-many-as-allowed"),
+        pytest.param({"bad_rows": Reject(max_rows=1)}, False, id="one-too-many"),
+        pytest.param({"bad_rows": Reject(max_ratio=0.5)}, True, id="share"),
+        pytest.param({"bad_rows": Reject(max_ratio="0.49")}, False, id="share-too-great"),
     ],
 )
 def test_limits(lab: Lab, limit: dict[str, Any], is_allowed: bool) -> None:
     put_csv(lab, "in/a.csv", "id", "1", "2", "x", "y")
     table = lab.create("t", "id UInt8")
     if is_allowed:
-        lab.load("in/*.csv", table, on_bad_rows="reject", **limit)
+        lab.load("in/*.csv", table, bad_rows=Reject(), **limit)
         assert len(lab.rows(f"{table}_rejected")) == 2
         return
     with pytest.raises(LoadError, match=r"2 rows of 4 \(50.00%\) cannot be loaded.*nothing was committed") as caught:
-        lab.load("in/*.csv", table, on_bad_rows="reject", **limit)
+        lab.load("in/*.csv", table, bad_rows=Reject(), **limit)
     assert "row 4: id='x': not a UInt8 in 'x'" in str(caught.value)
     assert lab.rows(table) == lab.rows(f"{table}_rejected") == []
     assert lab.left_overs() == []
@@ -378,11 +379,11 @@ def test_limits(lab: Lab, limit: dict[str, Any], is_allowed: bool) -> None:
 def test_without_bad_rows_nothing_is_set_aside(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "id", "1", "2")
     table = lab.distribute(lab.create("t", "id UInt8"))
-    report = lab.load("in/*.csv", table, on_bad_rows="reject")
+    report = lab.load("in/*.csv", table, bad_rows=Reject())
     assert report["rows_rejected"] == 0
     assert lab.query(f"SELECT * FROM {table}_rejected") == []
     # by the ledger
-    again = lab.load("in/*.csv", table, on_bad_rows="reject", task_id="again")
+    again = lab.load("in/*.csv", table, bad_rows=Reject(), task_id="again")
     assert again["files_skipped"] == 1
 
 
@@ -392,7 +393,7 @@ def test_other_headers_are_no_rows(lab: Lab) -> None:
     put_csv(lab, "in/b.csv", "name,id", "2,b")
     table = lab.create("t", "id UInt8, name String")
     with pytest.raises(ChS3Error, match="a file begins with another line than the first file"):
-        lab.load("in/*.csv", table, on_bad_rows="reject")
+        lab.load("in/*.csv", table, bad_rows=Reject())
     assert lab.rows(table) == []
 
 
@@ -400,7 +401,7 @@ def test_other_headers_are_no_rows(lab: Lab) -> None:
 def test_files_without_header_and_another_delimiter(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "1;a;b", "2;c", "x;y")
     table = lab.create("t", "id UInt8, name String")
-    lab.load("in/*.csv", table, on_bad_rows="reject", settings={"format_csv_delimiter": ";"})
+    lab.load("in/*.csv", table, bad_rows=Reject(), settings={"format_csv_delimiter": ";"})
     assert lab.rows(table) == [{"id": 2, "name": "c"}]
     assert len(lab.rows(f"{table}_rejected")) == 2
 
@@ -410,8 +411,8 @@ def test_a_killed_process_is_continued(lab: Lab, at: str, freeze: Any, impatient
     """Both tables have each row once, wherever the first process stops."""
     put_csv(lab, "in/a.csv", "id", *map(str, range(300)))
     table = lab.create("t", "id UInt8")
-    gate = freeze(Gate(at), "in/*.csv", table, on_bad_rows="reject", max_tries=1)
-    lab.load("in/*.csv", table, on_bad_rows="reject", try_number=2, max_tries=1)
+    gate = freeze(Gate(at), "in/*.csv", table, bad_rows=Reject(), max_tries=1)
+    lab.load("in/*.csv", table, bad_rows=Reject(), try_number=2, max_tries=1)
     gate.opened.set()
     with pytest.raises(ChS3Error):
         gate.task.result()
@@ -423,12 +424,12 @@ def test_a_killed_process_is_continued(lab: Lab, at: str, freeze: Any, impatient
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        pytest.param({"load_mode": "replace_table"}, ConfigError, "does not go together with load_mode", id="mode"),
-        pytest.param({"staging": False}, ConfigError, "does not go together with staging=False", id="direct"),
+        pytest.param({"mode": "replace_table"}, ConfigError, "does not go together with load_mode", id="mode"),
+        pytest.param({"mode": "direct"}, ConfigError, "does not go together with staging=False", id="direct"),
         pytest.param({"where": "id > 1"}, ConfigError, "does not go together with where", id="where"),
-        pytest.param({"on_bad_rows": "fail", "max_bad_rows": 1}, ConfigError, "no effect without", id="limit-only"),
-        pytest.param({"max_bad_ratio": 2}, ConfigError, "from 0 to 1", id="ratio"),
-        pytest.param({"on_new_columns": "add"}, ConfigError, "together with on_new_columns='add'", id="add"),
+        pytest.param({"bad_rows": "fail"}, ConfigError, "no effect without", id="limit-only"),
+        pytest.param({"bad_rows": Reject(max_ratio=2)}, ConfigError, "from 0 to 1", id="ratio"),
+        pytest.param({"columns": Columns(on_new="add")}, ConfigError, "together with on_new_columns='add'", id="add"),
         pytest.param(
             {"settings": {"format_csv_null_representation": "NA"}},
             ConfigError,
@@ -443,7 +444,7 @@ def test_what_cannot_be_is_refused(lab: Lab, arguments: dict[str, Any], error: t
     put_csv(lab, "in/a.csv", "id", "1")
     table = lab.create("t", "id UInt8, list Array(UInt8)")
     with pytest.raises(error, match=words):
-        lab.load("in/*.csv", table, **{"on_bad_rows": "reject", "columns": ["id"], **arguments})
+        lab.load("in/*.csv", table, **{"bad_rows": Reject(), "columns": ["id"], **arguments})
     assert lab.rows(table) == []
 
 
@@ -453,4 +454,4 @@ def test_older_servers_number_no_lines(replicated_lab: Lab) -> None:
     put_csv(replicated_lab, "in/a.csv", "id", "1")
     table = replicated_lab.create("t", "id UInt8")
     with pytest.raises(ConfigError, match="needs servers that number the lines"):
-        replicated_lab.load("in/*.csv", table, on_bad_rows="reject")
+        replicated_lab.load("in/*.csv", table, bad_rows=Reject())

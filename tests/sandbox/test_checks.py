@@ -14,9 +14,11 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from airflow.providers.openlineage.extractors.base import DefaultExtractor
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Format, Move, Reject
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers import files_to_clickhouse
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -121,7 +123,7 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message
     assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
-    assert counted == [(["failed", "passed", "failed"], {"table": table, "load_mode": "append"})]
+    assert counted == [(["failed", "passed", "failed"], {"table": table, "mode": "append"})]
     assert numbers_in(lab, table) == [1, 2]
     assert is_clean(lab)
     # the file is corrected, and the task cleared
@@ -140,13 +142,13 @@ def kept_rows(lab: Lab, message: str) -> list[int]:
 @pytest.mark.thorough
 def test_staged_rows_are_kept_for_a_look(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, 2, -3)
-    message = fail(lab, table, SANE, keep_staged_seconds=3600, max_tries=3)
+    message = fail(lab, table, SANE, checks=Checks(keep_staged=3600), max_tries=3)
     assert kept_rows(lab, message) == [-3, 1, 2]
     # a load of another task leaves them alone, and so does the same task when it is cleared
     put_rows(lab, "a", 1, 2, 3)
     lab.load("in/*.csv", table, task_id="other", **CSV)
     put_rows(lab, "b", -4)
-    second = fail(lab, table, SANE, keep_staged_seconds=0.1, try_number=2, max_tries=4)
+    second = fail(lab, table, SANE, checks=Checks(keep_staged=0.1), try_number=2, max_tries=4)
     assert (kept_rows(lab, message), kept_rows(lab, second)) == ([-3, 1, 2], [-4])
     assert numbers_in(lab, table) == [1, 2, 3]
     wait_until(lambda: drop_old(lab, table) and len(lab.left_overs()) == len(lab.nodes()), "the second table")
@@ -202,7 +204,7 @@ def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) 
     with pytest.raises(
         ConfigError, match=r"old.max\(toInt32\(assumeNotNull\(carrier\)\)\), which cannot be computed for the rows"
     ):
-        lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"old": f"old.{numbers}"})
+        lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"old": f"old.{numbers}"})
 
 
 REFUSED = {
@@ -274,7 +276,11 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
         assert str(refused.value) == message
     report = lab.load("in/*.csv", table, task_id="right", **CSV, where="n > 0", settings={"max_threads": "2"})
     assert report["files_skipped"] == 1
-    wrong: dict[str, Any] = {"settings": {"max_threads": "abc"}, "staging": False, "on_no_files": "succeed"}
+    wrong: dict[str, Any] = {
+        "settings": {"max_threads": "abc"},
+        "mode": "direct",
+        "arrivals": Arrivals(on_none="succeed"),
+    }
     with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
         lab.load("none/*.csv", table, task_id="direct", **CSV, **wrong)
 
@@ -295,7 +301,7 @@ def load_day(lab: Lab, glob: str, table: str, day: int, *, map_index: int = -1, 
 def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_rows(lab, "dt=1/a", 1)
     load_day(lab, "in/dt=1/*.csv", table, 1)
-    empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, on_no_files="succeed")
+    empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, arrivals=Arrivals(on_none="succeed"))
     empty(where="n > 0 AND dt = 1")
     assert "of an earlier load" not in caplog.text
     with pytest.raises(ConfigError, match=r"where='lenght\(carrier\) > 0' calls lenght\(\), which this server does"):
@@ -324,7 +330,7 @@ def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.Lo
     put_rows(lab, "b", -3)
     told: list[int] = []
     lab.monkeypatch.setattr(files_to_clickhouse, "emit_metrics", lambda report: told.append(report.rows_added))
-    message = fail(lab, table, SANE, max_files_per_chunk=1, max_tries=3)
+    message = fail(lab, table, SANE, chunks=Chunks(max_files=1), max_tries=3)
     assert told == [2]
     assert "(1 = 0), for example (n=-3," in message
     assert "the chunks before chunk 2 stay in the table: clear the task" in caplog.text
@@ -332,7 +338,7 @@ def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.Lo
     assert is_clean(lab)
     put_rows(lab, "b", 3)
     report = lab.load(
-        "in/*.csv", table, try_number=2, max_tries=4, max_files_per_chunk=1, **CSV, checks={"one": "count() = 1"}
+        "in/*.csv", table, try_number=2, max_tries=4, chunks=Chunks(max_files=1), **CSV, checks={"one": "count() = 1"}
     )
     assert numbers_in(lab, table) == [1, 2, 3]
     assert [(one["name"], one["passed"]) for one in report["row_checks"]] == [("one", True)]
@@ -404,7 +410,7 @@ def test_a_share_of_nulls_is_compared(lab: Lab, table: str) -> None:
         load_day(lab, "in/4-*.csv", table, 4, checks=checks)
     text = "countIf(isNull(carrier)) / count() is false (0.4 BETWEEN 0.55 AND 0.95), around 0.75, the median of 3"
     assert text in str(failed.value)
-    report = load_day(lab, "in/3-*.csv", table, 5, checks=checks, on_loaded_files="load")
+    report = load_day(lab, "in/3-*.csv", table, 5, checks=checks, mode=Append(on_loaded="load"))
     assert (report["row_checks"][0]["passed"], report["row_checks"][0]["left"]) == (True, "0.75")
 
 
@@ -415,8 +421,8 @@ def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
     with pytest.raises(
         ConfigError, match=r"checks\['rows'\] compares all rows .* \(this is 1 of about 2\); use commit='end'"
     ):
-        lab.load("in/*.csv", table, **CSV, checks=checks, max_files_per_chunk=1)
-    lab.load("in/*.csv", table, **CSV, checks=checks, max_files_per_chunk=1, commit="end")
+        lab.load("in/*.csv", table, **CSV, checks=checks, chunks=Chunks(max_files=1))
+    lab.load("in/*.csv", table, **CSV, checks=checks, chunks="off")
     assert numbers_in(lab, table) == [1, 2]
 
 
@@ -451,7 +457,7 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
     with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
-        lab.load("in/*.csv", table, **CSV, load_mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
+        lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
     with pytest.raises(ConfigError, match="is a value of type String, not a number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
 
@@ -498,16 +504,16 @@ def test_a_function_of_ones_own_could_do_anything(lab: Lab, table: str) -> None:
 @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
 def test_what_would_be_replaced_stays(lab: Lab, table: str, mode: str) -> None:
     put_rows(lab, "a", 1)
-    lab.load("in/*.csv", table, **CSV, load_mode=mode)
+    lab.load("in/*.csv", table, **CSV, mode=mode)
     put_rows(lab, "a", -1)
-    fail(lab, table, SANE, task_id="next", load_mode=mode)
+    fail(lab, table, SANE, task_id="next", mode=mode)
     assert numbers_in(lab, table) == [1]
 
 
 @pytest.mark.thorough
 def test_bad_rows_are_not_checked(lab: Lab, table: str) -> None:
     lab.put("in/a.csv", b"2013-01-01,1,UA\n2013-01-01,x,UA\n")
-    report = lab.load("in/*.csv", table, data_format="CSV", on_bad_rows="reject", checks={"one": "count() = 1"})
+    report = lab.load("in/*.csv", table, data_format="CSV", bad_rows=Reject(), checks={"one": "count() = 1"})
     assert (report["row_checks"][0]["passed"], report["rows_rejected"]) == (True, 1)
 
 
@@ -515,7 +521,7 @@ def test_bad_rows_are_not_checked(lab: Lab, table: str) -> None:
 def test_without_staging_there_is_nothing_to_check(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     with pytest.raises(ConfigError, match="checks needs staging=True"):
-        lab.load("in/*.csv", table, **CSV, staging=False, checks=SANE)
+        lab.load("in/*.csv", table, **CSV, mode="direct", checks=SANE)
 
 
 @pytest.mark.thorough
@@ -539,7 +545,7 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
     with pytest.raises(ConfigError, match="is a value of type Int64, not a condition"):
         lab.load("in/*.csv", table, task_id="fourth", **CSV, checks={"mean": "intDiv(sum(n), count())"})
     numbers, less = "max(toInt32(assumeNotNull(carrier))) > 0", "countIf(n < old.min(n)) = 0"
-    message = fail(lab, table, {"numbers": numbers, "less": less}, task_id="fifth", load_mode="replace_table")
+    message = fail(lab, table, {"numbers": numbers, "less": less}, task_id="fifth", mode="replace_table")
     assert f"{numbers} could not be computed: Cannot parse string 'UA' as Int32" in message
     assert f"{less} is false (1 = 0), old.min(n) is 0, for example (n=-1, " in message
     assert bag(lab.rows(table, columns="n")) == bag({"n": n} for n in range(40))
@@ -584,7 +590,9 @@ def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
     checks['Check("…", on_failure="warn")'] = Check("min(n) > 0", on_failure="warn")
     columns = "n Nullable(Int32), s Nullable(String)"
     lab.put("in/a.csv", b"1,A\n2,B\n\\N,\\N\n")
-    report = lab.load("in/a.csv", lab.create("t", columns), data_format="CSV", structure=columns, checks=checks)
+    report = lab.load(
+        "in/a.csv", lab.create("t", columns), data_format=Format("CSV", structure=columns), checks=checks
+    )
     assert [one["name"] for one in report["row_checks"] if one["error"]] == []
     assert len(report["row_checks"]) == len(checks)
 
@@ -596,8 +604,10 @@ def test_a_load_that_only_validates_changes_nothing(
     caplog.set_level(logging.INFO)
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", 3, day="2013-01-02")
-    chunks = {"max_files_per_chunk": 1}  # all files are validated at once
-    report = lab.load("in/*.csv", table, validate_only=True, **CSV, **chunks, checks={**SANE, "all": "count() = 3"})
+    chunks = {"chunks": Chunks(max_files=1)}  # all files are validated at once
+    report = lab.load(
+        "in/*.csv", table, checks=Checks({**SANE, "all": "count() = 3"}, validate_only=True), **CSV, **chunks
+    )
     assert (report["is_validated_only"], report["rows_written"], report["chunks"]) == (True, 3, 1)
     assert [one["passed"] for one in report["row_checks"]] == [True, True]
     assert f"validated 3 rows from 2 files into {table}" in caplog.text
@@ -605,7 +615,7 @@ def test_a_load_that_only_validates_changes_nothing(
     assert is_clean(lab)
     lab.loads()
     assert "  validated  " in capsys.readouterr().out
-    fail(lab, table, {"none": "count() = 0"}, task_id="next", validate_only=True)
+    fail(lab, table, {"none": "count() = 0"}, task_id="next", checks=Checks(validate_only=True))
     assert is_clean(lab)
     # the files are as new as before
     assert lab.load("in/*.csv", table, task_id="real", **CSV)["is_validated_only"] is False
@@ -615,11 +625,11 @@ def test_a_load_that_only_validates_changes_nothing(
 @pytest.mark.thorough
 def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    given = {**CSV, "load_mode": "replace_table", "after_load": "move", "move_to": "done"}
-    lab.load("in/*.csv", table, **given, validate_only=True)
+    given = {**CSV, "mode": "replace_table", "after_load": Move("done")}
+    lab.load("in/*.csv", table, **given, checks=Checks(validate_only=True))
     lab.load("in/*.csv", table, **given)
     put_rows(lab, "b", 2)
-    lab.load("in/*.csv", table, task_id="next", **given, validate_only=True)
+    lab.load("in/*.csv", table, task_id="next", **given, checks=Checks(validate_only=True))
     assert numbers_in(lab, table) == [1]
     listed = lab.s3.list_objects_v2(Bucket=lab.bucket)["Contents"]
     assert [one["Key"] for one in listed if one["Key"].startswith("in/")] == ["in/b.csv"]
@@ -629,25 +639,27 @@ def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table
 def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"staging": False}, "validate_only=True needs staging=True"),
-        ({"on_new_columns": "add"}, "validate_only=True and on_new_columns='add' contradict each other"),
+        ({"mode": "direct"}, "validate_only=True needs staging=True"),
+        ({"columns": Columns(on_new="add")}, "validate_only=True and on_new_columns='add' contradict each other"),
     ]
     for arguments, message in refused:
         with pytest.raises(ConfigError, match=message):
-            lab.load("in/*.csv", table, **CSV, validate_only=True, **arguments)
-    reject: dict[str, Any] = {"data_format": "CSV", "on_bad_rows": "reject", "validate_only": True}
+            lab.load("in/*.csv", table, **CSV, checks=Checks(validate_only=True), **arguments)
+    reject: dict[str, Any] = {"data_format": "CSV", "bad_rows": Reject(), "checks": Checks(validate_only=True)}
     with pytest.raises(ConfigError, match=r"on_bad_rows='reject' needs .*t_rejected, which does not exist; load"):
         lab.load("in/*.csv", table, **reject)
-    lab.load("in/*.csv", table, task_id="first", **{**reject, "validate_only": False})
+    lab.load("in/*.csv", table, task_id="first", **{**reject, "checks": Checks(validate_only=False)})
     put_rows(lab, "b", 2)
     assert lab.load("in/*.csv", table, task_id="again", **reject)["is_validated_only"] is True
     with pytest.raises(
         LoadError, match=r"partition 20130101 of .* holds rows of '.*/in/a.csv', which .* does not cover"
     ):
-        lab.load("in/b.csv", table, task_id="partial", **CSV, validate_only=True, load_mode="replace_partitions")
+        lab.load(
+            "in/b.csv", table, task_id="partial", **CSV, mode="replace_partitions", checks=Checks(validate_only=True)
+        )
     assert (numbers_in(lab, table), is_clean(lab)) == ([1], True)
     with pytest.raises(ConfigError, match="does not exist; load once without it"):
-        lab.load("in/*.csv", f"{lab.database}.new", **CSV, validate_only=True, create_table="auto")
+        lab.load("in/*.csv", f"{lab.database}.new", **CSV, checks=Checks(validate_only=True), create_table="auto")
 
 
 @pytest.mark.thorough

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_ch_s3.arguments import Checks, Chunks, Move
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, NewColumnsError, SourceError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.modes import Append
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.sandbox
 
 FILES = 7
 ROWS = [{"n": 10 * file + row} for file in range(FILES) for row in range(3)]
-CHUNKS_OF_3 = {"max_files_per_chunk": 3}
+CHUNKS_OF_3 = {"chunks": Chunks(max_files=3)}
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_all_chunks_make_one_load(lab: Lab, table: str, caplog: pytest.LogCaptur
 
 
 def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
-    assert chunks_of(lab.load("in/*.csv", table, commit="end", **CHUNKS_OF_3)) == (1, 7, 21)
+    assert chunks_of(lab.load("in/*.csv", table, chunks="off", **CHUNKS_OF_3)) == (1, 7, 21)
     assert len(lab.inserts()) == 1
 
 
@@ -72,7 +74,7 @@ def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
 def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
     # files of 6 or 9 bytes; a file that is larger than a chunk may be is a chunk of its own
     put(lab, 4, rows=9)
-    report = lab.load("in/*.csv", table, max_bytes_per_chunk=20)
+    report = lab.load("in/*.csv", table, chunks=Chunks(max_bytes=20))
     planned = f"SELECT JSONExtractInt(detail, 'files') AS n FROM {lab.database}.ch_s3_ledger WHERE event = 'planned'"
     assert [row["n"] for row in lab.query(f"{planned} ORDER BY epoch")] == [2, 2, 1, 2]
     assert chunks_of(report) == (4, 7, 27)
@@ -97,7 +99,7 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
 def test_a_killed_task_goes_on_with_its_chunk(
     lab: Lab, table: str, statement: str, nth: int, on_loaded_files: str
 ) -> None:
-    how = {**CHUNKS_OF_3, "on_loaded_files": on_loaded_files}
+    how = {**CHUNKS_OF_3, "mode": Append(on_loaded=on_loaded_files)}
     with start_worker(lab, table, before=die_before(statement, nth, signal.SIGKILL), **how) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     done = len(lab.inserts())
@@ -179,9 +181,9 @@ def test_a_load_mode_that_was_changed_between_two_tries_is_refused(lab: Lab, tab
     with start_worker(lab, table, before=die_before("insert_load", 2, signal.SIGKILL), **CHUNKS_OF_3) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     with pytest.raises(ConfigError, match="load_mode is now 'replace_table', and 1 chunk of this load went into"):
-        lab.load("in/*.csv", table, try_number=2, load_mode="replace_table")
+        lab.load("in/*.csv", table, try_number=2, mode="replace_table")
     assert bag(lab.rows(table)) == bag(ROWS[:9])
-    lab.load("in/*.csv", table, try_number=3, max_tries=2, load_mode="replace_table")
+    lab.load("in/*.csv", table, try_number=3, max_tries=2, mode="replace_table")
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
@@ -191,14 +193,14 @@ def test_files_that_were_deleted_between_two_chunks(lab: Lab, table: str) -> Non
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     lab.s3.delete_object(Bucket=lab.bucket, Key="in/6.csv")
     with pytest.raises(LoadError, match=r"the chunks of this load have 18 rows, fewer than min_rows=21, and"):
-        lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)
+        lab.load("in/*.csv", table, try_number=2, checks=Checks(min_rows=21), **CHUNKS_OF_3)
     assert chunks_of(lab.load("in/*.csv", table, try_number=3, **CHUNKS_OF_3)) == (2, 6, 18)
     assert bag(lab.rows(table)) == bag(ROWS[:18])
 
 
 @pytest.mark.thorough
 def test_each_chunk_moves_its_files_into_a_folder_of_its_own(lab: Lab, table: str) -> None:
-    lab.load("in/*.csv", table, after_load="move", move_to="done", **CHUNKS_OF_3)
+    lab.load("in/*.csv", table, after_load=Move("done"), **CHUNKS_OF_3)
     folders = Counter(key.split("/")[1] for key in keys(lab, "done/"))
     assert sorted(folders.values()) == [1, 3, 3]
 
@@ -222,9 +224,13 @@ def test_columns_are_compared_per_chunk(lab: Lab, content: bytes, failure: type[
 @pytest.mark.thorough
 def test_min_rows_counts_all_chunks(lab: Lab, table: str) -> None:
     with pytest.raises(LoadError, match="staged 3 rows after 18 rows of earlier chunks, fewer than min_rows=22"):
-        lab.load("in/*.csv", table, min_rows=22, **CHUNKS_OF_3)
+        lab.load("in/*.csv", table, checks=Checks(min_rows=22), **CHUNKS_OF_3)
     assert bag(lab.rows(table)) == bag(ROWS[:18])
-    assert chunks_of(lab.load("in/*.csv", table, try_number=2, min_rows=21, **CHUNKS_OF_3)) == (3, 7, 21)
+    assert chunks_of(lab.load("in/*.csv", table, try_number=2, checks=Checks(min_rows=21), **CHUNKS_OF_3)) == (
+        3,
+        7,
+        21,
+    )
 
 
 @pytest.mark.thorough

@@ -15,12 +15,14 @@ import pytest
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from botocore.credentials import RefreshableCredentials
 
+from airflow_provider_ch_s3.arguments import NamedCollection, Role
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, SourceError
 from airflow_provider_ch_s3.files import access
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from tests.failures import own_errors
@@ -81,11 +83,11 @@ def test_the_roles_of_worker_and_servers(lab: Lab, table: str) -> None:
     text = only_text(lab, report)
     assert "/in/a.csv','CSVWithNames'" in text
     assert f"{SERVER_ROLE}=1," in text
-    assert SERVER_ROLE not in only_text(lab, lab.load("in/*", table, on_loaded_files="load", task_id="other"))
+    assert SERVER_ROLE not in only_text(lab, lab.load("in/*", table, mode=Append(on_loaded="load"), task_id="other"))
 
 
 def test_a_named_collection(lab: Lab, table: str) -> None:
-    report = lab.load("in/*", table, named_collection="sandbox_s3")
+    report = lab.load("in/*", table, credentials=NamedCollection("sandbox_s3"))
     assert lab.rows(table) == [{"n": 1}]
     text = only_text(lab, report)
     assert "s3Cluster('sandbox',`sandbox_s3`,url='http" in text
@@ -95,14 +97,14 @@ def test_a_named_collection(lab: Lab, table: str) -> None:
 def test_a_role_that_the_servers_assume(lab: Lab, table: str) -> None:
     """There is no service here that would grant the role; with their own role the servers could read the file."""
     with pytest.raises(SourceError, match=r"S3_ERROR.*credentials may read the bucket"):
-        lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader")
+        lab.load("in/*", table, credentials=Role("arn:aws:iam::123456789012:role/reader"))
     assert lab.rows(table) == []
 
 
 def test_an_external_id_goes_with_the_role(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with pytest.raises(SourceError, match="S3_ERROR") as caught:
-        lab.load("in/*", table, role_arn="arn:aws:iam::123456789012:role/reader", external_id=WRONG)
+        lab.load("in/*", table, credentials=Role("arn:aws:iam::123456789012:role/reader", external_id=WRONG))
     assert WRONG not in f"{caught.value}{caplog.text}"
     lab.query("SYSTEM FLUSH LOGS query_log")
     address = f"{lab.sandbox.s3_endpoint}/{lab.bucket}/"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
-from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
+from airflow_provider_ch_s3.files.data_format import Csv
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -29,7 +29,7 @@ CASES = [
     pytest.param("# made by hand\n\n" + PLAIN, {"skip_lines": 2}, id="lines-before-the-header"),
     pytest.param(PLAIN.split("\n", 1)[1], {"header": False}, id="no-header"),
     pytest.param(PLAIN.split("\n", 1)[1], None, id="no-header-found-out"),
-    pytest.param(PLAIN, CsvDialect(header=True), id="header"),
+    pytest.param(PLAIN, Csv(header=True), id="header"),
     pytest.param(
         'id,name,size,day\n1,a,1.5,2013-01-31\n2,"b;c,d",NA,-\n', {"null_words": ["NA", "-"]}, id="null-words"
     ),
@@ -40,7 +40,7 @@ CASES = [
 def test_rows_arrive(lab: Lab, text: str, dialect: Any) -> None:
     lab.put("in/a.csv", text.encode())
     table = lab.create("t", COLUMNS)
-    lab.load("in/*.csv", table, csv_dialect=dialect)
+    lab.load("in/*.csv", table, data_format=dialect)
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
@@ -48,7 +48,7 @@ def test_text_in_another_encoding(lab: Lab) -> None:
     text = "id,name,note\n1,Zoë,€ 5\n2,naïve,NA\n"
     lab.put("in/a.csv", text.encode("windows-1252"))
     table = lab.create("t", "id UInt8, name String, note LowCardinality(Nullable(String))")
-    lab.load("in/*.csv", table, csv_dialect={"encoding": "windows-1252", "null_words": ["NA"]})
+    lab.load("in/*.csv", table, data_format={"csv": {"encoding": "windows-1252", "null_words": ["NA"]}})
     assert bag(lab.rows(table)) == bag(
         [{"id": 1, "name": "Zoë", "note": "€ 5"}, {"id": 2, "name": "naïve", "note": None}]
     )
@@ -57,7 +57,7 @@ def test_text_in_another_encoding(lab: Lab) -> None:
 def test_a_null_word_is_text_where_nothing_may_be_missing(lab: Lab) -> None:
     lab.put("in/a.csv", b"code,n\nNA,1\nDE,NA\n")
     table = lab.create("t", "code String, n Nullable(UInt8)")
-    lab.load("in/*.csv", table, csv_dialect={"null_words": ["NA"]})
+    lab.load("in/*.csv", table, data_format={"csv": {"null_words": ["NA"]}})
     assert bag(lab.rows(table)) == bag([{"code": "NA", "n": 1}, {"code": "DE", "n": None}])
 
 
@@ -65,7 +65,7 @@ def test_other_words_still_fail(lab: Lab) -> None:
     lab.put("in/a.csv", b"n\nNA\nn/a\n")
     table = lab.create("t", "n Nullable(UInt8)")
     with pytest.raises(ChS3Error, match="n/a"):
-        lab.load("in/*.csv", table, csv_dialect={"null_words": ["NA"]})
+        lab.load("in/*.csv", table, data_format={"csv": {"null_words": ["NA"]}})
     assert lab.rows(table) == []
 
 
@@ -97,10 +97,10 @@ def test_a_table_is_made_from_a_guessed_dialect(lab: Lab) -> None:
 )
 def test_wrong_dialects_are_refused(lab: Lab, dialect: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        lab.load("in/*.csv", lab.create("t", COLUMNS), csv_dialect=dialect)
+        lab.load("in/*.csv", lab.create("t", COLUMNS), data_format=dialect)
 
 
 def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"id": 1}\n')
     with pytest.raises(ConfigError, match="csv_dialect says how CSV files are written, and these are JSONEachRow"):
-        lab.load("in/*.jsonl", lab.create("t", "id UInt8"), csv_dialect={"null_words": ["NA"]})
+        lab.load("in/*.jsonl", lab.create("t", "id UInt8"), data_format={"csv": {"null_words": ["NA"]}})

@@ -114,6 +114,6 @@ def test_replicas_with_disks_of_their_own(replicated_lab: Lab) -> None:
         lab.put(f"in/{number}.csv", "".join(["n\n", *(f"{row['n']}\n" for row in ROWS[number::3])]).encode())
     table = lab.distribute(lab.create("t", "n UInt32", f"MergeTree PARTITION BY n % 2 ORDER BY n {S3_DISK}"))
     lab.load("in/*.csv", table)
-    lab.load("in/*.csv", table, task_id="again", load_mode="replace_partitions")
+    lab.load("in/*.csv", table, task_id="again", mode="replace_partitions")
     assert bag(lab.rows(f"{lab.database}.t")) == bag({"n": row["n"]} for row in ROWS)
     assert is_clean(lab)

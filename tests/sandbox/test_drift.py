@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns
 from airflow_provider_ch_s3.create import extend
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, NewColumnsError, SourceError, TargetError
 from tests.sandbox.conftest import Background, Lab, bag
@@ -42,7 +43,7 @@ def test_new_columns_fail_by_default(lab: Lab) -> None:
 
 def test_new_columns_are_ignored(lab: Lab) -> None:
     put_both(lab)
-    lab.load("in/*.parquet", make_table(lab), on_new_columns="ignore")
+    lab.load("in/*.parquet", make_table(lab), columns=Columns(on_new="ignore"))
     assert rows(lab) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
 
 
@@ -50,7 +51,7 @@ def test_new_columns_are_added_on_every_node(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab)
     lab.load("in/1.parquet", table, task_id="first")
-    report = lab.load("in/2.parquet", table, on_new_columns="add", task_id="second")
+    report = lab.load("in/2.parquet", table, columns=Columns(on_new="add"), task_id="second")
     assert report["columns_added"] == {"score": "Nullable(Float64)", "tags": "Array(Nullable(String))"}
     for node in lab.nodes():
         for name in ("t", "t_all"):
@@ -76,8 +77,8 @@ def test_files_on_both_sides_of_a_new_column(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab)
     with pytest.raises(SourceError, match="on_missing_columns='default'"):
-        lab.load("in/*.parquet", table, on_new_columns="add")
-    lab.load("in/*.parquet", table, on_new_columns="add", on_missing_columns="default")
+        lab.load("in/*.parquet", table, columns=Columns(on_new="add"))
+    lab.load("in/*.parquet", table, columns=Columns(on_new="add", on_missing="default"))
     assert [row["score"] for row in rows(lab)] == [None, 0.5]
 
 
@@ -90,7 +91,7 @@ def test_new_columns_of_text(lab: Lab, ending: str) -> None:
         lab.put(f"in/{number}.{ending}", text.encode())
     table = make_table(lab)
     lab.load(f"in/0.{ending}", table, task_id="first")
-    lab.load(f"in/*.{ending}", table, on_new_columns="add", task_id="second")
+    lab.load(f"in/*.{ending}", table, columns=Columns(on_new="add"), task_id="second")
     assert types_of(lab, "t_all")["day"] == "Nullable(Date)"
     assert rows(lab) == [
         {"id": 1, "name": "a", "code": None, "day": None},
@@ -105,7 +106,7 @@ def test_missing_columns_get_their_default(lab: Lab) -> None:
     )
     with pytest.raises(TargetError, match=r"extra.*on_missing_columns='default'"):
         lab.load("in/2.parquet", table)
-    lab.load("in/*.parquet", table, on_missing_columns="default")
+    lab.load("in/*.parquet", table, columns=Columns(on_missing="default"))
     assert rows(lab) == [
         {"id": 1, "name": "a", "score": 0.0, "tags": [], "extra": 0, "more": 7},
         {"id": 2, "name": "b", "score": 0.5, "tags": ["x"], "extra": 0, "more": 7},
@@ -117,7 +118,7 @@ def test_a_missing_value_is_not_a_missing_column(lab: Lab) -> None:
     lab.put_parquet("in/2.parquet", {"id": [2, 3], "n": pa.array([None, 5], pa.int32())})
     table = make_table(lab, "id UInt32, n Int32")
     with pytest.raises(ChS3Error, match=r"(?i)null"):
-        lab.load("in/*.parquet", table, on_missing_columns="default")
+        lab.load("in/*.parquet", table, columns=Columns(on_missing="default"))
     assert rows(lab) == []
 
 
@@ -125,7 +126,7 @@ def test_a_default_expression_cannot_be_computed_for_some_files_only(lab: Lab) -
     put_both(lab)
     table = make_table(lab, "id UInt32, name String, score Float64 DEFAULT id / 2, tags Array(String)")
     with pytest.raises(SourceError, match=r"lacks the column 'score'.*DEFAULT id / 2.*separate tasks"):
-        lab.load("in/*.parquet", table, on_missing_columns="default")
+        lab.load("in/*.parquet", table, columns=Columns(on_missing="default"))
 
 
 @pytest.mark.thorough
@@ -145,12 +146,12 @@ def test_a_process_that_died_while_it_added_columns_is_completed(lab: Lab, monke
     with monkeypatch.context() as patched:
         patched.setattr(extend, "render_add_columns", die)
         with pytest.raises(KeyboardInterrupt):
-            lab.load("in/2.parquet", table, on_new_columns="add", max_tries=1)
+            lab.load("in/2.parquet", table, columns=Columns(on_new="add"), max_tries=1)
     assert len({json.dumps(types_of(lab, "t", node)) for node in lab.nodes()}) == 2
     # whoever may not add columns waits, and says what is wrong
     with pytest.raises(TargetError, match="make them the same with ALTER TABLE"):
         lab.load("in/1.parquet", table, task_id="other")
-    lab.load("in/2.parquet", table, on_new_columns="add", try_number=2, max_tries=1)
+    lab.load("in/2.parquet", table, columns=Columns(on_new="add"), try_number=2, max_tries=1)
     assert {"score", "tags"} <= types_of(lab, "t_all", 2).keys()
     assert [row["score"] for row in rows(lab)] == [0.5]
 
@@ -161,7 +162,8 @@ def test_loads_that_add_the_same_column_at_the_same_time(lab: Lab, background: B
     for number in range(4):
         lab.put_parquet(f"in/{number}.parquet", {"id": [number], "name": ["n"], "score": [number / 2]})
     tasks = [
-        background(lab.load, f"in/{n}.parquet", table, on_new_columns="add", task_id=f"load{n}") for n in range(4)
+        background(lab.load, f"in/{n}.parquet", table, columns=Columns(on_new="add"), task_id=f"load{n}")
+        for n in range(4)
     ]
     for task in tasks:
         task.result()
@@ -180,8 +182,8 @@ def test_direct_loads_add_nothing(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab)
     with pytest.raises(ConfigError, match="on_new_columns='add' needs staging=True"):
-        lab.load("in/2.parquet", table, on_new_columns="add", staging=False)
-    lab.load("in/2.parquet", table, on_new_columns="ignore", staging=False)
+        lab.load("in/2.parquet", table, mode="direct", columns=Columns(on_new="add"))
+    lab.load("in/2.parquet", table, mode="direct", columns=Columns(on_new="ignore"))
     assert rows(lab) == [{"id": 2, "name": "b"}]
 
 
@@ -191,7 +193,7 @@ def test_an_unwanted_header_still_fails(lab: Lab) -> None:
     table = make_table(lab)
     with pytest.raises(NewColumnsError):
         lab.load("in/a.csv", table)
-    lab.load("in/a.csv", table, on_new_columns="ignore")
+    lab.load("in/a.csv", table, columns=Columns(on_new="ignore"))
     assert bag(rows(lab)) == bag([{"id": 1, "name": "a"}])
 
 
@@ -200,6 +202,6 @@ def test_columns_are_added_to_tables_with_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
     put_both(lab)
     table = make_table(lab)
-    lab.load("in/2.parquet", table, on_new_columns="add")
+    lab.load("in/2.parquet", table, columns=Columns(on_new="add"))
     assert all("score" in types_of(lab, name, node) for node in lab.nodes() for name in ("t", "t_all"))
     assert lab.query(f"SELECT * FROM {table}") == [{"id": 2, "name": "b", "score": 0.5, "tags": ["x"]}]

@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, OvertakenError, SourceError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.marks import thorough
@@ -112,7 +114,7 @@ class TestEditedArguments:
         put_numbers(lab, "in/new.csv", OTHER)
         self.stage(lab, table)  # of the new file alone
         caplog.set_level(logging.WARNING)
-        report = lab.load("in/*.csv", table, try_number=2, load_mode="replace_table")
+        report = lab.load("in/*.csv", table, try_number=2, mode="replace_table")
         assert report["files_read"] == 4
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
         assert "load_mode changed since " in caplog.text
@@ -131,14 +133,21 @@ class TestEditedArguments:
     @pytest.mark.thorough
     def test_files_that_are_to_be_skipped_now(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table, task_id="yesterday")
-        self.stage(lab, table, on_loaded_files="load")
+        self.stage(lab, table, mode=Append(on_loaded="load"))
         assert lab.load("in/*.csv", table, try_number=2)["files_skipped"] == 3
         assert bag(lab.rows(table)) == bag(FEW)
 
     @pytest.mark.thorough
     def test_what_decides_about_no_row_is_continued(self, lab: Lab, table: str) -> None:
         self.stage(lab, table)
-        lab.load("in/*.csv", table, try_number=2, min_rows=30, min_files=3, settle_before_commit=True)
+        lab.load(
+            "in/*.csv",
+            table,
+            try_number=2,
+            arrivals=Arrivals(min_files=3),
+            checks=Checks(min_rows=30),
+            settle_before_commit=True,
+        )
         assert len(lab.inserts()) == 1
         assert bag(lab.rows(table)) == bag(FEW)
 
@@ -176,7 +185,7 @@ class TestDroppedLedger:
     def test_no_file_is_deleted_whose_rows_are_not_there(self, lab: Lab) -> None:
         """The new INSERT never reaches a server, and the old one was logged with 30 rows."""
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
-        how: dict[str, Any] = {"after_load": "delete", "min_rows": 0, "max_tries": 1}
+        how: dict[str, Any] = {"after_load": "delete", "checks": Checks(min_rows=0), "max_tries": 1}
         put_numbers(lab, "in/0.csv", FEW)
         lab.load("in/*.csv", table, **how)
         self.drop(lab, "t")
@@ -201,7 +210,7 @@ class TestDroppedLedger:
 class TestRetryOrClear:
     """``retries`` is edited while a run exists, so that Airflow's numbers do not tell a retry from a clear."""
 
-    HOW: ClassVar = {"on_loaded_files": "load"}
+    HOW: ClassVar = {"mode": Append(on_loaded="load")}
 
     def test_a_retry_after_retries_were_lowered_finds_the_commit(self, lab: Lab, table: str) -> None:
         before = die_before("drop_staging", 1, signal.SIGKILL)
@@ -222,7 +231,7 @@ class TestRetryOrClear:
     def test_chunks_are_found_by_the_try_that_committed_them(
         self, lab: Lab, table: str, try_number: int, max_tries: int
     ) -> None:
-        how = {**self.HOW, "max_files_per_chunk": 1, "after_load": "delete"}
+        how = {**self.HOW, "chunks": Chunks(max_files=1), "after_load": "delete"}
         report = lab.load("in/*.csv", table, try_number=try_number, max_tries=max_tries, **how)
         assert report["chunks"] == 3
         assert bag(lab.rows(table)) == bag(FEW)
@@ -242,9 +251,9 @@ class TestCleared:
 
     @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
     def test_replace_repeats(self, lab: Lab, table: str, mode: str) -> None:
-        first = lab.load("in/*.csv", table, load_mode=mode)
+        first = lab.load("in/*.csv", table, mode=mode)
         put_numbers(lab, "in/0.csv", OTHER)
-        again = lab.load("in/*.csv", table, load_mode=mode, try_number=2, max_tries=1)
+        again = lab.load("in/*.csv", table, mode=mode, try_number=2, max_tries=1)
         assert lab.inserts() == [first["query_id"], again["query_id"]]
         assert bag(lab.rows(table)) == bag(FEW[1::3] + FEW[2::3] + OTHER)
         assert is_clean(lab)
@@ -253,7 +262,7 @@ class TestCleared:
 class TestKill:
     @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
     def test_during_the_commit_finishes_it(self, lab: Lab, table: str, mode: str) -> None:
-        operator = lab.operator("in/*.csv", table, load_mode=mode)
+        operator = lab.operator("in/*.csv", table, mode=mode)
         real, calls = ClickHouseS3Hook.execute_on, []
 
         def killed_between_two_partitions(
@@ -347,7 +356,7 @@ class TestZombie:
     def test_drops_the_table_of_survivors_that_it_made_late(self, lab: Lab, table: str, freeze: Freeze) -> None:
         # the staging tables of the new rows on three nodes, and those of new and old rows on two
         # (on its last try it would abandon the attempt, and so clean up)
-        where: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n >= 0", "max_tries": 3}
+        where: dict[str, Any] = {"mode": ReplaceWhere("n >= 0"), "max_tries": 3}
         gate = freeze(Gate("create_staging", 6), "in/*.csv", table, **where)
         lab.load("in/*.csv", table, try_number=2, **where)
         assert isinstance(gate.wake(), OvertakenError)
@@ -507,7 +516,7 @@ class TestAtTheSameTime:
         self, lab: Lab, table: str, background: Background, rounds: int
     ) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
-        how = {"load_mode": "replace_partitions", "on_partial_partitions": "replace"}
+        how = {"mode": ReplacePartitions(on_partial="replace")}
         for round_number in range(rounds):
             tasks = [
                 background(lab.load, f"{folder}/*.csv", table, task_id=f"{folder}{round_number}", **how)
@@ -557,16 +566,16 @@ class TestSharded:
     @pytest.mark.parametrize(
         "how",
         [
-            pytest.param({"load_mode": "replace_partitions"}, id="partitions"),
-            pytest.param({"load_mode": "replace_where", "replace_where": "n < 1000"}, id="where"),
+            pytest.param({"mode": "replace_partitions"}, id="partitions"),
+            pytest.param({"mode": ReplaceWhere("n < 1000")}, id="where"),
         ],
     )
     def test_old_rows_go_from_shards_without_new_ones(self, lab: Lab, table: str, how: dict[str, Any]) -> None:
         lab.everywhere(f"INSERT INTO {table} VALUES (1), (2)")
-        lab.load("in/*.csv", table, on_partial_partitions="replace", **how)
+        lab.load("in/*.csv", table, mode=ReplacePartitions(on_partial="replace"), **how)
         lab.everywhere(f"INSERT INTO {table} VALUES (3), (4)")
         put_numbers(lab, "one/a.csv", OTHER)
-        lab.load("one/*.csv", table, task_id="one", on_partial_partitions="replace", **how)
+        lab.load("one/*.csv", table, task_id="one", mode=ReplacePartitions(on_partial="replace"), **how)
         assert sorted(len(lab.rows(table, node=node)) for node in lab.nodes()) == [0, 0, 4]
         assert bag(lab.rows(table)) == bag(OTHER)
 
@@ -592,11 +601,14 @@ class TestTables:
         lab.connect_one_node()
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
         put_numbers(lab, "in/a.csv", FEW)
-        gate = freeze(Gate("read_partitions"), "in/*.csv", table, min_rows=0, after_load="delete")
+        gate = freeze(Gate("read_partitions"), "in/*.csv", table, after_load="delete", checks=Checks(min_rows=0))
         (staged,) = lab.left_overs()
         lab.query(f"TRUNCATE TABLE {lab.database}.{staged}")
         assert re.match("the servers' logs have 30 rows, but .* staged 0, and committed nothing", str(gate.wake()))
-        assert lab.load("in/*.csv", table, min_rows=0, after_load="delete", try_number=2)["rows_written"] == 30
+        assert (
+            lab.load("in/*.csv", table, after_load="delete", checks=Checks(min_rows=0), try_number=2)["rows_written"]
+            == 30
+        )
         assert bag(lab.rows(table)) == bag(FEW)
 
     @pytest.mark.parametrize("name", ["it's", "a`b", "a\tb", "'); DROP TABLE t; --"])
@@ -604,7 +616,7 @@ class TestTables:
         table = f"{lab.database}.{identifier(name)}"
         lab.ddl(f"CREATE TABLE {table} (n UInt32) ENGINE = {EVEN_AND_ODD}")
         put_numbers(lab, "in/a.csv", OTHER)
-        lab.load("in/*.csv", table, load_mode="replace_partitions")
+        lab.load("in/*.csv", table, mode="replace_partitions")
         assert lab.load("in/*.csv", table, task_id="two")["files_skipped"] == 1
         assert bag(lab.rows(table)) == bag(OTHER)
         assert is_clean(lab)
@@ -619,8 +631,12 @@ class TestTables:
     @pytest.mark.parametrize(
         ("arguments", "error", "said"),
         [
-            pytest.param({"min_files": 4}, SourceError, "matches 3 files, but min_files=4", id="files"),
-            pytest.param({"min_rows": "31"}, LoadError, "staged 30 rows, fewer than min_rows=31", id="rows"),
+            pytest.param(
+                {"arrivals": Arrivals(min_files=4)}, SourceError, "matches 3 files, but min_files=4", id="files"
+            ),
+            pytest.param(
+                {"checks": Checks(min_rows="31")}, LoadError, "staged 30 rows, fewer than min_rows=31", id="rows"
+            ),
             pytest.param({"where": "n > 99"}, LoadError, "staged 0 rows, fewer than min_rows=1", id="no-rows"),
         ],
     )
@@ -636,7 +652,7 @@ class TestTables:
     @pytest.mark.thorough
     def test_no_rows_where_they_are_allowed(self, lab: Lab, table: str, mode: str) -> None:
         lab.everywhere(f"INSERT INTO {table} VALUES (1)")
-        report = lab.load("in/*.csv", table, where="n > 99", min_rows=0, load_mode=mode)
+        report = lab.load("in/*.csv", table, where="n > 99", mode=mode, checks=Checks(min_rows=0))
         assert report["partitions"] == {}
         assert len(lab.rows(table)) == (0 if mode == "replace_table" else 3)
         assert is_clean(lab)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_ch_s3.arguments import Arrivals, NamedCollection
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerUnreachableError, TargetError
 from airflow_provider_ch_s3.export import prepare
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -497,7 +498,7 @@ def test_values_that_no_folder_can_be_named_after(out: Out) -> None:
 
 @pytest.mark.thorough
 def test_by_a_named_collection(out: Out) -> None:
-    assert out.export(named_collection="sandbox_s3")["rows"] == 30
+    assert out.export(credentials=NamedCollection("sandbox_s3"))["rows"] == 30
     assert out.values() == ROWS
 
 
@@ -505,7 +506,7 @@ def test_by_a_named_collection(out: Out) -> None:
 def test_a_file_is_loaded_again_as_it_was(out: Out) -> None:
     out.export(partition_by={"d": "d"})
     table = out.lab.create("back", "n UInt64, d Date")
-    out.lab.load("out/**.parquet", table, expected_files="_SUCCESS")
+    out.lab.load("out/**.parquet", table, arrivals=Arrivals(expected="_SUCCESS"))
     assert sorted(row["n"] for row in out.lab.rows(table)) == ROWS
 
 

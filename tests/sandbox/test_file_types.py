@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
@@ -232,7 +233,7 @@ class TestOnOneNode:
         write(lab, "in/2.avro", "Avro", "toInt64(2) AS v, toInt64(3) AS w")
         with pytest.raises(ChS3Error, match=r"'in/2\.avro' has a column 'w', and 'in/1\.avro' has none"):
             lab.load("in/*", table)
-        lab.load("in/*", table, on_missing_columns="default")
+        lab.load("in/*", table, columns=Columns(on_missing="default"))
         assert bag(lab.rows(table)) == bag([{"v": 1, "w": 0}, {"v": 2, "w": 3}])
 
     @pytest.mark.parametrize("data_format", ["Parquet", "parquet"])
@@ -241,6 +242,6 @@ class TestOnOneNode:
         lab.put_parquet("in/1", {"v": SMALL})
         lab.put_parquet("in/2", {"v": WIDE})
         with pytest.raises(SourceError, match=r"reads column 'v' as Int32, but it is Nullable\(Int64\) in 'in/2'"):
-            lab.load("in/*", table, data_format=data_format, structure="v Int32")
-        lab.load("in/*", table, data_format=data_format, structure="v Int64")
+            lab.load("in/*", table, data_format=Format(data_format, structure="v Int32"))
+        lab.load("in/*", table, data_format=Format(data_format, structure="v Int64"))
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))

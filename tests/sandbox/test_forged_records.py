@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.modes import Append, ReplaceWhere
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.target import parse_table, short_hash
@@ -128,7 +129,7 @@ def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str
 
 def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) -> None:
     table = mallory.table
-    mode: dict[str, Any] = {"load_mode": "replace_where", "replace_where": "n < 1000"}
+    mode: dict[str, Any] = {"mode": ReplaceWhere("n < 1000")}
     before = die_before("write_event_committed", 1, signal.SIGKILL)
     with start_worker(lab, table, before=before, task_id="killed", source=lab.uri("in/second.csv"), **mode) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
@@ -137,10 +138,10 @@ def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) 
     with pytest.raises(
         LoadError, match=r"interrupted halfway, and was not recorded in \S+ with the ClickHouse login"
     ):
-        lab.load("in/first.csv", table, task_id="second", on_loaded_files="load")
+        lab.load("in/first.csv", table, task_id="second", mode=Append(on_loaded="load"))
     assert held(lab, table) == [9]
     lab.connect_clickhouse()
-    lab.load("in/first.csv", table, task_id="third", on_loaded_files="load")
+    lab.load("in/first.csv", table, task_id="third", mode=Append(on_loaded="load"))
     assert held(lab, table) == [0, 1, 2, 3, 9]
 
 
@@ -187,6 +188,6 @@ def test_the_way_out_of_a_commit_whose_password_is_gone(lab: Lab) -> None:
     for row in lab.query(f"SELECT name FROM system.tables WHERE concat(database, '.', name) LIKE '{staged}%'"):
         lab.query(f"DROP TABLE {lab.database}.{row['name']}")
     lab.query(f"TRUNCATE TABLE {table}")
-    lab.load("in/*.csv", table, task_id="killed", try_number=3, on_loaded_files="load")
+    lab.load("in/*.csv", table, task_id="killed", try_number=3, mode=Append(on_loaded="load"))
     assert held(lab, table) == [0, 1, 2, 3]
     assert is_clean(lab)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Chunks
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, SandboxError
+from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.engine import package_of
@@ -72,11 +74,11 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
         (
             {},
             {},
-            {"load_mode": "replace_partitions"},
-            {"load_mode": "replace_table"},
-            {"load_mode": "replace_where", "replace_where": "n < 100"},
-            {"load_mode": "merge", "merge_key": ["p", "n"]},
-            {"max_files_per_chunk": 2, "on_loaded_files": "load"},
+            {"mode": "replace_partitions"},
+            {"mode": "replace_table"},
+            {"mode": ReplaceWhere("n < 100")},
+            {"mode": Merge(key=["p", "n"])},
+            {"mode": Append(on_loaded="load"), "chunks": Chunks(max_files=2)},
         )
     ):
         lab.load("in/*.csv", table, task_id=f"load{number}", **HOW, **mode)

@@ -41,8 +41,10 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files import source
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
@@ -109,11 +111,11 @@ class InClickHouse:
         self._load()
 
     def replace(self) -> None:
-        self._load(load_mode="replace_table")
+        self._load(mode="replace_table")
 
     def truncate(self) -> None:
         with pytest.raises(SourceError, match=r"has no rows.* TRUNCATE the ClickHouse table as well"):
-            self._load(load_mode="replace_table")
+            self._load(mode="replace_table")
         self.lab.everywhere(f"TRUNCATE TABLE {self.lab.database}.t")
 
     def read(self) -> list[dict[str, Any]]:
@@ -121,7 +123,7 @@ class InClickHouse:
 
     def _load(self, **arguments: str) -> None:
         task = f"load{next(self.tasks)}"
-        report = self.lab.load(LOCATION, self.table, task_id=task, on_missing_columns="default", **arguments)
+        report = self.lab.load(LOCATION, self.table, task_id=task, columns=Columns(on_missing="default"), **arguments)
         if report["query_id"]:  # a load without files records nothing
             self.loaded = report["snapshot"]["id"]
 
@@ -200,7 +202,7 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
     with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
         lab.load(LOCATION, table, task_id="second")
     assert len(loaded(lab)) == 6
-    lab.load(LOCATION, table, task_id="third", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="third", mode="replace_table")
     assert bag(loaded(lab)) == bag(lake.rows())
     lake.append(orders(8, 9))
     assert lab.load(LOCATION, table, task_id="fourth")["rows_written"] == 2
@@ -209,7 +211,7 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
 
 @pytest.mark.thorough
 def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
-    table, replace = make_table(lab), {"load_mode": "replace_table"}
+    table, replace = make_table(lab), {"mode": "replace_table"}
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id > 0")
@@ -221,10 +223,12 @@ def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
     with pytest.raises(SourceError, match=has_no_rows):
         lab.load(LOCATION, table, task_id="replace", **replace)
     with pytest.raises(SnapshotError, match=rf"{has_no_rows}.*; {table} still has rows$"):
-        lab.load(LOCATION, table, task_id="allowed", on_no_files="succeed", **replace)
+        lab.load(LOCATION, table, task_id="allowed", arrivals=Arrivals(on_none="succeed"), **replace)
     assert len(loaded(lab)) == 2
     lab.everywhere(f"TRUNCATE TABLE {lab.database}.t")
-    assert lab.load(LOCATION, table, task_id="empty", on_no_files="succeed", **replace)["query_id"] == ""
+    assert (
+        lab.load(LOCATION, table, task_id="empty", arrivals=Arrivals(on_none="succeed"), **replace)["query_id"] == ""
+    )
     lake.append(orders(3))
     with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
         lab.load(LOCATION, table, task_id="append")
@@ -284,7 +288,7 @@ def test_chunks_of_one_snapshot(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(5):
         lake.append(orders(n))
-    report = lab.load(LOCATION, table, max_files_per_chunk=2)
+    report = lab.load(LOCATION, table, chunks=Chunks(max_files=2))
     assert (report["chunks"], report["rows_written"]) == (3, 5)
     assert bag(loaded(lab)) == bag(lake.rows())
 
@@ -309,7 +313,7 @@ def test_a_first_load_that_broke_off_is_completed_before_newer_snapshots(lab: La
     begun, first = lake.snapshot, first_id(lab)
     checks = {"only the first": f"countIf(id != {first}) = 0"}
     with pytest.raises(CheckFailedError, match="only the first"):
-        lab.load(LOCATION, table, task_id="a", max_files_per_chunk=1, checks=checks)
+        lab.load(LOCATION, table, task_id="a", chunks=Chunks(max_files=1), checks=checks)
     assert [row["id"] for row in loaded(lab)] == [first]
     lake.compact()
     lake.append(orders(9))
@@ -327,7 +331,7 @@ def test_the_retry_of_a_load_in_chunks_reads_the_snapshot_of_its_first_chunk(lab
     for n in range(4):
         lake.append(orders(n))
     pinned = lake.snapshot
-    chunks = {"max_files_per_chunk": 1, "max_tries": 1}
+    chunks = {"chunks": Chunks(max_files=1), "max_tries": 1}
     first = first_id(lab)
     with pytest.raises(CheckFailedError):
         lab.load(LOCATION, table, **chunks, checks={"only the first": f"countIf(id != {first}) = 0"})
@@ -345,13 +349,13 @@ def test_a_load_in_chunks_whose_table_is_replaced_by_a_newer_snapshot(lab: Lab, 
     table = make_table(lab)
     for n in range(4):
         lake.append(orders(n))
-    chunks = {"max_files_per_chunk": 1, "max_tries": 1}
+    chunks = {"chunks": Chunks(max_files=1), "max_tries": 1}
     first = first_id(lab)
     with pytest.raises(CheckFailedError):
         lab.load(LOCATION, table, **chunks, checks={"only the first": f"countIf(id != {first}) = 0"})
     lake.compact()
     lake.append(orders(9))
-    lab.load(LOCATION, table, task_id="other", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="other", mode="replace_table")
     assert bag(loaded(lab)) == bag(lake.rows())
     lab.load(LOCATION, table, try_number=2, **chunks)
     assert bag(loaded(lab)) == bag(lake.rows())
@@ -518,7 +522,7 @@ def test_a_struct_that_changed_is_loaded_once_the_files_are_rewritten(
     with pytest.raises(SourceError, match=r"(?s)column 'box' is Tuple.*rewrite the lake's data files.*replace_table"):
         lab.load(LOCATION, table, create_table="auto")
     lake.compact()
-    lab.load(LOCATION, table, create_table="auto", load_mode="replace_table")
+    lab.load(LOCATION, table, create_table="auto", mode="replace_table")
     assert bag(lab.rows(f"{table}_local", columns="id, box.w AS w")) == bag(
         [{"id": 1, "w": 1}, {"id": 2, "w": 2**20}]
     )
@@ -551,7 +555,7 @@ def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: 
 
 @pytest.mark.thorough
 def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
-    table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
+    table, merge = make_table(lab), {"mode": Merge(key=["id"])}
     lake.append(orders(*range(4)))
     first = lab.load(LOCATION, table, task_id="first", **merge)
     assert (first["rows_written"], first["snapshot"]["after"]) == (4, "")
@@ -572,7 +576,7 @@ def test_a_merge_takes_what_was_added_or_all_rows(lab: Lab, lake: Lake) -> None:
 
 @pytest.mark.thorough
 def test_a_merge_of_an_older_snapshot_comes_too_late(lab: Lab, lake: Lake, freeze: Freeze) -> None:
-    table, merge = make_table(lab), {"load_mode": "merge", "merge_key": ["id"]}
+    table, merge = make_table(lab), {"mode": Merge(key=["id"])}
     lake.append(orders(1, 2))
     gate = freeze(Gate("read_partitions", 1), LOCATION, table, task_id="slow", **merge)
     lake.overwrite([{**row, "city": "Voss"} for row in orders(1, 2)])
@@ -583,7 +587,7 @@ def test_a_merge_of_an_older_snapshot_comes_too_late(lab: Lab, lake: Lake, freez
 
 @pytest.mark.thorough
 def test_a_retry_with_another_snapshot(lab: Lab, lake: Lake, freeze: Freeze) -> None:
-    table, mode = make_table(lab), {"load_mode": "replace_table", "max_tries": 1}
+    table, mode = make_table(lab), {"mode": "replace_table", "max_tries": 1}
     lake.append(orders(1))
     older = lake.snapshot
     lake.append(orders(2))
@@ -605,7 +609,7 @@ def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lak
     assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 3]  # 4 is of Oslo
     with pytest.raises(SnapshotError, match="have replaced some of the ClickHouse table's"):
         lab.load(LOCATION, table, task_id="third")
-    lab.load(LOCATION, table, task_id="fourth", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="fourth", mode="replace_table")
     lake.append(orders(5))
     assert lab.load(LOCATION, table, task_id="fifth")["rows_written"] == 1
     assert bag(loaded(lab)) == bag(lake.rows())
@@ -639,7 +643,7 @@ def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> N
         lake.append(orders(n))
         with pytest.raises(SourceError, match=r"404.*was probably compacted .*VACUUM.*load_mode='replace_table'"):
             lab.load(LOCATION, table, task_id=f"added{n}")
-    lab.load(LOCATION, table, task_id="all", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="all", mode="replace_table")
     lake.append(orders(5))
     assert lab.load(LOCATION, table, task_id="after")["rows_written"] == 1
     assert bag(loaded(lab)) == bag(lake.rows())
@@ -656,9 +660,9 @@ def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server
     with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*load_mode='replace_table'"):
         lab.load(LOCATION, table, task_id="second")
     with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
-        lab.load(LOCATION, table, task_id="third", load_mode="replace_table")
+        lab.load(LOCATION, table, task_id="third", mode="replace_table")
     lake.compact()
-    lab.load(LOCATION, table, task_id="fourth", load_mode="replace_table")
+    lab.load(LOCATION, table, task_id="fourth", mode="replace_table")
     assert len(loaded(lab)) == 4
     assert bag(loaded(lab)) == bag(lake.rows())
 
@@ -676,14 +680,20 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
         lake.append(orders(n))
     lab.monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
     with pytest.raises(ConfigError, match="has 3 data files, which are too many to name in one INSERT"):
-        lab.load(LOCATION, table, load_mode="replace_table")
+        lab.load(LOCATION, table, mode="replace_table")
     lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
     assert bag(lab.rows(f"{lab.database}.new_local")) == bag(lake.rows())
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "arguments", [{"staging": False}, {"min_file_age": 60}, {"after_load": "delete"}, {"expected_files": "_SUCCESS"}]
+    "arguments",
+    [
+        {"mode": "direct"},
+        {"arrivals": Arrivals(min_age=60)},
+        {"after_load": "delete"},
+        {"arrivals": Arrivals(expected="_SUCCESS")},
+    ],
 )
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"has no meaning for a table of a lake.*remove it"):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
@@ -45,7 +46,7 @@ def days(lab: Lab, freeze: Freeze) -> str:
     lab.load("in/*.csv", table, task_id="second", **CSV)
     lab.put("few/c.csv", b"2013-01-03,3\n")
     with pytest.raises(LoadError):
-        lab.load("few/*.csv", table, task_id="fails", min_rows=2, **CSV)
+        lab.load("few/*.csv", table, task_id="fails", checks=Checks(min_rows=2), **CSV)
     lab.put("in/d.csv", b"2013-01-04,4\n")
     # its plan is in the ledger, and it still holds the lock
     freeze(Gate("create_staging"), "in/*.csv", table, task_id="stays", **CSV)
@@ -73,7 +74,7 @@ ALL = [("stays", "planned"), ("fails", "abandoned"), ("second", "committed"), ("
 @pytest.mark.thorough
 def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pytest.CaptureFixture[str]) -> None:
     other = lab.create("other", "day Date, n UInt32")
-    lab.load("in/a.csv", other, task_id="elsewhere", load_mode="replace_table", **CSV)
+    lab.load("in/a.csv", other, task_id="elsewhere", mode="replace_table", **CSV)
     capsys.readouterr()  # what the loads have logged
     assert lab.loads("--json") == 0
     page = json.loads(capsys.readouterr().out)
@@ -201,7 +202,7 @@ def test_the_files_of_a_load_and_of_a_table(
 
     other = lab.create("other", "day Date, n UInt32")
     lab.load("in/*.csv", other, task_id="old", **CSV)
-    lab.load("in/a.csv", other, task_id="new", load_mode="replace_table", **CSV)
+    lab.load("in/a.csv", other, task_id="new", mode="replace_table", **CSV)
     old = next(one for one in view.page(Selection(table=other)).loads if one.task == "old")
     capsys.readouterr()
     assert lab.loads("show", old.load_id, "--json") == 0

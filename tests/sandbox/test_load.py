@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, MisfitError, SourceError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
@@ -139,7 +140,7 @@ class TestReport:
         table = lab.distribute(local)
         lab.ddl(f"SYSTEM STOP MERGES {local}")  # a staging table would continue with its own merges
         put_rows(lab, parquet, "parquet", files=24)
-        report = lab.load("in/*.parquet", table, staging=False)
+        report = lab.load("in/*.parquet", table, mode="direct")
         assert bag(lab.rows(local)) == bag(ROWS)
         assert_report_is_true(lab, report, local)
         database, _, name = local.partition(".")
@@ -307,7 +308,7 @@ class TestColumns:
     def test_structure_names_what_the_files_do_not(self, lab: Lab) -> None:
         local = lab.create("t", "b String, a UInt32")
         lab.put("in/a.csv", b"1,x\n2,y\n")
-        lab.load("in/a.csv", local, structure="a UInt32, b String")
+        lab.load("in/a.csv", local, data_format=Format(structure="a UInt32, b String"))
         assert bag(lab.rows(local)) == bag([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
 
 
@@ -368,7 +369,7 @@ class TestNarrowing:
         local = lab.create("t", "n UInt16")
         lab.put("in/a.csv", b"70000\n")
         with pytest.raises((LoadError, SourceError), match="CANNOT_CONVERT_TYPE"):
-            lab.load("in/a.csv", local, structure="n Int64")
+            lab.load("in/a.csv", local, data_format=Format(structure="n Int64"))
         assert lab.rows(local) == []
 
     def test_a_path_value_that_does_not_fit_fails(self, lab: Lab) -> None:
@@ -659,7 +660,7 @@ class TestRefusedBeforeTheInsert:
     def test_a_structure_may_name_types_as_users_do(self, lab: Lab) -> None:
         local = lab.create("t", "a Int32, b Decimal(9, 2)")
         lab.put("in/a.csv", b"1,2.50\n")
-        lab.load("in/a.csv", local, structure="a INT, b decimal(9,2)")
+        lab.load("in/a.csv", local, data_format=Format(structure="a INT, b decimal(9,2)"))
         assert lab.rows(local) == [{"a": 1, "b": 2.5}]
 
 
@@ -709,7 +710,7 @@ def test_a_value_that_any_node_finds_is_shown(lab: Lab, staging: bool) -> None:
 def test_a_condition_that_fails_on_text_is_named(lab: Lab) -> None:
     table = lab.create("t", "n UInt16")
     lab.put("in/a.csv", b"n,code\n1,1\n2,x\n")
-    how: dict[str, Any] = {"columns": ["n"], "on_new_columns": "ignore", "where": "toInt32(assumeNotNull(code)) > 0"}
+    how: dict[str, Any] = {"columns": Columns(["n"], on_new="ignore"), "where": "toInt32(assumeNotNull(code)) > 0"}
     with pytest.raises((LoadError, SourceError)) as failed:
         lab.load("in/*", table, **how)
     where = f"where='toInt32(assumeNotNull(code)) > 0' cannot be computed for row 2 of '{lab.bucket}/in/a.csv': "
@@ -755,7 +756,7 @@ def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", "n UInt16")
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [None, 5, 70_000], "code": ["1", "2", "3"]})))
-    how: dict[str, Any] = {"columns": ["n"], "settings": {"insert_null_as_default": 1}, "on_new_columns": "ignore"}
+    how: dict[str, Any] = {"columns": Columns(["n"], on_new="ignore"), "settings": {"insert_null_as_default": 1}}
     with pytest.raises((LoadError, SourceError), match=r"the first one is '70000' in row 3 of .*, for column 'n'"):
         lab.load("in/*", table, **how)
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [4, 5], "code": ["1", "x"]})))

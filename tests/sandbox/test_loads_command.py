@@ -111,7 +111,7 @@ def test_pruning_forgets_no_file_that_the_table_holds(
     assert "deleted the records of 0 attempts" in capsys.readouterr().out
     report = lab.load("in/*.csv", table, task_id="third", **CSV)
     assert (report["files_skipped"], report["rows_written"]) == (1, 0)
-    lab.load("in/*.csv", table, task_id="replaced", load_mode="replace_table", **CSV)
+    lab.load("in/*.csv", table, task_id="replaced", mode="replace_table", **CSV)
     assert lab.loads("prune", "--older-than-days", "0") == 0
     assert "deleted the records of 1 attempt\n" in capsys.readouterr().out
     assert lab.load("in/*.csv", table, task_id="fourth", **CSV)["files_skipped"] == 1

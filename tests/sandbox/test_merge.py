@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Checks, Columns, Format
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import measure
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.merge_queries import render_create_changes, render_find_changes
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
@@ -25,12 +27,7 @@ pytestmark = pytest.mark.sandbox
 
 COLUMNS = "id UInt32, day Date, at UInt32, v String"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY id"
-FILES: dict[str, Any] = {
-    "structure": f"{COLUMNS}, op String",
-    "data_format": "CSV",
-    "load_mode": "merge",
-    "merge_key": ["id"],
-}
+FILES: dict[str, Any] = {"mode": Merge(key=["id"]), "data_format": Format("CSV", structure=f"{COLUMNS}, op String")}
 VERSIONED = {**FILES, "merge_version": "at", "merge_deleted": "op = 'D'"}
 
 
@@ -212,7 +209,7 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
     file = f"s3('{lab.sandbox.s3_endpoint}/{lab.bucket}/in/a.native', '{{key}}', '{{secret}}', 'Native')"
     keys = lab.sandbox.s3_access_key, lab.sandbox.s3_secret_key
     lab.query(f"INSERT INTO FUNCTION {file.format(key=keys[0], secret=keys[1])} SELECT * FROM {source}")
-    given = {"load_mode": "merge", "merge_key": ["k", "p"], "data_format": "Native"}
+    given = {"mode": Merge(key=["k", "p"]), "data_format": "Native"}
     report = lab.load("in/*.native", table, **{**given, "merge_key": ["k"]})
     assert counts(report) == (1, 1, 0, 0, 0)
     assert sorted((one["p"], one["v"]) for one in lab.rows(table, columns="p, v")) == [
@@ -262,7 +259,7 @@ def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
     ("arguments", "error", "says"),
     [
         pytest.param({"merge_key": None}, ConfigError, "needs merge_key", id="no-key"),
-        pytest.param({"load_mode": "append"}, ConfigError, "merge_key has no effect without", id="no-mode"),
+        pytest.param({"mode": "append"}, ConfigError, "merge_key has no effect without", id="no-mode"),
         pytest.param({"merge_key": ["idd"]}, ConfigError, "merge_key names 'idd', .* did you mean 'id'", id="key"),
         pytest.param({"merge_version": "att"}, ConfigError, "merge_version names 'att', .*mean 'at'", id="version"),
         pytest.param({"merge_key": ["id", "id"]}, ConfigError, "name a column twice", id="twice"),
@@ -318,7 +315,7 @@ def test_a_key_that_is_negative_zero_is_refused(lab: Lab, place: str) -> None:
     held, new = ("-0.0", "0.0") if place == "table" else ("0.0", "-0.0")
     lab.query(f"INSERT INTO {table} VALUES ({held}, 'old'), (1, 'old')")
     lab.put("in/a.csv", f"1,new\n{new},new\n".encode())
-    arguments = {"structure": columns, "load_mode": "merge", "merge_key": ["id"]}
+    arguments = {"mode": Merge(key=["id"]), "data_format": Format(structure=columns)}
     with pytest.raises(CheckFailedError, match=r"have the key -0\.0 in"):
         lab.load("in/*.csv", table, **arguments)
     assert {row["v"] for row in lab.rows(table)} == {"old"}
@@ -364,7 +361,7 @@ def test_computed_columns_and_rows_that_no_file_names_stay(lab: Lab) -> None:
         lab.query(f"INSERT INTO {table} (id, day, at, v) {old}", node=node)
     before = bag(lab.rows(table, columns="id, made, d"))
     put(lab, *(row(n, v="new") for n in range(0, 300, 2)))
-    lab.load("in/*.csv", table, **FILES, on_new_columns="ignore")
+    lab.load("in/*.csv", table, **FILES, columns=Columns(on_new="ignore"))
     kept = [one for one in lab.rows(table, columns="id, made, d") if one["id"] % 2]
     assert bag(kept) <= before
     assert len(kept) == 75
@@ -400,7 +397,7 @@ def test_checks_and_validation(lab: Lab) -> None:
         lab.load("in/*.csv", table, try_number=2, **VERSIONED, checks={"rows that stay": "countIf(at > 1) = 0"})
     assert "(1 = 0), for example (at=2, id=1, " in str(failed.value)
     assert "gone" not in str(failed.value)
-    report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, validate_only=True)
+    report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, checks=Checks(validate_only=True))
     assert report["is_validated_only"]
     assert (counts(report), report["merge"]["rewritten_rows"]) == ((0, 1, 0, 1, 0), 1)
     with pytest.raises(LoadError, match="the merge would rewrite 1 partition"):
@@ -411,7 +408,7 @@ def test_checks_and_validation(lab: Lab) -> None:
     assert held(lab, table) == these(row(1, at=2, v="new"), row(7, day=2))
     scatter(lab, table, row(1, v="again"))
     with pytest.raises(LoadError, match="holds 1 key of these files more than once"):
-        lab.load("in/*.csv", table, task_id="doubled", **VERSIONED, validate_only=True)
+        lab.load("in/*.csv", table, task_id="doubled", **VERSIONED, checks=Checks(validate_only=True))
 
 
 @pytest.mark.thorough
@@ -494,13 +491,13 @@ def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
 def test_a_partition_that_lost_rows_holds_fewer_of_earlier_loads(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, *(row(n) for n in range(4)), key="day1/a.csv")
-    append = {"structure": f"{COLUMNS}, op String", "data_format": "CSV", "on_new_columns": "ignore"}
+    append = {"columns": Columns(on_new="ignore"), "data_format": Format("CSV", structure=f"{COLUMNS}, op String")}
     lab.load("day1/*.csv", table, **append)
     put(lab, *(row(n, day=2) for n in range(3)))
-    lab.load("in/*.csv", table, task_id="moved", **{**FILES, "on_new_columns": "ignore"})
+    lab.load("in/*.csv", table, task_id="moved", **{**FILES, "columns": Columns(on_new="ignore")})
     lab.query(f"INSERT INTO {table} VALUES (9, '2013-01-01', 1, 'by hand')")
     with pytest.raises(LoadError, match=r"partition 20130101 of .* holds 2 rows that no load in the ledger wrote"):
-        lab.load("day1/*.csv", table, task_id="again", **append, load_mode="replace_partitions")
+        lab.load("day1/*.csv", table, task_id="again", **append, mode="replace_partitions")
     assert len(lab.rows(table)) == 5
 
 
@@ -508,7 +505,7 @@ def test_a_partition_that_lost_rows_holds_fewer_of_earlier_loads(lab: Lab) -> No
 def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, row(1), row(2))
-    arguments = {**FILES, "on_new_columns": "ignore"}
+    arguments = {**FILES, "columns": Columns(on_new="ignore")}
     lab.load("in/*.csv", table, **arguments)
     again = lab.load("in/*.csv", table, task_id="again", **arguments)
     assert counts(again) == (0, 0, 0, 2, 0)
@@ -528,7 +525,7 @@ def test_a_table_that_is_too_large_to_look_for_the_keys(lab: Lab, caplog: pytest
     old = "SELECT number, toDate('2013-01-01') + number % 2, 1, 'old' FROM numbers(1000000)"
     lab.query(f"INSERT INTO {table} {old}")
     put(lab, row(1, v="new", day=2))
-    report = lab.load("in/*.csv", table, **FILES, on_new_columns="ignore")
+    report = lab.load("in/*.csv", table, **FILES, columns=Columns(on_new="ignore"))
     assert (counts(report), report["merge"]["rewritten_partitions"]) == ((0, 1, 0, 0, 0), 1)
     assert "cannot estimate what the merge writes again: " in caplog.text
     assert "merge: by id; rewrites the partitions that hold rows of these keys, at most 2 partitions" in caplog.text
@@ -547,6 +544,6 @@ def test_five_rows_or_keys_are_shown_at_most(lab: Lab) -> None:
     for number, (says, rows) in enumerate(cases.items()):
         put(lab, *rows)
         with pytest.raises(LoadError, match=re.escape(says)) as failed:
-            lab.load("in/*.csv", table, task_id=f"case{number}", **files, on_new_columns="ignore")
+            lab.load("in/*.csv", table, task_id=f"case{number}", **files, columns=Columns(on_new="ignore"))
         assert str(failed.value).count("(id=") == 5
     assert len(lab.rows(table)) == 12

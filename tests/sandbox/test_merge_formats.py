@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_ch_s3.errors import MisfitError
+from airflow_provider_ch_s3.modes import Merge
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.topologies import only_on
@@ -75,9 +76,7 @@ def merge_changes(lab: Lab, name: str) -> None:
     held = ", ".join(f"({n}, '2013-01-0{n}', '1900-01-02 00:00:00', 'old', {n})" for n in (1, 2, 3))
     lab.query(f"INSERT INTO {table} VALUES {held}")
     lab.put(f"{name}/a.{extension}", write(CHANGES))
-    report = lab.load(
-        f"{name}/*", table, load_mode="merge", merge_key=["id"], merge_version="at", merge_deleted="op = 'D'"
-    )
+    report = lab.load(f"{name}/*", table, mode=Merge(key=["id"], version="at", deleted="op = 'D'"))
     found = lab.rows(table, columns="id, toString(day) AS day, v, n")
     assert sorted(tuple(one.values()) for one in found) == [
         (1, "2013-01-01", "new", 10),
@@ -125,7 +124,7 @@ def test_a_deletion_needs_only_its_key(lab: Lab, name: str) -> None:
     lab.put(
         f"in/a.{extension}", write([{"op": "I", "id": 2, **values}, {"op": "D", "id": 1, **dict.fromkeys(values)}])
     )
-    arguments = {"load_mode": "merge", "merge_key": ["id"], "merge_deleted": "op = 'D'"}
+    arguments = {"mode": Merge(key=["id"], deleted="op = 'D'")}
     lab.load("in/*", table, **arguments)
     assert [one["id"] for one in lab.rows(table)] == [2]
     shown = ", ".join(f"toString({one}) AS {one}" for one in values)

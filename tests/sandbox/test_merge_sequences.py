@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_ch_s3.arguments import Checks, Format
+from airflow_provider_ch_s3.modes import Merge
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.topologies import topologies
@@ -152,11 +154,9 @@ def run(lab: Lab, drawn: Sequence[Batches], sharding_key: str, *, has_versions: 
             f"in{number}/{batch}/*.csv.gz",
             name,
             task_id=f"batch{batch}",
-            structure=f"{COLUMNS}, op String",
-            load_mode="merge",
-            merge_key=["id"],
-            merge_deleted="op = 'D'",
-            min_rows=0,
+            mode=Merge(key=["id"], deleted="op = 'D'"),
+            checks=Checks(min_rows=0),
+            data_format=Format(structure=f"{COLUMNS}, op String"),
             **rule,
         )
         counts = merge(held, [row for _, row in placed], has_versions=has_versions)

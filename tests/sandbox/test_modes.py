@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -59,7 +61,7 @@ def test_append(lab: Lab, table: str) -> None:
 def test_more_partitions_in_a_block_than_a_server_takes_by_default(lab: Lab) -> None:
     table = lab.distribute(lab.create("many", "p UInt32, n UInt32", "MergeTree PARTITION BY p ORDER BY n"))
     lab.put("in/a.csv", "".join(f"{p},1\n" for p in range(101)).encode())
-    report = lab.load("in/*.csv", table, structure="p UInt32, n UInt32", data_format="CSV")
+    report = lab.load("in/*.csv", table, data_format=Format("CSV", structure="p UInt32, n UInt32"))
     assert (report["rows_written"], len(report["partitions"])) == (101, 101)
 
 
@@ -68,26 +70,24 @@ def test_replace_partitions(lab: Lab, table: str) -> None:
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)
     with pytest.raises(LoadError, match=r"partition 20130101 of \S+ holds \d rows? that no load in the ledger"):
-        lab.load("in/**", table, load_mode="replace_partitions", **STRUCTURE)
+        lab.load("in/**", table, mode="replace_partitions", **STRUCTURE)
     assert len(lab.rows(table[:-4])) == 2 * len(lab.nodes())
     assert left_overs(lab) == []
-    lab.load(
-        "in/**", table, load_mode="replace_partitions", on_partial_partitions="replace", try_number=2, **STRUCTURE
-    )
+    lab.load("in/**", table, mode=ReplacePartitions(on_partial="replace"), try_number=2, **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + [{"day": "2013-01-03", "n": 300}] * len(lab.nodes()))
     again = put_day(lab, "2013-01-01", 7, 8)
-    lab.load("in/**", table, load_mode="replace_partitions", max_tries=1, try_number=3, **STRUCTURE)
+    lab.load("in/**", table, mode="replace_partitions", max_tries=1, try_number=3, **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(again + [{"day": "2013-01-03", "n": 300}] * len(lab.nodes()))
 
 
 def test_replace_where(lab: Lab, table: str) -> None:
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-01', 5), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)
-    lab.load("in/**", table, load_mode="replace_where", replace_where="n < 100", **STRUCTURE)
+    lab.load("in/**", table, mode=ReplaceWhere("n < 100"), **STRUCTURE)
     kept = [{"day": "2013-01-01", "n": 100}, {"day": "2013-01-03", "n": 300}] * len(lab.nodes())
     assert rows(lab, table[:-4]) == bag(first + kept)
     with pytest.raises(LoadError, match="replace_where='n > 1' does not hold for 1 of 1 row from the files"):
-        lab.load("in/**", table, load_mode="replace_where", replace_where="n > 1", task_id="other", **STRUCTURE)
+        lab.load("in/**", table, mode=ReplaceWhere("n > 1"), task_id="other", **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + kept)
     assert left_overs(lab) == []
 
@@ -95,7 +95,7 @@ def test_replace_where(lab: Lab, table: str) -> None:
 def test_replace_table(lab: Lab, table: str) -> None:
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)
-    lab.load("in/**", table, load_mode="replace_table", **STRUCTURE)
+    lab.load("in/**", table, mode="replace_table", **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first)
     assert left_overs(lab) == []
 
@@ -107,12 +107,12 @@ def test_changed_files(lab: Lab, table: str) -> None:
     second = put_day(lab, "2013-01-01", 2)
     with pytest.raises(SourceError, match=r"'in/2013-01-01/a\.csv' changed since it was loaded"):
         lab.load("in/**", table, task_id="two", **STRUCTURE)
-    report = lab.load("in/**", table, task_id="three", on_changed_files="skip", **STRUCTURE)
+    report = lab.load("in/**", table, task_id="three", mode=Append(on_changed="skip"), **STRUCTURE)
     assert report["files_skipped"] == 1
     assert rows(lab, table[:-4]) == bag(first)
-    lab.load("in/**", table, task_id="four", on_changed_files="load", **STRUCTURE)
+    lab.load("in/**", table, task_id="four", mode=Append(on_changed="load"), **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + second)
-    lab.load("in/**", table, task_id="five", on_loaded_files="load", on_changed_files="load", **STRUCTURE)
+    lab.load("in/**", table, task_id="five", mode=Append(on_loaded="load", on_changed="load"), **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + second + second)
 
 
@@ -121,4 +121,4 @@ def test_no_partition_key(lab: Lab) -> None:
     put_day(lab, "2013-01-01", 1)
     table = lab.create("t", DAYS)
     with pytest.raises(TargetError, match="needs PARTITION BY"):
-        lab.load("in/**", table, load_mode="replace_partitions", **STRUCTURE)
+        lab.load("in/**", table, mode="replace_partitions", **STRUCTURE)

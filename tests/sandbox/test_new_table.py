@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Format
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
+from airflow_provider_ch_s3.modes import ReplacePartitions
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.new_table import CreateTable
@@ -153,7 +155,7 @@ def test_replace_partitions_makes_a_partition_of_each_folder(lab: Lab) -> None:
     for day in DAYS:
         put_csv(lab, f"in/dt={day}/a.csv", "n", "1", "2")
     for count in (1, 2):
-        lab.load("in/*/*.csv", "made", create_table="auto", load_mode="replace_partitions", task_id=f"load{count}")
+        lab.load("in/*/*.csv", "made", create_table="auto", mode="replace_partitions", task_id=f"load{count}")
         assert len(lab.query(f"SELECT * FROM {lab.database}.made")) == 4
     assert definition(lab, "made_local", "partition_key") == "dt"
 
@@ -195,7 +197,12 @@ def test_processes_that_come_at_the_same_time_make_one_table(lab: Lab, backgroun
         put_csv(lab, f"in/{number}.csv", "n,word", *[f"{number},w" for _ in range(10)])
     tasks = [
         background(
-            lab.load, f"in/{n}.csv", "made", create_table="auto", task_id=f"load{n}", on_partial_partitions="replace"
+            lab.load,
+            f"in/{n}.csv",
+            "made",
+            create_table="auto",
+            task_id=f"load{n}",
+            mode=ReplacePartitions(on_partial="replace"),
         )
         for n in range(4)
     ]
@@ -235,7 +242,9 @@ def test_files_without_names_need_a_structure(lab: Lab) -> None:
     lab.put("in/a.csv", b"1,a\n2,b\n")
     with pytest.raises(SourceError, match=r"have no names for their 2 columns.*give structure=.*header"):
         lab.load("in/*.csv", "made", create_table="auto")
-    lab.load("in/*.csv", "made", create_table={"distributed": False}, structure="n UInt16, word String")
+    lab.load(
+        "in/*.csv", "made", create_table={"distributed": False}, data_format=Format(structure="n UInt16, word String")
+    )
     assert types_of(lab, "made") == {"n": "UInt16", "word": "String"}
     assert bag(lab.rows(f"{lab.database}.made")) == bag([{"n": 1, "word": "a"}, {"n": 2, "word": "b"}])
 
@@ -262,7 +271,7 @@ def test_types_may_have_a_default_and_a_codec(lab: Lab) -> None:
 )
 def test_each_value_of_the_sample_fits(lab: Lab, text: str, expected: str) -> None:
     lab.put("in/a.csv", text.encode())
-    lab.load("in/*.csv", "made", create_table={"distributed": False}, csv_dialect={"header": True})
+    lab.load("in/*.csv", "made", create_table={"distributed": False}, data_format={"csv": {"header": True}})
     assert types_of(lab, "made") == {"v": expected}
 
 
@@ -284,7 +293,7 @@ def test_a_local_table_of_somebody_else_is_not_taken(lab: Lab) -> None:
 def test_without_files_there_is_no_table(lab: Lab) -> None:
     with pytest.raises(SourceError, match="no file matches"):
         lab.load("in/*.csv", "made", create_table="auto")
-    report = lab.load("in/*.csv", "made", create_table="auto", on_no_files="succeed")
+    report = lab.load("in/*.csv", "made", create_table="auto", arrivals=Arrivals(on_none="succeed"))
     assert report["rows_written"] == 0
     assert lab.query(f"SHOW TABLES FROM {lab.database}") == []
 
@@ -292,7 +301,7 @@ def test_without_files_there_is_no_table(lab: Lab) -> None:
 @pytest.mark.thorough
 def test_direct_loads_create_their_table_too(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "n", "1")
-    lab.load("in/*.csv", "made", create_table={"engine": "Memory"}, staging=False)
+    lab.load("in/*.csv", "made", create_table={"engine": "Memory"}, mode="direct")
     assert lab.query(f"SELECT n FROM {lab.database}.made") == [{"n": 1}]
 
 
@@ -364,7 +373,7 @@ def test_a_column_that_folders_and_text_files_have(lab: Lab, name: str, body: by
 def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
     """The files' type counts: it is exact."""
     lab.put_parquet("in/dt=2013-05-01/a.parquet", {"dt": [date(2013, 5, 1)], "n": [1]})
-    lab.load("in/**", "made", create_table="auto", load_mode="replace_partitions")
+    lab.load("in/**", "made", create_table="auto", mode="replace_partitions")
     assert lab.query(f"SELECT n, dt FROM {lab.database}.made") == [{"n": 1, "dt": "2013-05-01"}]
     assert "PARTITION BY dt" in definition(lab, "made_local")
 

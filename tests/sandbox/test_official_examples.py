@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from tests.sandbox.conftest import Lab
 
@@ -162,7 +163,7 @@ def test_hits_as_tsv(lab: Lab) -> None:
     columns = hits()
     lab.put("in/hits.tsv.gz", tsv_gz(columns, has_names=False))
     structure = ", ".join(f"{name} {kind}" for name, kind in HITS_TYPES.items())
-    lab.load("in/*.tsv.gz", "hits", create_table=CreateTable(order_by=KEYS), structure=structure)
+    lab.load("in/*.tsv.gz", "hits", create_table=CreateTable(order_by=KEYS), data_format=Format(structure=structure))
     types, found = found_in(lab, "hits", "FetchTiming")
     assert types == HITS_TYPES
     check(found, columns, "FetchTiming")
@@ -296,7 +297,7 @@ def test_uk_price_paid(lab: Lab) -> None:
         "in/pp-complete.csv",
         "uk_price_paid",
         create_table=create,
-        structure=PRICE_PAID_FIELDS,
+        data_format=Format(structure=PRICE_PAID_FIELDS),
         columns=list(PRICE_PAID),
         select=select,
     )

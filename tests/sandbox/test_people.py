@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once import staging
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions, ReplaceWhere
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab
 from tests.sandbox.gates import Gate
@@ -87,10 +88,10 @@ ACTS: list[tuple[list[str], list[str]]] = [
 ]
 DAYS = range(1, len(ACTS) + 1)
 MODES: dict[str, dict[str, Any]] = {
-    "merge": {"load_mode": "merge", "merge_key": ["k"]},
-    "replace_where": {"load_mode": "replace_where", "replace_where": "k % 10 = 1"},
-    "changed": {"on_changed_files": "replace"},
-    "replace_partitions": {"load_mode": "replace_partitions", "on_partial_partitions": "replace"},
+    "merge": {"mode": Merge(key=["k"])},
+    "replace_where": {"mode": ReplaceWhere("k % 10 = 1")},
+    "changed": {"mode": Append(on_changed="replace")},
+    "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
 }
 
 

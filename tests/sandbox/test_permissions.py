@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import ReplacePartitions
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import SERVERS
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -36,7 +37,7 @@ OF_LAGS = ("system.replicated_fetches",)
 ROWS = [{"n": n} for n in range(24)]
 MODES: dict[str, dict[str, Any]] = {
     "append": {},
-    "replace_partitions": {"on_partial_partitions": "replace"},
+    "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
     "replace_table": {},
     "replace_where": {"replace_where": "n < 1000"},
     "merge": {"merge_key": ["n"]},
@@ -142,11 +143,11 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     if not works:
         raise ChS3Error(said)
     for mode, arguments in MODES.items():
-        lab.load("in/*.csv", table, load_mode=mode, task_id=f"{name}-{mode}", **arguments)
-    lab.load("in/*.csv", table, staging=False, task_id=f"{name}-direct")
+        lab.load("in/*.csv", table, mode=mode, task_id=f"{name}-{mode}", **arguments)
+    lab.load("in/*.csv", table, mode="direct", task_id=f"{name}-direct")
     sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
     sensor.poke({})
-    operator = lab.operator("in/*.csv", table, load_mode="replace_table", task_id=f"{name}-killed")
+    operator = lab.operator("in/*.csv", table, mode="replace_table", task_id=f"{name}-killed")
     with own_errors():
         operator.execute(lab.context(operator))
     operator.on_kill()
@@ -197,7 +198,7 @@ def test_rights_on_each_table_by_its_name(replicated_lab: Lab, table: str, grant
     assert bag(lab.rows(table)) == bag(ROWS)
     says = rf"may not ALTER DELETE on {table}, and nothing was changed; .* GRANT ALTER DELETE ON {table} TO"
     with pytest.raises(TargetError, match=says):
-        lab.load("in/*.csv", table, load_mode="replace_table", task_id="replace")
+        lab.load("in/*.csv", table, mode="replace_table", task_id="replace")
 
 
 @pytest.mark.thorough
@@ -264,7 +265,7 @@ def test_table_engines_that_need_a_grant(strict_lab: Lab) -> None:
 
     def load_all(name: str) -> None:
         for mode, arguments in MODES.items():
-            lab.load("in/*.csv", table, load_mode=mode, task_id=f"{name}-{mode}", **arguments)
+            lab.load("in/*.csv", table, mode=mode, task_id=f"{name}-{mode}", **arguments)
 
     for engine in engines:
         lab.query(f"REVOKE {on_cluster} {engine} FROM {user}")

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_ch_s3.arguments import Chunks
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.triggers.load import LoadTrigger
 from tests.logs import unfolded
 from tests.sandbox.conftest import Lab, wait_until
@@ -116,7 +118,7 @@ def test_a_killed_trigger_says_what_was_ended_and_that_nothing_changed(
 @pytest.mark.thorough
 def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
     put_files(lab, EVEN)
-    operator = lab.operator("in/*", table, deferrable=True, staging=False, **SLOW)
+    operator = lab.operator("in/*", table, deferrable=True, mode="direct", **SLOW)
     with pytest.raises(TaskDeferred):
         operator.execute(lab.context(operator))
     wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
@@ -158,9 +160,9 @@ LINES_OF_A_CHUNK = 5
     [
         pytest.param({}, 1, 25, id="staged"),
         pytest.param({"deferrable": True}, 1, 25, id="deferred"),
-        pytest.param({"max_files_per_chunk": 1}, 4, 25 + 3 * LINES_OF_A_CHUNK, id="chunked"),
-        pytest.param({"load_mode": "merge", "merge_key": ["c0"]}, 1, 25, id="merge"),
-        pytest.param({"staging": False}, 1, 25, id="direct"),
+        pytest.param({"chunks": Chunks(max_files=1)}, 4, 25 + 3 * LINES_OF_A_CHUNK, id="chunked"),
+        pytest.param({"mode": Merge(key=["c0"])}, 1, 25, id="merge"),
+        pytest.param({"mode": "direct"}, 1, 25, id="direct"),
     ],
 )
 def test_an_ordinary_load_fits_on_a_page(

@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.modes import Merge
 from tests.sandbox.conftest import Lab
 from tests.sandbox.topologies import topologies
 
@@ -95,7 +96,7 @@ def test_merged_rows_that_differ_only_in_their_origin_stay(lab: Lab) -> None:
     put(lab, "in/a.csv", 1, 2)
     first = lab.load("in/*.csv", table, task_id="first", **FILES)
     put(lab, "in/b.csv", 2, 3)
-    how: dict[str, Any] = {"load_mode": "merge", "merge_key": ["n"]}
+    how: dict[str, Any] = {"mode": Merge(key=["n"])}
     second = lab.load("in/b.csv", table, task_id="second", **how, **FILES)
     loads = {number: load for number, (_, load) in origins(lab, table).items()}
     assert loads == {1: first["query_id"], 2: first["query_id"], 3: second["query_id"]}

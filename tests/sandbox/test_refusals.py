@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -249,7 +250,7 @@ class TestTarget:
     )
     def test_an_engine_with_parallel_inserts(self, lab: Lab, engine: str, expected: int) -> None:
         table = lab.create("t", "id UInt32, dt Date", engine)
-        assert lab.load("in/**", table, staging=False)["rows_written"] == 2
+        assert lab.load("in/**", table, mode="direct")["rows_written"] == 2
         assert len(lab.rows(table)) == expected
 
     @pytest.mark.parametrize("engine", ["Memory", "TinyLog", "Null"])
@@ -361,7 +362,7 @@ class TestArguments:
             pytest.param({"columns": ["nope"]}, ("columns names 'nope'", "it has id"), id="columns-of-none"),
             pytest.param({"structure": "id"}, ("structure holds 'id'", "name Type"), id="structure"),
             pytest.param(
-                {"load_mode": "replace_table", "staging": False},
+                {"mode": "direct"},
                 ("load_mode='replace_table'", "use staging=True, or load_mode='append'"),
                 id="direct-replace",
             ),
@@ -370,7 +371,7 @@ class TestArguments:
             ),
             pytest.param({"load_mode": "replace_where"}, ("replace_where=''", "give both"), id="no-condition"),
             pytest.param({"replace_where": "id = 1"}, ("load_mode='append'", "give both"), id="no-mode"),
-            pytest.param({"min_rows": "some"}, ("min_rows='some'", "whole number"), id="min-rows"),
+            pytest.param({"checks": Checks(min_rows="some")}, ("min_rows='some'", "whole number"), id="min-rows"),
             pytest.param({"poll_interval": 0}, ("poll_interval=0", "above 0"), id="poll-interval"),
         ],
     )

@@ -47,7 +47,7 @@ def write(lab: Lab, table: str, **row: Any) -> None:
 @pytest.mark.thorough
 def test_a_load_between_two_steps_of_prune(lab: Lab, table: str, nth: int) -> None:
     for name in ("first", "second"):
-        lab.load("in/*.csv", table, task_id=name, load_mode="replace_table", **CSV)
+        lab.load("in/*.csv", table, task_id=name, mode="replace_table", **CSV)
     lab.put("in/b.csv", b"3\n")
     left = [nth]
     real = ClickHouseS3Hook._run

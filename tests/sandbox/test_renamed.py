@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, TargetError
+from airflow_provider_ch_s3.modes import ReplacePartitions
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, die_before, is_clean, make_table, put_numbers, stand_in_line
 from tests.sandbox.topologies import only_on
@@ -120,11 +121,11 @@ def test_a_dead_load_leaves_nothing_in_a_renamed_database(lab: Lab, table: str, 
 @pytest.mark.thorough
 def test_what_was_replaced_under_one_name_is_known_under_the_other(lab: Lab, table: str) -> None:
     for number in range(3):
-        lab.load("in/*.csv", table, task_id=f"before{number}", load_mode="replace_table")
+        lab.load("in/*.csv", table, task_id=f"before{number}", mode="replace_table")
     renamed = f"{lab.database}.renamed"
     rename(lab, table, renamed)
     put_numbers(lab, "other/new.csv", OTHER)
-    lab.load("other/*.csv", renamed, task_id="replace", load_mode="replace_table")
+    lab.load("other/*.csv", renamed, task_id="replace", mode="replace_table")
     assert lab.load("in/*.csv", renamed, task_id="append")["files_skipped"] == 0
     assert bag(lab.rows(renamed)) == bag(FEW + OTHER)
 
@@ -224,7 +225,7 @@ def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     for day in ("*",) if together else (1, 2):
         lab.load(f"in/{day}.csv", table, task_id=f"first{day}".replace("*", ""), **arguments)
     lab.put("corrected/1.csv", b"2013-01-01,100\n")
-    how = {"load_mode": "replace_partitions", "on_partial_partitions": "replace", **arguments}
+    how = {"mode": ReplacePartitions(on_partial="replace"), **arguments}
     lab.load("corrected/1.csv", table, task_id="corrected", **how)
     if together:
         with pytest.raises(LoadError, match=r"cannot tell whether the table still holds '.*in/1.csv'.*20130101"):

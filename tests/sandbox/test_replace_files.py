@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load import staged
 from airflow_provider_ch_s3.load.replace_files import remove_gone
+from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -24,7 +26,7 @@ from tests.sandbox.topologies import topologies
 
 pytestmark = pytest.mark.sandbox
 
-REPLACING: dict[str, Any] = {**FILES, "on_changed_files": "replace"}
+REPLACING: dict[str, Any] = {**FILES, "mode": Append(on_changed="replace")}
 
 
 def files(lab: Lab, table: str) -> dict[int, str]:
@@ -68,10 +70,10 @@ def test_a_changed_file_replaces_its_rows(lab: Lab) -> None:
 
 @pytest.mark.thorough
 def test_chunk_by_chunk(lab: Lab) -> None:
-    table = loaded(lab, max_files_per_chunk=1)
+    table = loaded(lab, chunks=Chunks(max_files=1))
     put(lab, "in/a.csv", 5)
     put(lab, "in/b.csv", 6, 7)
-    lab.load("in/*.csv", table, task_id="second", max_files_per_chunk=1, **REPLACING)
+    lab.load("in/*.csv", table, task_id="second", chunks=Chunks(max_files=1), **REPLACING)
     assert files(lab, table) == {5: "a.csv", 6: "b.csv", 7: "b.csv", 19: ""}
 
 
@@ -130,7 +132,7 @@ def test_what_a_replaced_file_removed_does_not_come_back(lab: Lab) -> None:
     put(lab, "in/a.csv", 41)
     lab.load("in/*.csv", table, task_id="second", **REPLACING)
     put(lab, "other/c.csv", 42)
-    whole = {**FILES, "load_mode": "replace_partitions", "on_partial_partitions": "replace"}
+    whole = {**FILES, "mode": ReplacePartitions(on_partial="replace")}
     lab.load("other/*.csv", table, task_id="other", **whole)
     put(lab, "in/a.csv", 1, 2, 11)  # the first version, whose rows the second one has removed
     report = lab.load("in/*.csv", table, task_id="third", **REPLACING)
@@ -144,7 +146,7 @@ def test_a_load_that_only_validates_replaces_nothing(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)
     put(lab, "in/a.csv", 5)
-    lab.load("in/*.csv", table, task_id="second", validate_only=True, **REPLACING)
+    lab.load("in/*.csv", table, task_id="second", checks=Checks(validate_only=True), **REPLACING)
     assert files(lab, table) == before
     assert is_clean(lab)
 
@@ -159,7 +161,7 @@ def test_disposal_after_files_were_replaced(lab: Lab) -> None:
     assert files(lab, table) == {5: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
 
 
-REMOVING: dict[str, Any] = {**REPLACING, "on_missing_files": "delete"}
+REMOVING: dict[str, Any] = {**REPLACING, "mode": Append(on_missing="delete")}
 
 
 @pytest.mark.thorough
@@ -183,7 +185,7 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}
     delete(lab, "in/a.csv")
     delete(lab, "in/b.csv")
-    lab.load("in/*.csv", table, task_id="fifth", on_no_files="succeed", **REMOVING)
+    lab.load("in/*.csv", table, task_id="fifth", arrivals=Arrivals(on_none="succeed"), **REMOVING)
     assert files(lab, table) == {1: "a.csv", 19: "", **kept, **others}  # a source without any file is a mistake
     capsys.readouterr()
     lab.loads("--json")
@@ -202,7 +204,7 @@ def test_only_files_count_as_files(lab: Lab) -> None:
     put(lab, "other/in/x.csv", 39)
     put(lab, "other/in/y.csv", 38)
     both = ["in/*.csv", "other/in/*.csv"]
-    wanted = {**REMOVING, "on_no_files": "succeed", "expected_files": ["done.csv"]}
+    wanted = {**REMOVING, "arrivals": Arrivals(expected=["done.csv"], on_none="succeed")}
     put(lab, "in/done.csv", 1)
     put(lab, "other/in/done.csv", 1)
     lab.load(both, table, task_id="other", **wanted)
@@ -217,7 +219,7 @@ def test_only_files_count_as_files(lab: Lab) -> None:
         assert files(lab, table) == whole
     delete(lab, "other/in/x.csv")
     lab.put("other/in/y.csv", b"")
-    lab.load(both, table, task_id="empty", **{**wanted, "on_missing_files": "keep"})
+    lab.load(both, table, task_id="empty", **{**wanted, "mode": Append(on_missing="keep")})
     assert files(lab, table) == {n: name for n, name in whole.items() if n != 38}
     put(lab, "other/in/y.csv", 37)
     put(lab, "in/b.csv", 3)
@@ -242,7 +244,7 @@ def test_rows_that_a_merge_relied_on_stay(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)
     put(lab, "more/in/m.csv", 1, 5)
-    merging = {"load_mode": "merge", "merge_key": ["n"], "merge_duplicates": "collapse", **FILES}
+    merging = {"mode": Merge(key=["n"], duplicates="collapse"), **FILES}
     lab.load("more/in/*.csv", table, task_id="merge", **merging)
     merged = before | {5: "m.csv"}
     assert files(lab, table) == merged
@@ -328,15 +330,15 @@ def test_what_cannot_be_replaced(lab: Lab) -> None:
     put(lab, "in/a.csv", 1)
     with pytest.raises(ConfigError, match=r"give provenance=\{'source_file': 'path', 'load_id': 'load'\}"):
         lab.load("in/*.csv", table, **{**REPLACING, "provenance": {"source_file": "path"}})
-    for wanted in ({"on_changed_files": "replace"}, {"on_missing_files": "delete"}):
+    for wanted in ({"mode": Append(on_changed="replace")}, {"mode": Append(on_missing="delete")}):
         with pytest.raises(ConfigError, match="needs staging=True"):
-            lab.load("in/*.csv", table, staging=False, **FILES, **wanted)
-    silent = {**FILES, "provenance": None, "on_missing_columns": "default"}
+            lab.load("in/*.csv", table, mode="direct", **FILES, **wanted)
+    silent = {**FILES, "provenance": None, "columns": Columns(on_missing="default")}
     lab.load("in/*.csv", table, task_id="silent", **silent)
     put(lab, "in/a.csv", 2)
     for is_only_validated in (True, False):
         with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
-            lab.load("in/*.csv", table, validate_only=is_only_validated, **REPLACING)
+            lab.load("in/*.csv", table, checks=Checks(validate_only=is_only_validated), **REPLACING)
     assert files(lab, table) == {1: ""}
     lab.everywhere(f"ALTER TABLE {table} DROP COLUMN load_id")
     with pytest.raises(
@@ -385,7 +387,7 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     lab.load("in/*.csv", renamed, task_id="third", **REPLACING)
     assert files(lab, renamed) == {12: "b.csv", 19: ""}
     put(lab, "more/in/m.csv", 5)
-    lab.load("more/in/*.csv", renamed, task_id="merge", load_mode="merge", merge_key=["n"], **FILES)
+    lab.load("more/in/*.csv", renamed, task_id="merge", mode=Merge(key=["n"]), **FILES)
     put(lab, "in/b.csv", 13)
     with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
         lab.load("in/*.csv", renamed, task_id="fourth", **REPLACING)

@@ -14,6 +14,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sql import staging_queries
@@ -331,7 +332,7 @@ def test_a_row_policy_on_the_user_is_refused(policed_sandbox: Sandbox, monkeypat
     lab.connect_clickhouse(one_node, login="narrow", password="narrow")
     with pytest.raises(TargetError, match=r"sees 27 of 270 rows in partition 20130101 of .*because of a row policy"):
         lab.load("in/*.csv", table, **where("n IN (10, 20)"))
-    merge = where("", load_mode="merge", merge_key=["n"])
+    merge = where("", mode=Merge(key=["n"]))
     with pytest.raises(TargetError, match=r"sees 27 of 270 rows .* load_mode='merge' cannot decide whether to keep"):
         lab.load("in/*.csv", table, task_id="merge", **merge)
     assert lab.query(f"SELECT count() AS rows FROM {table}") == [{"rows": 270}]

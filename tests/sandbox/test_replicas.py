@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
@@ -55,10 +56,10 @@ def lab(replicated_lab: Lab) -> Lab:
 def load_by_mode(lab: Lab, table: str, mode: str, **arguments: Any) -> dict[str, Any]:
     given: dict[str, dict[str, Any]] = {
         "replace_where": {"replace_where": "n < 1020"},
-        "replace_partitions": {"on_partial_partitions": "replace"},
+        "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
         "merge": {"merge_key": ["n"]},
     }
-    return lab.load("in/*.csv", table, load_mode=mode, **given.get(mode, {}), **arguments)
+    return lab.load("in/*.csv", table, mode=mode, **given.get(mode, {}), **arguments)
 
 
 def after(mode: str) -> list[dict[str, int]]:
@@ -89,7 +90,7 @@ def test_the_same_rows_replace_themselves(lab: Lab) -> None:
     """Keeper would skip a part that was attached before as a duplicate."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     for number in range(4):
-        lab.load("in/*.csv", table, load_mode="replace_where", replace_where="n < 1000", task_id=f"load{number}")
+        lab.load("in/*.csv", table, mode=ReplaceWhere("n < 1000"), task_id=f"load{number}")
         assert bag(lab.rows(table)) == bag(NEW)
 
 
@@ -117,7 +118,7 @@ def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
     engine = f"ReplicatedReplacingMergeTree{path if lab.sandbox.database_engine == 'Atomic' else ''}"
     lab.ddl(f"CREATE TABLE {table} {{on_cluster}} (n UInt32) ENGINE = {engine} PARTITION BY n % 2 ORDER BY n")
     lab.load("in/*.csv", table)
-    lab.load("old/*.csv", table, task_id="old", load_mode="replace_table")
+    lab.load("old/*.csv", table, task_id="old", mode="replace_table")
     assert bag(lab.rows(table)) == bag(OLD)
     assert is_clean(lab)
 
@@ -267,7 +268,7 @@ def test_zero_copy_replication_is_refused(lab: Lab) -> None:
     view = f"{lab.database}.view"
     lab.ddl(f"CREATE MATERIALIZED VIEW {view} {{on_cluster}} TO {copy} AS SELECT n FROM {table}")
     with pytest.raises(TargetError, match=f"{copy} uses zero-copy replication"):
-        lab.load("in/*.csv", table, try_number=2, materialized_views="replay")
+        lab.load("in/*.csv", table, try_number=2, mode=Append(views="replay"))
     lab.ddl(f"DROP TABLE {view} {{on_cluster}} SYNC")
     lab.load("in/*.csv", table, try_number=3)
     assert bag(lab.rows(table)) == bag(NEW)

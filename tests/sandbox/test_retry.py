@@ -73,8 +73,8 @@ def test_a_retry_takes_over_what_a_killed_worker_left_running(
 
 
 def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str) -> None:
-    first = lab.load("in/*.csv", table, staging=False)
-    again = lab.load("in/*.csv", table, try_number=2, staging=False)
+    first = lab.load("in/*.csv", table, mode="direct")
+    again = lab.load("in/*.csv", table, try_number=2, mode="direct")
     assert (first["attached"], again["attached"]) == (False, True)
     numbers = (
         "query_id",
@@ -102,10 +102,10 @@ def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pyte
             table,
             where="throwIf(n = 239, 'n is 239') = 0",
             settings={"max_insert_threads": 1},
-            staging=False,
+            mode="direct",
         )
     lab.query(f"TRUNCATE TABLE {table}")
-    report = lab.load("in/*.csv", table, try_number=2, staging=False)
+    report = lab.load("in/*.csv", table, try_number=2, mode="direct")
     assert not report["attached"]
     assert "-0-1 failed after writing" in caplog.text
     first, second = lab.inserts()
@@ -120,7 +120,7 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
     lab: Lab, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.timing = replace(lab.timing, log_patience_seconds=1.0)  # each look has the logs written
-    report = lab.load("in/*.csv", table, try_number=2, staging=False)
+    report = lab.load("in/*.csv", table, try_number=2, mode="direct")
     assert not report["attached"]
     assert "no node has a record of a query of the earlier tries; polling for another 1.0 s" in caplog.text
     assert bag(lab.rows(table)) == bag(ROWS)
@@ -130,7 +130,7 @@ def test_a_retry_of_a_try_that_submitted_nothing_loads(
 def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str, lowered_by: int) -> None:
     """Also if ``retries`` was lowered, so that the retry has the numbers of a first try."""
     # simulates a first poll before the log is flushed, as the engine's own timing cannot be controlled
-    first = lab.load("in/*.csv", table, max_tries=3, retries=3, staging=False)
+    first = lab.load("in/*.csv", table, max_tries=3, retries=3, mode="direct")
     real, looks = QueryMonitor.find, []
 
     def blind_at_first(monitor: QueryMonitor, prefix: str) -> Any:
@@ -138,15 +138,15 @@ def test_a_result_that_no_log_has_yet_is_found(lab: Lab, table: str, lowered_by:
         return real(monitor, prefix) if len(looks) > 2 else {}  # nor when it looks before it submits
 
     lab.monkeypatch.setattr(QueryMonitor, "find", blind_at_first)
-    again = lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=3 - lowered_by, staging=False)
+    again = lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=3 - lowered_by, mode="direct")
     assert (again["attached"], again["query_id"]) == (True, first["query_id"])
     assert lab.inserts() == [first["query_id"]]
 
 
 @pytest.mark.thorough
 def test_a_cleared_task_loads_again(lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
-    first = lab.load("in/*.csv", table, staging=False)
-    second = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)
+    first = lab.load("in/*.csv", table, mode="direct")
+    second = lab.load("in/*.csv", table, try_number=2, max_tries=1, mode="direct")
     assert not second["attached"]
     assert "polling for another" not in caplog.text  # the try before was of another life
     assert lab.inserts() == [first["query_id"], second["query_id"]]
@@ -187,14 +187,14 @@ def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     kill_node(lab.sandbox, 1)
     wait_until(lambda: node_pid(lab, 1) != pid and all_answer(lab.sandbox), "the node")
     with pytest.raises(UnknownStateError) as caught:
-        lab.load("in/*.csv", table, try_number=2, staging=False)
+        lab.load("in/*.csv", table, try_number=2, mode="direct")
     message = str(caught.value)
     # the killed node may have taken the other one down with it
     assert any(f":{port} was restarted" in message for port in lab.sandbox.tcp_ports)
     assert f"check whether the rows are in {table}, then clear the task" in message
     assert lab.inserts() == []
     # the first try of a cleared task does not check for earlier queries
-    assert lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=False)["rows_written"] == 240
+    assert lab.load("in/*.csv", table, try_number=2, max_tries=1, mode="direct")["rows_written"] == 240
 
 
 def node_pid(lab: Lab, node: int) -> int:
@@ -334,7 +334,7 @@ def ended_with(lab: Lab, query_id: str) -> int:
 
 @pytest.mark.thorough
 def test_two_tasks_at_once(lab: Lab, table: str, background: Callable[..., Future[Any]]) -> None:
-    tasks = [background(lab.load, "in/*.csv", table, task_id=name, staging=False, **SLOW) for name in ("one", "two")]
+    tasks = [background(lab.load, "in/*.csv", table, task_id=name, mode="direct", **SLOW) for name in ("one", "two")]
     reports = [task.result() for task in tasks]
     assert len({report["query_id"] for report in reports}) == 2
     assert [(report["attached"], report["rows_written"]) for report in reports] == [(False, 240)] * 2

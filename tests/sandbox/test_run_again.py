@@ -52,10 +52,10 @@ class TestTriggeredAgain:
     @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
     @pytest.mark.thorough
     def test_the_table_was_made_again(self, lab: Lab, table: str, mode: str) -> None:
-        load_long_ago(lab, table, load_mode=mode)
+        load_long_ago(lab, table, mode=mode)
         make_again(lab, table)
         delete_and_trigger_again(lab)
-        assert lab.load("in/*.csv", table, load_mode=mode)["rows_written"] == 30
+        assert lab.load("in/*.csv", table, mode=mode)["rows_written"] == 30
         assert bag(lab.rows(table)) == bag(FEW)
 
     @pytest.mark.thorough
@@ -85,10 +85,10 @@ class TestTriggeredAgain:
     @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
     @pytest.mark.thorough
     def test_a_file_changed_that_is_to_replace(self, lab: Lab, table: str, mode: str) -> None:
-        load_long_ago(lab, table, load_mode=mode)
+        load_long_ago(lab, table, mode=mode)
         put_numbers(lab, "in/0.csv", OTHER)
         delete_and_trigger_again(lab)
-        lab.load("in/*.csv", table, load_mode=mode)
+        lab.load("in/*.csv", table, mode=mode)
         assert bag(lab.rows(table)) == bag(FEW[1::3] + FEW[2::3] + OTHER)
 
     @pytest.mark.thorough

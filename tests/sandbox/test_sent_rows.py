@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.modes import Merge
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.test_replicas import lab
 from tests.sandbox.topologies import only_on
@@ -68,7 +69,7 @@ def queue_inserts(config: str) -> str:
     [
         {},
         {"where": "n >= 0"},
-        {"load_mode": "merge", "merge_key": ["n"]},
+        {"mode": Merge(key=["n"])},
         {"settings": {"parallel_distributed_insert_select": 1}},
         {"settings": {"parallel_distributed_insert_select": False}},
     ],

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Chunks
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SandboxError
+from airflow_provider_ch_s3.modes import Append, Merge
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.engine import package_of
@@ -148,9 +150,9 @@ def test_each_row_is_on_the_shard_of_its_key(weighted_lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("arguments", "old"),
     [
-        pytest.param({"max_files_per_chunk": 12}, 0, id="chunks"),
-        pytest.param({"load_mode": "replace_table"}, 9, id="replace_table"),
-        pytest.param({"load_mode": "merge", "merge_key": ["n"]}, 9, id="merge"),
+        pytest.param({"chunks": Chunks(max_files=12)}, 0, id="chunks"),
+        pytest.param({"mode": "replace_table"}, 9, id="replace_table"),
+        pytest.param({"mode": Merge(key=["n"])}, 9, id="merge"),
     ],
 )
 def test_in_other_modes_too(weighted_lab: Lab, arguments: dict[str, Any], old: int) -> None:
@@ -192,7 +194,7 @@ def test_no_node_handles_more_than_half_again_its_share(lab: Lab) -> None:
     found = shares(lab.sandbox, report["query_id"])
     assert max(found.values()) <= 1.5, found
     # one node that sends all rows
-    again = {"task_id": "again", "on_loaded_files": "load", "settings": {SENDS: 0}}
+    again = {"task_id": "again", "mode": Append(on_loaded="load"), "settings": {SENDS: 0}}
     report = lab.load("in/*.parquet", table, where=unhurried, **again)
     assert shares(lab.sandbox, report["query_id"])["sent"] > 1.5
     assert senders(lab, report["query_id"]) == []

@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, Tracer
 
+from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.common import steps
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit import Commit
@@ -91,7 +92,7 @@ def test_a_step_that_fails_says_why_in_words_without_secrets(
     lab: Lab, table: str, tracer: Tracer, exporter: InMemorySpanExporter
 ) -> None:
     with tracer.start_as_current_span("task"), pytest.raises(LoadError, match="min_rows") as caught:
-        lab.load("in/*.parquet", table, min_rows=ROWS + 1)
+        lab.load("in/*.parquet", table, checks=Checks(min_rows=ROWS + 1))
     found = {name(span): span for span in exporter.get_finished_spans()}
     assert set(found) == {"plan", "insert", "verify", "task"}
     assert found["verify"].status.status_code is StatusCode.ERROR

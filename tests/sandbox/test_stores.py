@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 import requests
 
+from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Move, NamedCollection
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
 from airflow_provider_ch_s3.load import base, staged
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.stores import gcs as google
 from airflow_provider_ch_s3.stores import s3 as s3_store
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
@@ -204,7 +206,7 @@ def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -
     store.put(f"in/1.{ending}", write(first))
     store.put(f"in/2.{ending}", write(second))
     source = f"in/{{1..3}}.{ending}"
-    report = store.load(lab, source, table, load_mode=mode)
+    report = store.load(lab, source, table, mode=mode)
     assert rows_in(lab, table) == bag(first + second)
     assert (report["files_listed"], report["files_read"], report["rows_written"]) == (2, 2, 150)
     assert any(check.endswith("ETags unchanged") for check in report["checks"])
@@ -222,7 +224,7 @@ def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -
             store.load(lab, source, table, task_id="changed")
         assert rows_in(lab, table) == bag(first + second + third)
     else:
-        store.load(lab, source, table, task_id="changed", load_mode=mode)
+        store.load(lab, source, table, task_id="changed", mode=mode)
         assert rows_in(lab, table) == bag(first + changed + third)
     assert lab.left_overs() == []
 
@@ -305,7 +307,7 @@ class TestAzure:
         name = f"azure_{lab.database}"
         lab.everywhere(f"CREATE NAMED COLLECTION {name} AS connection_string = '{azurite.connection_string}'")
         try:
-            azure.load(lab, "in/*.csv", table, named_collection=name)
+            azure.load(lab, "in/*.csv", table, credentials=NamedCollection(name))
         finally:
             lab.everywhere(f"DROP NAMED COLLECTION {name}")
         assert lab.rows(table) == [{"n": 1}]
@@ -316,7 +318,7 @@ class TestAzure:
         token = sas_token(azurite)
         report = azure.load(lab, "in/*.csv", table)
         connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": token})
-        again = azure.load(lab, "in/*.csv", table, task_id="sas", on_loaded_files="load")
+        again = azure.load(lab, "in/*.csv", table, task_id="sas", mode=Append(on_loaded="load"))
         lab.everywhere("SYSTEM FLUSH LOGS")
         logged = lab.everywhere(
             "SELECT * FROM system.query_log WHERE event_time > now() - 600 AND query LIKE '%azureBlobStorage%'"
@@ -382,11 +384,11 @@ class TestAzure:
     @pytest.mark.thorough
     def test_young_files_and_markers(self, lab: Lab, azure: Store, table: str) -> None:
         with pytest.raises(SourceError, match="expected file '_SUCCESS' is missing in az://"):
-            azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS")
+            azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         azure.put("in/_SUCCESS", b"")
         with pytest.raises(SourceError, match=r"is old enough: 'in/1.csv' changed less than min_file_age \(1 h"):
-            azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS", min_file_age=3600)
-        azure.load(lab, "in/*.csv", table, expected_files="_SUCCESS")
+            azure.load(lab, "in/*.csv", table, arrivals=Arrivals(min_age=3600, expected="_SUCCESS"))
+        azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert lab.rows(table) == [{"n": 1}]
 
 
@@ -522,7 +524,7 @@ class TestHttp:
         assert lab.rows(table) == []
         if not is_compressed:
             with pytest.raises(LoadError, match=r"have [\d,]+ bytes, but .* read [\d,]+, and what was read is in"):
-                web_store(web).load(lab, "in/1.csv", table, task_id="direct", staging=False)
+                web_store(web).load(lab, "in/1.csv", table, task_id="direct", mode="direct")
 
     @pytest.mark.thorough
     def test_a_size_of_zero_is_asked_for_twice(self, lab: Lab, web: WebServer, table: str) -> None:
@@ -534,7 +536,7 @@ class TestHttp:
     def test_an_empty_marker_of_a_server_without_head(self, lab: Lab, web: WebServer, table: str) -> None:
         web.files["/in/_SUCCESS"] = b""
         web.has_head = False
-        web_store(web).load(lab, "in/1.csv", table, expected_files="_SUCCESS")
+        web_store(web).load(lab, "in/1.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert len(lab.rows(table)) == 2
 
     @pytest.mark.thorough
@@ -628,13 +630,13 @@ class TestHttp:
     def test_markers_and_ages(self, lab: Lab, web: WebServer, table: str) -> None:
         store = web_store(web)
         with pytest.raises(SourceError, match=f"expected file '_SUCCESS' is missing in {web.url}/in/"):
-            store.load(lab, "in/1.csv", table, expected_files="_SUCCESS")
+            store.load(lab, "in/1.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         web.files["/in/_SUCCESS"] = b""
         web.changed["/in/1.csv"] = 4e9  # in the server's future
         with pytest.raises(SourceError, match="is old enough"):
-            store.load(lab, "in/1.csv", table, min_file_age=60)
+            store.load(lab, "in/1.csv", table, arrivals=Arrivals(min_age=60))
         web.changed.clear()
-        store.load(lab, "in/1.csv", table, expected_files="_SUCCESS", min_file_age=60)
+        store.load(lab, "in/1.csv", table, arrivals=Arrivals(min_age=60, expected="_SUCCESS"))
         assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
 
     @pytest.mark.thorough
@@ -779,7 +781,7 @@ class TestAfterLoad:
         assert (len(lab.rows(table)), list(store.keys())) == (2, ["other/1.csv"])
 
     def test_move(self, lab: Lab, store: Store, table: str) -> None:
-        report = store.load(lab, "in/**", table, after_load="move", move_to="done")
+        report = store.load(lab, "in/**", table, after_load=Move("done"))
         folder = f"done/{report['query_id']}"
         assert list(store.keys()) == [f"{folder}/in/a/1.csv", f"{folder}/in/b/1.csv", "other/1.csv"]
         assert store.read(f"{folder}/in/b/1.csv") == b"n\n2\n"
@@ -818,7 +820,7 @@ class TestAfterLoad:
             real(*given)
 
         lab.monkeypatch.setattr(staged, "dispose_of_files", removed_meanwhile)
-        report = store.load(lab, "in/**", table, after_load="move", move_to="done")
+        report = store.load(lab, "in/**", table, after_load=Move("done"))
         assert list(store.keys()) == [f"done/{report['query_id']}/in/b/1.csv", "other/1.csv"]
         assert "moved 1 file" in caplog.text
         assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
@@ -882,9 +884,9 @@ class TestAfterLoad:
         ("arguments", "message"),
         [
             pytest.param({"after_load": "move"}, "after_load='move' needs move_to", id="no-place"),
-            pytest.param({"after_load": "move", "move_to": "in/done"}, "is in reach of", id="in-the-source"),
+            pytest.param({"after_load": Move("in/done")}, "is in reach of", id="in-the-source"),
             pytest.param({"move_to": "done/"}, "has no effect without after_load='move'", id="place-alone"),
-            pytest.param({"after_load": "delete", "staging": False}, "needs staging=True", id="direct"),
+            pytest.param({"mode": "direct", "after_load": "delete"}, "needs staging=True", id="direct"),
             pytest.param({"after_load": "drop"}, "after_load='drop'", id="no-such-thing"),
         ],
     )
@@ -907,7 +909,7 @@ def test_a_large_file_is_moved_with_its_tags(lab: Lab, gcs: Store, at_once: int)
     lab.put("in/1.csv", b"n\n" + b"1234567\n" * 1_200_000)
     tags = {"TagSet": [{"Key": "owner", "Value": "a + b"}]}
     lab.s3.put_object_tagging(Bucket=lab.bucket, Key="in/1.csv", Tagging=tags)
-    report = gcs.load(lab, "in/*", lab.create("t", "n UInt32"), after_load="move", move_to="done")
+    report = gcs.load(lab, "in/*", lab.create("t", "n UInt32"), after_load=Move("done"))
     (key,) = gcs.keys()
     assert key == f"done/{report['query_id']}/in/1.csv"
     assert gcs.tags(key) == {"owner": "a + b"}
@@ -918,5 +920,5 @@ def test_each_chunk_of_a_load_is_disposed_of(lab: Lab, gcs: Store) -> None:
     for n in range(5):
         gcs.put(f"in/{n}.csv", b"n\n%d\n" % n)
     table = lab.create("t", "n UInt32")
-    report = gcs.load(lab, "in/*", table, after_load="delete", max_files_per_chunk=2)
+    report = gcs.load(lab, "in/*", table, chunks=Chunks(max_files=2), after_load="delete")
     assert (report["chunks"], len(lab.rows(table)), list(gcs.keys())) == (3, 5, [])

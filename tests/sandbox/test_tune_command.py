@@ -138,11 +138,11 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", gzip.compress("".join(f"{n},x\n" for n in range(20_000)).encode()))
     table = lab.create("t", "n UInt64, name String")
-    first = lab.load("in/*", table, load_mode="replace_table")
+    first = lab.load("in/*", table, mode="replace_table")
     assert main(["plan", *lab.arguments(table)]) == 0
     said = " ".join(capsys.readouterr().out.split())  # its lines are wrapped
     assert f"based on the measurements of {first['query_id']}" in said
-    second = lab.load("in/*", table, load_mode="replace_table", task_id="again")
+    second = lab.load("in/*", table, mode="replace_table", task_id="again")
     # a number of 8 bytes and a string of 9 or more; without the first load, the size would be a guess from the files
     assert second["volume_bytes"] == first["volume_bytes"] >= 60_000 * 17
     expected = first["predicted"], second["predicted"]
@@ -157,7 +157,7 @@ def test_partitions_are_counted_before_the_load(lab: Lab) -> None:
     daily = lab.create("daily", "day Int64, n Int64", "MergeTree PARTITION BY day ORDER BY n")
     mixed = lab.create("mixed", "day Int64, n Int64", "MergeTree PARTITION BY (n % 5, day > 0) ORDER BY n")
     for table, columns, parts in ((daily, {}, 20), (mixed, {}, 5), (mixed, {"n": "n + day * 0"}, 5)):
-        report = lab.load("in/*", table, load_mode="replace_table", select=columns)
+        report = lab.load("in/*", table, mode="replace_table", select=columns)
         written = report["initial_parts"]
         assert written >= parts, table
         assert 1 / 1.3 <= report["predicted"]["initial_parts"] / written <= 1.3, (table, report["predicted"], written)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.modes import Append
 from tests.sandbox.conftest import WAIT_SECONDS, Background, Freeze, Lab, bag, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, SLOW_FEW, die_before, is_clean, make_table, put_numbers
 from tests.sandbox.gates import Gate
@@ -205,7 +206,7 @@ class TestTwoLedgers:
         load.wake()
         lab.load("in/*.csv", table, try_number=2)
         assert bag(lab.rows(table)) == bag(FEW + others)
-        lab.load("other/*.csv", table, task_id="later", on_loaded_files="load")
+        lab.load("other/*.csv", table, task_id="later", mode=Append(on_loaded="load"))
         assert bag(lab.rows(table)) == bag(FEW + others + OTHER)
 
     @pytest.mark.thorough

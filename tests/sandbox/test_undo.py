@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
 from airflow_provider_ch_s3.load import undo
+from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -70,7 +72,7 @@ def test_all_chunks_of_a_load_go(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     for number in range(3):
         put(lab, f"in/{number}.csv", number, 10 + number)
-    report = lab.load("in/*.csv", table, max_files_per_chunk=1, **FILES)
+    report = lab.load("in/*.csv", table, chunks=Chunks(max_files=1), **FILES)
     assert numbers(lab, table) == [0, 1, 2, 10, 11, 12]
     lab.loads("undo", report["query_id"])
     assert numbers(lab, table) == [0, 1, 10, 11]
@@ -89,21 +91,21 @@ def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> 
 
     table, first, _ = two_loads(lab)
     refuse("ch-s3-x", "has no load 'ch-s3-x'")
-    again = lab.load("in/b.csv", table, load_mode="replace_partitions", on_partial_partitions="replace", **FILES)
+    again = lab.load("in/b.csv", table, mode=ReplacePartitions(on_partial="replace"), **FILES)
     refuse(load_id_of(again), "only load_mode='append' can be undone")
     refuse(load_id_of(first), "holds 1 row of this load, which added 3")
     put(lab, "in/b.csv", 4)
-    replaced = lab.load("in/b.csv", table, task_id="replaced", on_changed_files="replace", **FILES)
+    replaced = lab.load("in/b.csv", table, task_id="replaced", mode=Append(on_changed="replace"), **FILES)
     refuse(load_id_of(replaced), "load_mode='replace_files', and what it replaced is gone")
     put(lab, "in/c.csv", 31, 32)
     third = lab.load("in/c.csv", table, task_id="third", **FILES)
     lab.everywhere(f"ALTER TABLE {table} DELETE WHERE n = 31 SETTINGS mutations_sync = 2")
     refuse(load_id_of(third), "holds 1 row of this load, which added 2")
-    silent = {**FILES, "provenance": None, "on_loaded_files": "load", "on_missing_columns": "default"}
+    silent = {**FILES, "provenance": None, "mode": Append(on_loaded="load"), "columns": Columns(on_missing="default")}
     refuse(load_id_of(lab.load("in/c.csv", table, task_id="silent", **silent)), "no column tells which rows")
     merged = lab.create("merged", COLUMNS, BY_TENS)
     before = lab.load("in/a.csv", merged, task_id="before", **FILES)
-    lab.load("in/a.csv", merged, task_id="merge", load_mode="merge", merge_key=["n"], **FILES)
+    lab.load("in/a.csv", merged, task_id="merge", mode=Merge(key=["n"]), **FILES)
     refuse(load_id_of(before), f"merged files into {merged} after {before['query_id']}")  # the rows are still there
     assert numbers(lab, merged) == [1, 2, 11]
     folded = lab.create("folded", COLUMNS, "ReplacingMergeTree ORDER BY n")
@@ -116,7 +118,7 @@ def test_a_load_that_fed_a_view(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     seen = lab.create("seen", "n UInt32", BY_TENS)
     lab.ddl(f"CREATE MATERIALIZED VIEW {lab.database}.view TO {seen} AS SELECT n FROM {table}")
     put(lab, "in/c.csv", 41)
-    fed = lab.load("in/c.csv", table, task_id="fed", materialized_views="replay", **FILES)
+    fed = lab.load("in/c.csv", table, task_id="fed", mode=Append(views="replay"), **FILES)
     for is_there in (True, False):
         assert lab.loads("undo", load_id_of(fed)) == 1
         assert "materialized views, or a table of rejected rows, may also have rows of" in capsys.readouterr().err
@@ -175,7 +177,7 @@ def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pyte
     for number in range(2):
         put(lab, f"in/{number}.csv", number)
     dies = die_before("insert_load", 2, signal.SIGKILL)
-    how: dict[str, Any] = {**FILES, "max_files_per_chunk": 1}
+    how: dict[str, Any] = {**FILES, "chunks": Chunks(max_files=1)}
     with start_worker(lab, table, max_tries=1, before=dies, **how) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     lab.loads("--json")
@@ -200,8 +202,10 @@ def test_loads_that_one_commit_cannot_undo(lab: Lab, capsys: pytest.CaptureFixtu
     first = lab.load("in/*.csv", table, **FILES)["query_id"]
     for number in (1, 2):
         put(lab, f"in/{number}.csv", number)
-    other = {**FILES, "provenance": {"loaded_by": "load"}, "on_missing_columns": "default"}
-    last = lab.load("in/*.csv", table, max_tries=2, try_number=2, max_files_per_chunk=1, **other)  # it was cleared
+    other = {**FILES, "provenance": {"loaded_by": "load"}, "columns": Columns(on_missing="default")}
+    last = lab.load(
+        "in/*.csv", table, max_tries=2, try_number=2, chunks=Chunks(max_files=1), **other
+    )  # it was cleared
     for load, why in (
         (failed, f"{failed} was never committed, so there is nothing to undo"),
         (load_id_of(last), "have their ids in several columns (load_id, loaded_by); undo each"),

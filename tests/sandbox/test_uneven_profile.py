@@ -49,7 +49,7 @@ def lab(uneven_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 def test_loads_hold_each_row_once(lab: Lab) -> None:
     table = f"{lab.database}.t"
-    for number, mode in enumerate(({}, {}, {"load_mode": "replace_partitions"}, {"load_mode": "replace_table"})):
+    for number, mode in enumerate(({}, {}, {"mode": "replace_partitions"}, {"mode": "replace_table"})):
         operator = lab.operator("in/*.csv", table, task_id=f"load{number}", **HOW, **mode)
         operator.execute(lab.context(operator))
         assert bag(lab.rows(table)) == bag(ROWS)

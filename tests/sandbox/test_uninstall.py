@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -19,7 +20,7 @@ def test_the_page_removes_all_but_the_rows(lab: Lab) -> None:
     drops, leftovers = re.findall(r"^```sql\n(.*?)^```", page, re.M | re.S)
     table = lab.create("t", "n UInt32")
     lab.put("in/a.csv", b"1\n2\n")
-    lab.load("in/*.csv", table, structure="n UInt32", data_format="CSV")
+    lab.load("in/*.csv", table, data_format=Format("CSV", structure="n UInt32"))
     left = [f"{name}1" for name in re.findall(r"^\| `(ch_s3_(?!ledger)\w+_)…`", page, re.M)]
     for name in left:
         lab.query(f"CREATE TABLE {lab.database}.{name} (n UInt8) ENGINE = Memory")
@@ -34,5 +35,5 @@ def test_the_page_removes_all_but_the_rows(lab: Lab) -> None:
         assert [row["name"] for row in shown] == ["t"]
     assert sorted(row["n"] for row in lab.rows(table)) == [1, 2]
 
-    lab.load("in/*.csv", table, structure="n UInt32", data_format="CSV")  # nobody knows that it holds them
+    lab.load("in/*.csv", table, data_format=Format("CSV", structure="n UInt32"))  # nobody knows that it holds them
     assert sorted(row["n"] for row in lab.rows(table)) == [1, 1, 2, 2]

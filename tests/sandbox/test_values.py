@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 
@@ -380,8 +381,8 @@ class TestSelect:
 
 SPACED = [
     ("kept", {}, {1: " a ", 2: " b ", 3: " "}),
-    ("cut", {"csv_dialect": {"trim": True}}, {1: "a", 2: " b ", 3: ""}),
-    ("rejects", {"on_bad_rows": "reject"}, {1: " a ", 2: " b ", 3: " "}),
+    ("cut", {"data_format": {"csv": {"trim": True}}}, {1: "a", 2: " b ", 3: ""}),
+    ("rejects", {"bad_rows": Reject()}, {1: " a ", 2: " b ", 3: " "}),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError
+from airflow_provider_ch_s3.modes import Append, Merge
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.gates import Gate
@@ -55,9 +56,9 @@ def test_views_are_refused_by_default(lab: Lab, table: str) -> None:
 def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: str) -> None:
     counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     lab.query(f"INSERT INTO {lab.database}.t VALUES ('2013-01-01', 100)")
-    lab.load("in/*.csv", table, materialized_views="replay", **CSV)
+    lab.load("in/*.csv", table, mode=Append(views="replay"), **CSV)
     assert totals(lab, counts) == {"2013-01-01": 103, "2013-01-02": 7}
-    assert lab.load("in/*.csv", table, task_id="again", materialized_views="replay", **CSV)["files_skipped"] == 2
+    assert lab.load("in/*.csv", table, task_id="again", mode=Append(views="replay"), **CSV)["files_skipped"] == 2
     assert totals(lab, counts) == {"2013-01-01": 103, "2013-01-02": 7}
     assert staging_tables(lab) == []
     # the view itself continues to process other INSERTs
@@ -73,7 +74,7 @@ def test_a_view_that_is_created_while_a_load_runs_gets_its_rows(lab: Lab, table:
     assert lab.rows(f"{lab.database}.t") == []
     with pytest.raises(TargetError, match="use materialized_views='replay'"):
         lab.load("in/*.csv", table, try_number=2, **CSV)
-    lab.load("in/*.csv", table, task_id="again", materialized_views="replay", **CSV)
+    lab.load("in/*.csv", table, task_id="again", mode=Append(views="replay"), **CSV)
     assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 7}
     assert staging_tables(lab) == []
 
@@ -82,25 +83,25 @@ def test_a_view_that_is_created_while_a_load_runs_gets_its_rows(lab: Lab, table:
 def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
     counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     with pytest.raises(LoadError, match="n is 4"):
-        lab.load("in/*.csv", table, materialized_views="replay", where="throwIf(n = 4, 'n is 4') = 0", **CSV)
+        lab.load("in/*.csv", table, mode=Append(views="replay"), where="throwIf(n = 4, 'n is 4') = 0", **CSV)
     assert totals(lab, counts) == {}
     assert lab.rows(f"{lab.database}.t") == []
     assert staging_tables(lab) == []
-    lab.load("in/*.csv", table, materialized_views="replay", try_number=2, where="n != 4", **CSV)
+    lab.load("in/*.csv", table, mode=Append(views="replay"), try_number=2, where="n != 4", **CSV)
     assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 3}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param({"load_mode": "replace_table"}, "their old rows cannot be identified", id="replace"),
-        thorough({"load_mode": "merge", "merge_key": ["n"]}, "their old rows cannot be identified", id="merge"),
+        pytest.param({"mode": "replace_table"}, "their old rows cannot be identified", id="replace"),
+        thorough({"mode": Merge(key=["n"])}, "their old rows cannot be identified", id="merge"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(lab: Lab, table: str, arguments: dict[str, Any], message: str) -> None:
     add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     with pytest.raises(TargetError, match=message):
-        lab.load("in/*.csv", table, materialized_views="replay", **arguments, **CSV)
+        lab.load("in/*.csv", table, mode=Append(views="replay"), **arguments, **CSV)
     assert bag(lab.rows(f"{lab.database}.t")) == bag([])
 
 
@@ -110,4 +111,4 @@ def test_a_view_with_rows_of_its_own_is_refused(lab: Lab, table: str) -> None:
         f" SELECT day FROM {lab.database}.t"
     )
     with pytest.raises(TargetError, match="keeps its rows in an inner table"):
-        lab.load("in/*.csv", table, materialized_views="replay", **CSV)
+        lab.load("in/*.csv", table, mode=Append(views="replay"), **CSV)

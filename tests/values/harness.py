@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+from airflow_provider_ch_s3.arguments import Checks, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -396,7 +397,9 @@ class Trial:
             return
         glob = self._write(kinds, [[pair.text if kind == pair.kind else None for kind in kinds] for pair in pairs])
         try:
-            self.harness.load(glob, self.table, **self._arguments(kinds), on_bad_rows="reject", min_rows=0)
+            self.harness.load(
+                glob, self.table, **self._arguments(kinds), bad_rows=Reject(), checks=Checks(min_rows=0)
+            )
         except ChS3Error as error:
             culprit = self._culprit(error, kinds)
             suspects = (of_kinds(pairs, [culprit]) if culprit else []) or pairs

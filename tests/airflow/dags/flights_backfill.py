@@ -69,7 +69,7 @@ for dag_id, source in (
             task_id="load",
             source=source,
             table=f"backfill.{dag_id}",
-            load_mode="replace_partitions",
+            mode="replace_partitions",
             poll_interval=0.5,
             retries=1,
             retry_delay=datetime.timedelta(0),

@@ -10,6 +10,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Reject
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -17,7 +18,7 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 TABLE: dict[str, Any] = {
     "table": "{{ dag_run.conf['table'] }}",
     "columns": ["dt", "carrier", "flight", "distance"],
-    "load_mode": "replace_partitions",
+    "mode": "replace_partitions",
 }
 
 with DAG(dag_id="load_report", schedule=None):
@@ -52,22 +53,25 @@ class KilledOperator(S3ToClickHouseOperator):
         return super().execute(context)
 
 
-KIND: dict[str, Any] = {**TABLE, "table": "{{ dag_run.conf['kinds'] }}", "load_mode": "append"}
+KIND: dict[str, Any] = {**TABLE, "table": "{{ dag_run.conf['kinds'] }}", "mode": "append"}
 
 with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
     FIRST = "s3://flights/dt=2013-01-01/*.parquet"
     S3ToClickHouseOperator(task_id="first", source=FIRST, **KIND) >> [
         S3ToClickHouseOperator(task_id="nothing_new", source=FIRST, **KIND),
-        S3ToClickHouseOperator(task_id="skipped", source=FIRST, skip_downstream_if_nothing_new=True, **KIND),
+        S3ToClickHouseOperator(task_id="skipped", source=FIRST, arrivals=Arrivals(skip_if_nothing_new=True), **KIND),
     ]
     NOWHERE = "s3://flights/dt=2012-*/*.parquet"
-    S3ToClickHouseOperator(task_id="succeeds", source=NOWHERE, on_no_files="succeed", **KIND)
+    S3ToClickHouseOperator(task_id="succeeds", source=NOWHERE, arrivals=Arrivals(on_none="succeed"), **KIND)
     CHUNKS = "s3://flights/dt=2013-02-0{1,2}/*.parquet"
-    S3ToClickHouseOperator(task_id="chunks", source=CHUNKS, commit="chunk", max_files_per_chunk=1, **KIND)
-    S3ToClickHouseOperator(task_id="direct", source="s3://flights/dt=2013-02-03/*.parquet", staging=False, **KIND)
-    S3ToClickHouseOperator(task_id="rejects", source="s3://flights/bad/*.csv", on_bad_rows="reject", **KIND)
+    S3ToClickHouseOperator(task_id="chunks", source=CHUNKS, chunks=Chunks(max_files=1), **KIND)
+    S3ToClickHouseOperator(task_id="direct", source="s3://flights/dt=2013-02-03/*.parquet", mode="direct", **KIND)
+    S3ToClickHouseOperator(task_id="rejects", source="s3://flights/bad/*.csv", bad_rows=Reject(), **KIND)
     S3ToClickHouseOperator(
-        task_id="fails_staged", source="s3://flights/dt=2013-02-04/*.parquet", min_rows=1_000_000, **KIND
+        task_id="fails_staged",
+        source="s3://flights/dt=2013-02-04/*.parquet",
+        checks=Checks(min_rows=1_000_000),
+        **KIND,
     )
     CHECKS: dict[str, Any] = {"some": "count() > 0", "few": Check("count() < 5", on_failure="warn")}
     S3ToClickHouseOperator(task_id="checks", source="s3://flights/dt=2013-02-06/*.parquet", checks=CHECKS, **KIND)

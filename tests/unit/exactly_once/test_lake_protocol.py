@@ -25,7 +25,8 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.request import LoadRequest
 from tests.unit.exactly_once.cluster_model import Cluster, Fault
 from tests.unit.exactly_once.test_protocol import (
     EXAMPLES,

@@ -42,15 +42,9 @@ from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.modes import LoadMode, OnChangedFiles, OnLoadedFiles, OnMissingFiles, OnPartialPartitions
 from airflow_provider_ch_s3.query import state
-from airflow_provider_ch_s3.request import (
-    LoadMode,
-    LoadRequest,
-    OnChangedFiles,
-    OnLoadedFiles,
-    OnMissingFiles,
-    OnPartialPartitions,
-)
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin

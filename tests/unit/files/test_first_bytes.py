@@ -11,7 +11,7 @@ import zipfile
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.files.csv_dialect import find_rivals
+from airflow_provider_ch_s3.files.data_format import find_rivals
 from airflow_provider_ch_s3.files.first_bytes import (
     HEAD_BYTES,
     Head,

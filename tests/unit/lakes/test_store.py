@@ -22,7 +22,8 @@ from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
 from airflow_provider_ch_s3.load.selection import pin_snapshots
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest
+from airflow_provider_ch_s3.modes import Append, Merge
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
@@ -110,7 +111,7 @@ def test_a_plan_of_a_delta_table() -> None:
         operator_of("--lake", "delta", "--min-file-age", "5").open_store()
     with pytest.raises(ConfigError, match=r"on_loaded_files='load' has no meaning .*load_mode='replace_table'"):
         DeltaToClickHouseOperator(
-            task_id="load", source="s3://lake/t", table="t", aws_conn_id=None, on_loaded_files="load"
+            task_id="load", source="s3://lake/t", table="t", aws_conn_id=None, mode=Append(on_loaded="load")
         ).open_store()
     with pytest.raises(ConfigError, match="is of type list; give a string"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
@@ -155,7 +156,7 @@ class Changing(Table):
 def test_what_a_merge_takes(snapshot: str, records: list[str], after: str, caplog: pytest.LogCaptureFixture) -> None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(), snapshot=snapshot)
-    asked = LoadRequest(pattern=pattern, table="t", load_mode=LoadMode.MERGE, merge_key=("id",))
+    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",)))
     found = pin_snapshots(store, asked, Chunk(), records)
     assert found is not None
     assert (found.id, found.after, found.is_mixed) == (snapshot, after, False)

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, OnNothing
 from airflow_provider_ch_s3.common.arguments import parse_file_names, parse_seconds
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.arrivals import Arrivals, list_files
-from airflow_provider_ch_s3.request import LoadMode, LoadRequest, OnLoadedFiles, OnNoFiles
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles, list_files
+from airflow_provider_ch_s3.modes import Append, LoadMode, OnLoadedFiles
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 OLD = 3600.0
@@ -58,7 +60,7 @@ def keys(files: tuple[SourceFile, ...]) -> list[str]:
 
 def ready_and_young(store: Store, asked: LoadRequest) -> tuple[list[str], int]:
     """The keys of the files that are ready, and how many are too young."""
-    arrivals = Arrivals(store=store, request=asked)
+    arrivals = ReadyFiles(store=store, request=asked)
     ready = sorted(file.key for file in arrivals)
     arrivals.check()
     return ready, arrivals.young_count
@@ -90,7 +92,7 @@ class TestMatches:
         )
 
     def test_too_few(self) -> None:
-        assert refusal(Store(**{"d/a": 1, "d/b": 1}), request("d/*", min_files=3)) == (
+        assert refusal(Store(**{"d/a": 1, "d/b": 1}), request("d/*", arrivals=Arrivals(min_files=3))) == (
             "s3://b/d/* matches 2 files, but min_files=3; wait for the others to be delivered, or lower min_files"
         )
 
@@ -159,16 +161,16 @@ class TestNoFiles:
         said = refusal(Store(**{"d/_SUCCESS": 0, **dict.fromkeys(listed, 1)}), request(glob))
         assert said == f"no file matches s3://b/{glob}, but {begin}; {remedy}"
 
-    @pytest.mark.parametrize("choice", [OnNoFiles.SKIP, OnNoFiles.SUCCEED])
+    @pytest.mark.parametrize("choice", [OnNothing.SKIP, OnNothing.SUCCEED])
     @pytest.mark.parametrize("mode", LoadMode)
-    def test_allowed(self, choice: OnNoFiles, mode: LoadMode, caplog: pytest.LogCaptureFixture) -> None:
+    def test_allowed(self, choice: OnNothing, mode: LoadMode, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
-        asked = request("d/*.csv", on_no_files=choice, min_files=5, load_mode=mode)
+        asked = request("d/*.csv", mode=mode, arrivals=Arrivals(min_files=5, on_none=choice))
         assert ready_and_young(Store(**{"d/a.parquet": 1}), asked) == ([], 0)
         assert "no file matches s3://b/d/*.csv, but 1 object begins like it" in caplog.text
 
     def test_min_files_alone_allows_nothing(self) -> None:
-        assert refusal(Store(), request("d/*", min_files=0)).startswith("no file matches")
+        assert refusal(Store(), request("d/*", arrivals=Arrivals(min_files=0))).startswith("no file matches")
 
     def test_an_empty_snapshot(self) -> None:
         asked = request("t/**", snapshot="7")
@@ -183,7 +185,7 @@ class TestNoFiles:
 class TestYoungFiles:
     def test_they_are_left_to_the_next_load(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
-        asked = request("d/*", min_file_age_seconds=60)
+        asked = request("d/*", arrivals=Arrivals(min_age=60))
         assert ready_and_young(Store(**MIXED), asked) == (["d/a", "d/d"], 2)
         assert "leaving out 'd/b' and 1 more, younger than min_file_age (1 min 00 s)" in caplog.text
 
@@ -199,7 +201,7 @@ class TestYoungFiles:
         [
             *(
                 pytest.param(
-                    {"load_mode": mode},
+                    {"mode": mode},
                     True,
                     f"load_mode='{mode.value}' would replace rows by those of the other files alone",
                     id=mode.value,
@@ -209,18 +211,18 @@ class TestYoungFiles:
             ),
             pytest.param({}, False, "with staging=False no later load knows that they are missing", id="direct"),
             pytest.param(
-                {"on_loaded_files": OnLoadedFiles.LOAD},
+                {"mode": Append(on_loaded=OnLoadedFiles.LOAD)},
                 True,
                 "with on_loaded_files='load' a later load would load the others again",
                 id="load-again",
             ),
         ],
     )
-    @pytest.mark.parametrize("on_no_files", OnNoFiles)
+    @pytest.mark.parametrize("on_no_files", OnNothing)
     def test_where_no_later_load_adds_them_the_load_fails(
-        self, how: dict[str, Any], is_recorded: bool, why: str, on_no_files: OnNoFiles
+        self, how: dict[str, Any], is_recorded: bool, why: str, on_no_files: OnNothing
     ) -> None:
-        asked = request("d/*", min_file_age_seconds=60, on_no_files=on_no_files, **how)
+        asked = request("d/*", arrivals=Arrivals(min_age=60, on_none=on_no_files), **how)
         expected = (
             "'d/b' and 1 more of s3://b/d/*, younger than min_file_age (1 min 00 s), cannot be left out: "
             f"{why}; load again in 48.0 s, e.g. by a retry of the task, or lower min_file_age"
@@ -231,16 +233,16 @@ class TestYoungFiles:
 
     def test_all_are_too_young(self) -> None:
         store = Store(**{"d/b": (1, 5.0)})
-        asked = request("d/*", min_file_age_seconds=60)
+        asked = request("d/*", arrivals=Arrivals(min_age=60))
         assert refusal(store, asked) == (
             "no file of s3://b/d/* is old enough: 'd/b' changed less than min_file_age (1 min 00 s) ago; load again"
             " later, e.g. by a retry of the task"
         )
-        allowed = dataclasses.replace(asked, on_no_files=OnNoFiles.SUCCEED)
+        allowed = dataclasses.replace(asked, arrivals=Arrivals(on_none=OnNothing.SUCCEED))
         assert ready_and_young(store, allowed) == ([], 1)
 
     def test_they_do_not_count_for_min_files(self) -> None:
-        asked = request("d/*", min_file_age_seconds=60, min_files=3)
+        asked = request("d/*", arrivals=Arrivals(min_age=60, min_files=3))
         assert refusal(Store(**MIXED), asked) == (
             "s3://b/d/* matches 2 files that are old enough (2 are not), but min_files=3; wait for the others to be"
             " delivered, or lower min_files"
@@ -278,7 +280,9 @@ class TestMarkers:
         ],
     )
     def test_complete(self, globs: list[str], objects: list[str]) -> None:
-        found = list_files(Store(**dict.fromkeys(objects, 1)), request(*globs, expected_files=("_SUCCESS",)))
+        found = list_files(
+            Store(**dict.fromkeys(objects, 1)), request(*globs, arrivals=Arrivals(expected=("_SUCCESS",)))
+        )
         assert keys(found) == [key for key in objects if key.endswith(".csv")]
 
     @pytest.mark.parametrize(
@@ -304,9 +308,9 @@ class TestMarkers:
             pytest.param(["out/dt=1/*.csv"], [], "s3://b/out/dt=1/", id="nothing-there"),
         ],
     )
-    @pytest.mark.parametrize("on_no_files", OnNoFiles)
-    def test_missing(self, globs: list[str], objects: list[str], where: str, on_no_files: OnNoFiles) -> None:
-        asked = request(*globs, expected_files=("_SUCCESS",), on_no_files=on_no_files)
+    @pytest.mark.parametrize("on_no_files", OnNothing)
+    def test_missing(self, globs: list[str], objects: list[str], where: str, on_no_files: OnNothing) -> None:
+        asked = request(*globs, arrivals=Arrivals(expected=("_SUCCESS",), on_none=on_no_files))
         assert refusal(Store(**dict.fromkeys(objects, 1)), asked) == (
             f"expected file '_SUCCESS' is missing in {where}, so the files may not be complete; load again when their"
             " writer has finished, e.g. by a retry of the task, or correct expected_files"
@@ -314,18 +318,20 @@ class TestMarkers:
 
     def test_all_names_are_needed_and_none_is_loaded(self) -> None:
         store = Store(**{"d/a": 1, "d/_SUCCESS": 9, "d/meta/done": 9})
-        assert keys(list_files(store, request("d/**", expected_files=("_SUCCESS", "meta/done")))) == ["d/a"]
-        said = refusal(store, request("d/**", expected_files=("_SUCCESS", "meta/done", "_done")))
+        assert keys(list_files(store, request("d/**", arrivals=Arrivals(expected=("_SUCCESS", "meta/done"))))) == [
+            "d/a"
+        ]
+        said = refusal(store, request("d/**", arrivals=Arrivals(expected=("_SUCCESS", "meta/done", "_done"))))
         assert said.startswith("expected file '_done' is missing in s3://b/d/,")
 
     def test_young_files_need_their_marker_too(self) -> None:
         store = Store(**{"d/x/a": 1, "d/x/_SUCCESS": 0, "d/y/b": (1, 1.0)})
-        asked = request("d/*/*", min_file_age_seconds=60, expected_files=("_SUCCESS",))
+        asked = request("d/*/*", arrivals=Arrivals(min_age=60, expected=("_SUCCESS",)))
         assert "missing in s3://b/d/y/" in refusal(store, asked)
 
     def test_a_marker_beside_the_listing_is_looked_up_by_its_key(self) -> None:
         store = Store(**{"out/part-1": 1, "out/part-2": 1, "out/_SUCCESS": 0, "out/other": 1})
-        assert keys(list_files(store, request("out/part-*", expected_files=("_SUCCESS",)))) == [
+        assert keys(list_files(store, request("out/part-*", arrivals=Arrivals(expected=("_SUCCESS",))))) == [
             "out/part-1",
             "out/part-2",
         ]

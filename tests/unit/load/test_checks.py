@@ -19,14 +19,8 @@ from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
-from airflow_provider_ch_s3.request import (
-    AfterLoad,
-    LoadMode,
-    LoadRequest,
-    MaterializedViews,
-    OnChangedFiles,
-    OnMissingFiles,
-)
+from airflow_provider_ch_s3.modes import Append, LoadMode, OnChangedFiles, OnMissingFiles, Views
+from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
@@ -47,15 +41,14 @@ VIEWS = dataclasses.replace(
 
 def request(mode: str, **values: Any) -> LoadRequest:
     given = {"pattern": SourcePattern(bucket="flights", globs=("**",)), **values}
-    return LoadRequest(table="flights", load_mode=LoadMode(mode), **given)
+    return LoadRequest(table="flights", mode=LoadMode(mode), **given)
 
 
 REMOVING: dict[str, Any] = {
     "mode": "append",
     "pattern": SourcePattern(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
     "provenance": KNOWN,
-    "on_changed_files": OnChangedFiles.REPLACE,
-    "on_missing_files": OnMissingFiles.DELETE,
+    "mode": Append(on_changed=OnChangedFiles.REPLACE, on_missing=OnMissingFiles.DELETE),
 }
 
 
@@ -69,11 +62,11 @@ REMOVING: dict[str, Any] = {
         pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
         pytest.param(
             TARGET,
-            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             id="changed-files",
         ),
         pytest.param(TARGET, request(**REMOVING), id="missing-files"),
-        pytest.param(VIEWS, request("append", materialized_views=MaterializedViews.REPLAY), id="views-are-replayed"),
+        pytest.param(VIEWS, request("append", mode=Append(views=Views.REPLAY)), id="views-are-replayed"),
     ],
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
@@ -208,7 +201,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             TARGET,
-            request("replace_table", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            request("replace_table", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             ConfigError,
             "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the"
             " others",
@@ -216,7 +209,9 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             TARGET,
-            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN, list_after_loaded=True),
+            request(
+                "append", mode=Append(on_changed=OnChangedFiles.REPLACE, list_after_loaded=True), provenance=KNOWN
+            ),
             ConfigError,
             "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
             " out the ones that were loaded before; remove one of them",
@@ -224,7 +219,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             TARGET,
-            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance={"file": Origin.PATH}),
+            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance={"file": Origin.PATH}),
             ConfigError,
             "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
             " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and before that run"
@@ -234,7 +229,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             dataclasses.replace(TARGET, columns=TARGET.columns[1:]),
-            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             TargetError,
             "provenance fills the columns file, which d.flights lacks; run ALTER TABLE `d`.`flights_local` ADD"
             " COLUMN IF NOT EXISTS `file` LowCardinality(String) on every node: earlier rows get an empty value",
@@ -242,7 +237,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             dataclasses.replace(TARGET, engine="ReplacingMergeTree"),
-            request("append", on_changed_files=OnChangedFiles.REPLACE, provenance=KNOWN),
+            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             TargetError,
             "merges of d.flights_local (ReplacingMergeTree, or a TTL) may fold or remove rows, so that those of one"
             " file cannot be replaced; use a MergeTree table, or another value of on_changed_files",
@@ -250,7 +245,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             TARGET,
-            request("append", on_missing_files=OnMissingFiles.DELETE),
+            request("append", mode=Append(on_missing=OnMissingFiles.DELETE)),
             ConfigError,
             "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
             " on_missing_files",
@@ -280,9 +275,8 @@ REPLAY_WITHOUT_APPEND = (
             VIEWS,
             request(
                 "append",
-                on_changed_files=OnChangedFiles.REPLACE,
+                mode=Append(on_changed=OnChangedFiles.REPLACE, views=Views.REPLAY),
                 provenance=KNOWN,
-                materialized_views=MaterializedViews.REPLAY,
             ),
             TargetError,
             REPLAY_WITHOUT_APPEND,
@@ -294,7 +288,7 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             VIEWS,
-            request("replace_table", materialized_views=MaterializedViews.REPLAY),
+            request("replace_table", mode=Append(views=Views.REPLAY)),
             TargetError,
             REPLAY_WITHOUT_APPEND,
             id="views-replace-and-replay",

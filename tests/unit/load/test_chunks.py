@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Chunks
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.files.access import S3Access
@@ -22,7 +23,8 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load import selection as selection_module
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits, CommittedChunks
 from airflow_provider_ch_s3.load.selection import ChunkSelection, list_chunk, select_chunk
-from airflow_provider_ch_s3.request import CommitAt, LoadMode, LoadRequest, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.modes import Append, LoadMode, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.request import LoadRequest
 
 PATTERN = SourcePattern(bucket="b", globs=("*",))
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
@@ -95,7 +97,7 @@ def attempt(
     source: SourcePattern = SOURCE,
 ) -> list[Event]:
     """The events of an attempt, which took some seconds from its plan to its end."""
-    planned = {"since": since.timestamp(), "source": str(source), "load_mode": "append"} | (
+    planned = {"since": since.timestamp(), "source": str(source), "mode": "append"} | (
         {} if chunk is None else {"chunk": chunk.as_dict()}
     )
     report = {
@@ -171,7 +173,7 @@ class TestCommittedChunks:
         ("glob", "arguments", "said"),
         [
             ("*/*.csv", {}, "source is now 's3://b/*/*.csv', and 1 chunk of this load went into t with"),
-            ("d/*.csv", {"load_mode": LoadMode.REPLACE_TABLE}, "load_mode is now 'replace_table', and 1 chunk of"),
+            ("d/*.csv", {"mode": "replace_table"}, "load_mode is now 'replace_table', and 1 chunk of"),
         ],
     )
     def test_a_request_that_was_changed_in_between_is_refused(
@@ -217,7 +219,7 @@ class TestLimits:
         ("arguments", "files", "size_bytes"),
         [
             pytest.param({}, 10, 7000, id="bytes-as-planned"),
-            pytest.param({"max_bytes_per_chunk": 5}, 10, 5, id="bytes-as-given"),
+            pytest.param({"chunks": Chunks(max_bytes=5)}, 10, 5, id="bytes-as-given"),
         ],
     )
     def test_in_chunks(self, arguments: dict[str, Any], files: int, size_bytes: int) -> None:
@@ -227,12 +229,12 @@ class TestLimits:
     @pytest.mark.parametrize(
         "arguments",
         [
-            pytest.param({"commit": CommitAt.END}, id="commit-at-the-end"),
-            *(pytest.param({"load_mode": mode}, id=mode.value) for mode in LoadMode if mode is not LoadMode.APPEND),
+            pytest.param({"chunks": "off"}, id="commit-at-the-end"),
+            *(pytest.param({"mode": mode}, id=mode.value) for mode in LoadMode if mode is not LoadMode.APPEND),
         ],
     )
     def test_one_insert_for_all(self, arguments: dict[str, Any]) -> None:
-        asked = request(max_bytes_per_chunk=5, **arguments)
+        asked = request(chunks=Chunks(max_bytes=5), **arguments)
         assert ChunkLimits.of(asked, planned_bytes=7000) == ChunkLimits()
 
 
@@ -347,7 +349,7 @@ def objects(count: int) -> dict[str, int | tuple[int, float]]:
 
 
 def request(glob: str = "d/*.csv", **arguments: Any) -> LoadRequest:
-    given = {"max_files_per_chunk": 10, **arguments}
+    given = {"chunks": Chunks(max_files=10), **arguments}
     return LoadRequest(pattern=parse_source(f"s3://b/{glob}"), table="t", **given)
 
 
@@ -426,12 +428,12 @@ class TestSelect:
     @pytest.mark.parametrize(
         ("arguments", "counts"),
         [
-            pytest.param({"max_files_per_chunk": 25}, [25], id="one"),
-            pytest.param({"max_files_per_chunk": 5}, [5] * 5, id="no-empty-one-at-the-end"),
-            pytest.param({"max_files_per_chunk": 24}, [24, 1], id="one-file-at-the-end"),
-            pytest.param({"max_bytes_per_chunk": 120}, [10, 8, 5, 2], id="whichever-limit-comes-first"),
-            pytest.param({"max_bytes_per_chunk": 1}, [1] * 25, id="files-larger-than-the-limit"),
-            pytest.param({"commit": CommitAt.END}, [25], id="commit-at-the-end"),
+            pytest.param({"chunks": Chunks(max_files=25)}, [25], id="one"),
+            pytest.param({"chunks": Chunks(max_files=5)}, [5] * 5, id="no-empty-one-at-the-end"),
+            pytest.param({"chunks": Chunks(max_files=24)}, [24, 1], id="one-file-at-the-end"),
+            pytest.param({"chunks": Chunks(max_bytes=120)}, [10, 8, 5, 2], id="whichever-limit-comes-first"),
+            pytest.param({"chunks": Chunks(max_bytes=1)}, [1] * 25, id="files-larger-than-the-limit"),
+            pytest.param({"chunks": "off"}, [25], id="commit-at-the-end"),
         ],
     )
     def test_as_many_as_the_limits_allow(self, arguments: dict[str, Any], counts: list[int]) -> None:
@@ -442,12 +444,12 @@ class TestSelect:
     @pytest.mark.parametrize("mode", [mode for mode in LoadMode if mode is not LoadMode.APPEND])
     def test_what_replaces_takes_all_whatever_the_table_holds(self, mode: LoadMode) -> None:
         held = {f"b/{key(n)}": {str(n % 2)} for n in range(25)}  # half of them in another version
-        selected = Load(Store(objects(25)), request(load_mode=mode), held).select()
+        selected = Load(Store(objects(25)), request(mode=mode), held).select()
         assert (len(selected.files), selected.chunk.is_only) == (25, True)
 
     def test_what_the_table_holds_is_counted_in_the_first_chunk(self) -> None:
         held = {f"b/{key(n)}": {"1"} for n in (1, 3, 20)} | {f"b/{key(24)}": {"0"}}
-        load = Load(Store(objects(25)), request(on_changed_files=OnChangedFiles.SKIP), held)
+        load = Load(Store(objects(25)), request(mode=Append(on_changed=OnChangedFiles.SKIP)), held)
         selections = load.run()
         assert [len(one.files) for one in selections] == [10, 10, 1]
         assert sorted(name for one in selections for name in keys(one)) == [
@@ -468,8 +470,12 @@ class TestSelect:
         ("arguments", "held", "said"),
         [
             pytest.param({}, {f"b/{key(24)}": {"0"}}, f"'{key(24)}' changed since it was loaded", id="changed"),
-            pytest.param({"min_files": 26}, {}, "matches 25 files, but min_files=26", id="too-few"),
-            pytest.param({"expected_files": ("_DONE",)}, {}, "expected file '_DONE' is missing", id="no-marker"),
+            pytest.param(
+                {"arrivals": Arrivals(min_files=26)}, {}, "matches 25 files, but min_files=26", id="too-few"
+            ),
+            pytest.param(
+                {"arrivals": Arrivals(expected=("_DONE",))}, {}, "expected file '_DONE' is missing", id="no-marker"
+            ),
         ],
     )
     def test_what_is_wrong_behind_the_first_chunk_fails_it(
@@ -484,7 +490,7 @@ class TestSelect:
 
     def test_young_files_are_counted_in_the_first_chunk(self) -> None:
         store = Store({**objects(25), key(5): (6, 1.0), key(22): (23, 1.0)})
-        selections = Load(store, request(min_file_age_seconds=60)).run()
+        selections = Load(store, request(arrivals=Arrivals(min_age=60))).run()
         assert [len(one.files) for one in selections] == [10, 10, 3]
         assert not {key(5), key(22)} & {name for one in selections for name in keys(one)}
         assert [one.left_out.young_count for one in selections] == [2, 0, 0]
@@ -502,18 +508,18 @@ class TestSelect:
 
     def test_files_that_the_table_holds_count_for_min_files(self) -> None:
         held = {f"b/{key(n)}": {"1"} for n in range(20)}
-        selected = Load(Store(objects(25)), request(min_files=25), held).select()
+        selected = Load(Store(objects(25)), request(arrivals=Arrivals(min_files=25)), held).select()
         assert keys(selected) == [key(n) for n in range(20, 25)]
 
     def test_all_files_behind_a_chunk_are_deleted(self) -> None:
-        load = Load(Store(objects(25)), request(min_files=25, expected_files=("_SUCCESS",)))
+        load = Load(Store(objects(25)), request(arrivals=Arrivals(expected=("_SUCCESS",), min_files=25)))
         load.select()
         load.store.objects = {}
         selected = load.select()
         assert (selected.files, selected.chunk.is_last) == ((), True)
 
     def test_more_files_than_the_first_chunk_found(self) -> None:
-        load = Load(Store(objects(11)), request(max_files_per_chunk=4))
+        load = Load(Store(objects(11)), request(chunks=Chunks(max_files=4)))
         load.select()
         load.store.objects |= {key(n): 100 for n in range(11, 13)}
         assert load.run()[-1].chunk.bytes_total == 66 + 200
@@ -555,8 +561,8 @@ class TestUnsortedListing:
     @pytest.mark.parametrize(
         "arguments",
         [
-            pytest.param({"max_files_per_chunk": 25}, id="one-chunk"),
-            pytest.param({"commit": CommitAt.END}, id="commit-at-the-end"),
+            pytest.param({"chunks": Chunks(max_files=25)}, id="one-chunk"),
+            pytest.param({"chunks": "off"}, id="commit-at-the-end"),
         ],
     )
     def test_one_insert_takes_any_order(self, arguments: dict[str, Any]) -> None:
@@ -588,7 +594,7 @@ def test_the_second_listing_of_a_store_without_order() -> None:
 @pytest.mark.usefixtures("group")
 class TestOtherListings:
     def test_a_store_that_always_lists_from_the_start(self) -> None:
-        load = Load(Store(objects(25), has_start=False), request(on_loaded_files=OnLoadedFiles.LOAD))
+        load = Load(Store(objects(25), has_start=False), request(mode=Append(on_loaded=OnLoadedFiles.LOAD)))
         selections = load.run()
         assert [len(selected.files) for selected in selections] == [10, 10, 5]
         assert [name for selected in selections for name in keys(selected)] == [key(number) for number in range(25)]
@@ -599,7 +605,7 @@ class TestOtherListings:
     def test_two_addresses(self) -> None:
         store = Store({**{f"{folder}/{n}.csv": 1 for folder in "ac" for n in range(6)}, "b/0.csv": 1})
         asked = LoadRequest(
-            pattern=parse_source(["s3://b/c/*.csv", "s3://b/a/*.csv"]), table="t", max_files_per_chunk=5
+            pattern=parse_source(["s3://b/c/*.csv", "s3://b/a/*.csv"]), table="t", chunks=Chunks(max_files=5)
         )
         load = Load(store, asked)
         loaded = [name for selected in load.run() for name in keys(selected)]
@@ -608,11 +614,13 @@ class TestOtherListings:
     def test_after_the_last_key_nothing_behind_a_young_file_is_taken(self) -> None:
         # the next load begins after the last key of this one
         store = Store({"d/1.csv": 1, "d/2.csv": 1, "d/3.csv": (1, 5.0), "d/4.csv": 1})
-        asked = request(list_after_loaded=True, min_file_age_seconds=60.0)
+        asked = request(mode=Append(list_after_loaded=True), arrivals=Arrivals(min_age=60.0))
         selected = select_chunk(lambda _: {}, store, asked, Chunk(after="d/1.csv"), ChunkLimits())
         assert (keys(selected), selected.left_out.young_count) == (["d/2.csv"], 1)
 
     def test_after_the_last_key_no_marker_is_needed_where_there_is_no_file(self) -> None:
-        asked = request("d/*/*.csv", list_after_loaded=True, expected_files=("_SUCCESS",), min_files=3)
+        asked = request(
+            "d/*/*.csv", mode=Append(list_after_loaded=True), arrivals=Arrivals(expected=("_SUCCESS",), min_files=3)
+        )
         selected = select_chunk(lambda _: {}, Store({"d/1/a.csv": 1}), asked, Chunk(after="d/1/a.csv"), ChunkLimits())
         assert keys(selected) == []

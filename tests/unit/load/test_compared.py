@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.compared import bind_checks
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.table.row_check import USUAL, BoundCheck, Check, Expect
 from airflow_provider_ch_s3.table.target import TableName
 

@@ -11,7 +11,6 @@ import pytest
 
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.load.row_checks import run_checks, try_checks
-from airflow_provider_ch_s3.request import LoadMode
 from airflow_provider_ch_s3.table.row_check import BoundCheck, Check
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -90,7 +89,7 @@ def test_a_server_that_is_at_fault_is_asked_again_by_a_retry() -> None:
 
 def attempt(answer: Callable[[str], dict[str, Any]], expression: str) -> Client:
     client = Client(answer)
-    request: Any = SimpleNamespace(checks={"c": Check(expression)}, load_mode=LoadMode.REPLACE_TABLE)
+    request: Any = SimpleNamespace(checks={"c": Check(expression)}, mode="replace_table")
     try_checks(target_of(client), request)
     return client
 

@@ -18,15 +18,15 @@ from airflow_provider_ch_s3.load.selection import (
     check_added_once,
     select_files,
 )
-from airflow_provider_ch_s3.request import LoadRequest, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.modes import Append, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.request import LoadRequest
 
 
 def request(on_loaded: str = "skip", on_changed: str = "fail") -> LoadRequest:
     return LoadRequest(
         pattern=parse_source("s3://b/**"),
         table="t",
-        on_loaded_files=OnLoadedFiles(on_loaded),
-        on_changed_files=OnChangedFiles(on_changed),
+        mode=Append(on_loaded=OnLoadedFiles(on_loaded), on_changed=OnChangedFiles(on_changed)),
     )
 
 

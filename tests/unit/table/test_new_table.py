@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.create.observe import (
 )
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
-from airflow_provider_ch_s3.request import LoadMode
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, parse_create_table
 from airflow_provider_ch_s3.table.target import TableName
 

@@ -9,21 +9,23 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, OnNothing, Role
 from airflow_provider_ch_s3.common.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.request import (
-    CommitAt,
+from airflow_provider_ch_s3.modes import (
+    Append,
     LoadMode,
-    LoadRequest,
-    MaterializedViews,
+    Merge,
     OnChangedFiles,
     OnLoadedFiles,
     OnMissingFiles,
-    OnNoFiles,
     OnPartialPartitions,
+    ReplacePartitions,
+    Views,
 )
+from airflow_provider_ch_s3.request import CommitAt, LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.row_check import Check
@@ -54,7 +56,7 @@ def test_a_validation_tells_nobody_even_if_nothing_is_new(
     told: list[LoadReport] = []
     monkeypatch.setattr(files_to_clickhouse, "emit_metrics", told.append)
     operator = S3ToClickHouseOperator(
-        task_id="load", source="s3://flights/**", table="d.t", validate_only=is_only_validated
+        task_id="load", source="s3://flights/**", table="d.t", checks=Checks(validate_only=is_only_validated)
     )
     load: Any = SimpleNamespace(table_name=None)
     operator._result({}, load, LoadReport.nothing_new("d.t", files_skipped=1))  # type: ignore[arg-type]
@@ -67,12 +69,12 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.on_loaded_files is OnLoadedFiles.SKIP
     assert request.on_changed_files is OnChangedFiles.FAIL
     assert request.on_partial_partitions is OnPartialPartitions.FAIL
-    assert request.materialized_views is MaterializedViews.REFUSE
+    assert request.materialized_views is Views.REFUSE
     assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
     assert request.settle_before_commit is False
     assert request.provenance == {}
     assert request.on_missing_files is OnMissingFiles.KEEP
-    assert request.on_no_files is OnNoFiles.FAIL
+    assert request.on_no_files is OnNothing.FAIL
     assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
     assert request.commit is CommitAt.CHUNK
     assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (10_000, None)
@@ -103,12 +105,12 @@ def test_arguments_arrive() -> None:
     assert request.on_loaded_files is OnLoadedFiles.LOAD
     assert request.on_changed_files is OnChangedFiles.SKIP
     assert request.on_partial_partitions is OnPartialPartitions.REPLACE
-    assert request.materialized_views is MaterializedViews.REPLAY
+    assert request.materialized_views is Views.REPLAY
     assert (request.min_files, request.min_rows) == (3, 0)
     assert request.checks == {"sane": Check("min(n) >= 0", on_failure="fail")}
     assert request.settle_before_commit is True
     assert request.keep_staged_seconds == 3600
-    assert request.on_no_files is OnNoFiles.SUCCEED
+    assert request.on_no_files is OnNothing.SUCCEED
     assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
     assert request.commit is CommitAt.END
     assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (500, 10**12)
@@ -116,12 +118,7 @@ def test_arguments_arrive() -> None:
 
 def test_the_arguments_of_a_merge_arrive() -> None:
     request = make_request(
-        load_mode="merge",
-        merge_key=["id"],
-        merge_version="at",
-        merge_deleted="op = 'D'",
-        merge_duplicates="collapse",
-        max_rewritten_bytes="1000",
+        mode=Merge(key=["id"], version="at", deleted="op = 'D'", duplicates="collapse", max_rewritten_bytes="1000")
     )
     assert request.merge == MergeRule(
         key=("id",), version="at", deleted="op = 'D'", collapses=True, max_rewritten_bytes=1000
@@ -153,7 +150,7 @@ def test_the_arguments_of_a_merge_arrive() -> None:
         ({"staging": "false"}, "staging='false' is of type str; give True or False"),
         ({"settle_before_commit": None}, "settle_before_commit=None is of type NoneType; give True or False"),
         (
-            {"skip_downstream_if_nothing_new": "no"},
+            {"arrivals": Arrivals(skip_if_nothing_new="no")},
             "skip_downstream_if_nothing_new='no' is of type str; give True or False",
         ),
         ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
@@ -246,13 +243,13 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             id="load_mode-in-capitals",
         ),
         pytest.param(
-            {"load_mode": None},
+            {"mode": None},
             "load_mode=None is unknown; use one of 'append', 'replace_partitions', 'replace_where', 'replace_table',"
             " 'merge'",
             id="no-load_mode",
         ),
         pytest.param(
-            {"on_loaded_files": "fail"},
+            {"mode": Append(on_loaded="fail")},
             "on_loaded_files='fail' is unknown; use one of 'skip', 'load'",
             id="on_loaded_files",
         ),
@@ -262,46 +259,46 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
             id="provenance",
         ),
         pytest.param(
-            {"on_changed_files": "merge"},
+            {"mode": Append(on_changed="merge")},
             "on_changed_files='merge' is unknown; use one of 'fail', 'load', 'skip', 'replace'",
             id="on_changed_files",
         ),
         pytest.param(
-            {"on_missing_files": "remove"},
+            {"mode": Append(on_missing="remove")},
             "on_missing_files='remove' is unknown; use one of 'keep', 'delete'",
             id="on_missing_files",
         ),
         pytest.param(
-            {"on_partial_partitions": "skip"},
+            {"mode": ReplacePartitions(on_partial="skip")},
             "on_partial_partitions='skip' is unknown; use one of 'fail', 'replace'",
             id="on_partial_partitions",
         ),
         pytest.param(
-            {"materialized_views": "ignore"},
+            {"mode": Append(views="ignore")},
             "materialized_views='ignore' is unknown; use one of 'refuse', 'replay'",
             id="materialized_views",
         ),
         pytest.param(
-            {"min_files": "{{ undefined }}"},
+            {"arrivals": Arrivals(min_files="{{ undefined }}")},
             "min_files='{{ undefined }}' must be a whole number, 0 or more",
             id="min_files",
         ),
         pytest.param(
-            {"on_no_files": "ignore"},
+            {"arrivals": Arrivals(on_none="ignore")},
             "on_no_files='ignore' is unknown; use one of 'fail', 'skip', 'succeed'",
             id="on_no_files",
         ),
         pytest.param(
-            {"min_file_age": "5 min"},
+            {"arrivals": Arrivals(min_age="5 min")},
             "min_file_age='5 min' is of type str; give a number of seconds, or a timedelta",
             id="min_file_age",
         ),
-        pytest.param({"min_rows": -1}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
-        pytest.param({"commit": "none"}, "commit='none' is unknown; use one of 'chunk', 'end'", id="commit"),
-        pytest.param({"commit": None}, "commit=None is unknown; use one of 'chunk', 'end'", id="no-commit"),
+        pytest.param({"checks": Checks(min_rows=-1)}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
+        pytest.param({}, "commit='none' is unknown; use one of 'chunk', 'end'", id="commit"),
+        pytest.param({"chunks": None}, "commit=None is unknown; use one of 'chunk', 'end'", id="no-commit"),
         *(
             pytest.param(
-                {"max_files_per_chunk": value},
+                {"chunks": Chunks(max_files=value)},
                 f"max_files_per_chunk={value!r} must be a whole number, from 1 to 10000",
                 id=f"max_files_per_chunk-{value}",
             )
@@ -309,7 +306,7 @@ def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str,
         ),
         *(
             pytest.param(
-                {"max_bytes_per_chunk": value},
+                {"chunks": Chunks(max_bytes=value)},
                 f"max_bytes_per_chunk={value!r} must be a whole number, 1 or more",
                 id=f"max_bytes_per_chunk-{value}",
             )
@@ -358,7 +355,7 @@ def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypa
     masked: list[str] = []
     monkeypatch.setattr(task, "mask_secret", masked.append)
     operator = S3ToClickHouseOperator(
-        task_id="load", source="s3://b/**", table="d.t", role_arn="arn", external_id="{{ id }}"
+        task_id="load", source="s3://b/**", table="d.t", credentials=Role("arn", external_id="{{ id }}")
     )
     operator.render_template_fields({"id": "only-for-us"})
     assert (operator.external_id, masked) == ("only-for-us", ["only-for-us"])

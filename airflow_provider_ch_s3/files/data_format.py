@@ -1,14 +1,15 @@
-"""How CSV files are written where they are not as ClickHouse expects them."""
+"""How the files of a load are written: their format, as the user gives it, and what is different about CSV files."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from airflow_provider_ch_s3.common.arguments import build_value, refuse_argument
+from airflow_provider_ch_s3.common.declared import FLAG, SQL, TEXT, TEXTS, Value, count, declared, one_of
 from airflow_provider_ch_s3.errors import ConfigError
 
 DELIMITER_SETTING = "format_csv_delimiter"
@@ -17,8 +18,23 @@ DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CsvDialect:
+@dataclass(frozen=True, repr=False)
+class Format(Value):
+    """How files are written.
+
+    :param format: ClickHouse's name, such as ``Parquet``; None: inferred from the file names.
+    :param compression: ClickHouse's name of the compression, such as ``gz``; None: inferred from the file names.
+    :param structure: columns of the files as ``name Type, …``; None: inferred from the files and the table.
+    """
+
+    name: ClassVar[str] = "format"
+    format: str | None = declared(TEXT, None, kw_only=False)
+    compression: str | None = declared(TEXT, None)
+    structure: str | None = declared(SQL, None)
+
+
+@dataclass(frozen=True, repr=False)
+class Csv(Value):
     """How CSV files are written.
 
     :param delimiter: one character between fields; None to guess it from the first lines if commas separate none.
@@ -30,44 +46,42 @@ class CsvDialect:
     :param null_words: words that stand for a missing value, besides an empty field; in text only where the column is
         Nullable.
     :param trim: spaces around a field that is not in quotes do not belong to it, nor those before a quote.
+    :param compression: ClickHouse's name of the compression, such as ``gz``; None: inferred from the file names.
+    :param structure: columns of the files as ``name Type, …``; None: inferred from the files and the table.
     """
 
-    delimiter: str | None = None
-    quote: str = '"'
-    escape: str = ""
-    header: bool | None = None
-    skip_lines: int = 0
-    encoding: str = "utf-8"
-    null_words: Sequence[str] = ()
-    trim: bool = False
+    name: ClassVar[str] = "csv"
+    delimiter: str | None = declared(TEXT, None)
+    quote: str = declared(TEXT, '"')
+    escape: str = declared(TEXT, "")
+    header: bool | None = declared(FLAG, None)
+    skip_lines: int = declared(count(), 0)
+    encoding: str = declared(TEXT, "utf-8")
+    null_words: Sequence[str] = declared(TEXTS, ())
+    trim: bool = declared(FLAG, default=False)
+    compression: str | None = declared(TEXT, None)
+    structure: str | None = declared(SQL, None)
 
-    def __post_init__(self) -> None:
-        """:raises ConfigError: if a value is wrong."""
+    def check(self, name: str) -> None:
+        """:raises ConfigError: if ClickHouse does not read files that are written like this."""
+
+        def refuse(field: str, remedy: str) -> ConfigError:
+            return ConfigError(f"{name}=Csv(…) has {field}={getattr(self, field)!r}; {remedy}")
+
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in "\"'\n\r"):
-            raise _refuse("delimiter", self.delimiter, "give one character, such as ';'")
+            raise refuse("delimiter", "give one character, such as ';'")
         if self.quote not in _QUOTES:
-            raise _refuse("quote", self.quote, "ClickHouse reads \" and '; give one of them, or ''")
-        if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
-            raise _refuse("skip_lines", self.skip_lines, "give a number of lines")
-        if self.header not in (None, True, False):
-            raise _refuse("header", self.header, "give True or False")
-        if not isinstance(self.trim, bool):
-            raise _refuse("trim", self.trim, "give True or False")
-        if isinstance(self.null_words, str):
-            raise _refuse("null_words", self.null_words, f"write a list: [{self.null_words!r}]")
+            raise refuse("quote", "ClickHouse reads \" and '; give one of them, or ''")
         try:
-            name = codecs.lookup(self.encoding).name
+            encoding = codecs.lookup(self.encoding).name
         except LookupError as error:
-            raise _refuse("encoding", self.encoding, "give the name of one, such as 'latin-1'") from error
-        if re.match("utf-?(16|32)", name):
-            raise _refuse("encoding", self.encoding, "ClickHouse finds no lines in it; rewrite the files as UTF-8")
-        self._check_escape()
-
-    def _check_escape(self) -> None:
+            raise refuse("encoding", "give the name of one, such as 'latin-1'") from error
+        if re.match("utf-?(16|32)", encoding):
+            raise refuse("encoding", "ClickHouse finds no lines in it; rewrite the files as UTF-8")
         if self.escape not in ("", "\\"):
-            raise _refuse("escape", self.escape, "give a backslash, or '' for quotes that are doubled")
+            raise refuse("escape", "give a backslash, or '' for quotes that are doubled")
         if self.escape and (self.quote != '"' or self.skip_lines or self.trim or not self.is_utf8):
-            raise _refuse("escape", self.escape, "it goes together with delimiter, header and null_words only")
+            raise refuse("escape", "it goes together with delimiter, header and null_words only")
 
     @property
     def is_utf8(self) -> bool:
@@ -100,26 +114,11 @@ class CsvDialect:
         return {"format_regexp": rf"{line}\r?", "format_regexp_escaping_rule": "Raw"}
 
     @property
-    def data_format(self) -> str | None:
+    def format(self) -> str | None:
         """ClickHouse's name of the format; None if it finds out itself whether there is a header."""
         if self.header is None:
             return None
         return "CSVWithNames" if self.header else "CSV"
-
-
-def parse_csv_dialect(value: object) -> CsvDialect:
-    """Parse the argument ``csv_dialect``.
-
-    :param value: None, a :class:`CsvDialect`, or a mapping of its fields.
-    :raises ConfigError: if it is anything else, or a field has a wrong value.
-    """
-    if value is None:
-        return CsvDialect()
-    if isinstance(value, CsvDialect):
-        return value
-    if not isinstance(value, Mapping):
-        raise refuse_argument("csv_dialect", value, "give CsvDialect(delimiter=';'), for example")
-    return build_value("csv_dialect", CsvDialect, value)
 
 
 def find_rivals(lines: Sequence[str]) -> list[str]:
@@ -138,5 +137,4 @@ def guess_delimiter(lines: Sequence[str]) -> str:
     return best if best and same[best] else ""
 
 
-def _refuse(name: str, value: object, remedy: str) -> ConfigError:
-    return ConfigError(f"csv_dialect has {name}={value!r}; {remedy}")
+DATA_FORMAT = one_of(Format, Csv, short=lambda value: Format(value) if isinstance(value, str) else None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.csv_dialect import CsvDialect, guess_delimiter, parse_csv_dialect
+from airflow_provider_ch_s3.files.data_format import Csv, guess_delimiter, parse_csv_dialect
 
 
 @pytest.mark.parametrize(
@@ -33,17 +33,17 @@ def test_guess(lines: Sequence[str], expected: str) -> None:
 @pytest.mark.parametrize(
     ("dialect", "settings", "data_format"),
     [
-        pytest.param(CsvDialect(), {}, None, id="none"),
-        pytest.param(CsvDialect(delimiter=","), {}, None, id="comma"),
-        pytest.param(CsvDialect(delimiter=";"), {"format_csv_delimiter": ";"}, None, id="semicolon"),
+        pytest.param(Csv(), {}, None, id="none"),
+        pytest.param(Csv(delimiter=","), {}, None, id="comma"),
+        pytest.param(Csv(delimiter=";"), {"format_csv_delimiter": ";"}, None, id="semicolon"),
         pytest.param(
-            CsvDialect(delimiter="\t"),
+            Csv(delimiter="\t"),
             {"format_csv_delimiter": "\t", "input_format_csv_allow_whitespace_or_tab_as_delimiter": 1},
             None,
             id="tab",
         ),
         pytest.param(
-            CsvDialect(quote="'", skip_lines=2, header=True),
+            Csv(quote="'", skip_lines=2, header=True),
             {
                 "format_csv_allow_double_quotes": 0,
                 "format_csv_allow_single_quotes": 1,
@@ -53,14 +53,14 @@ def test_guess(lines: Sequence[str], expected: str) -> None:
             id="quote-and-header",
         ),
         pytest.param(
-            CsvDialect(quote="", header=False),
+            Csv(quote="", header=False),
             {"format_csv_allow_double_quotes": 0, "input_format_csv_detect_header": 0},
             "CSV",
             id="no-quote-no-header",
         ),
     ],
 )
-def test_settings(dialect: CsvDialect, settings: dict[str, object], data_format: str | None) -> None:
+def test_settings(dialect: Csv, settings: dict[str, object], data_format: str | None) -> None:
     assert dialect.settings == settings
     assert dialect.data_format == data_format
 
@@ -69,16 +69,16 @@ def test_settings(dialect: CsvDialect, settings: dict[str, object], data_format:
     ("encoding", "is_utf8"), [("utf-8", True), ("UTF8", True), ("ascii", True), ("latin-1", False), ("cp1252", False)]
 )
 def test_encodings(encoding: str, is_utf8: bool) -> None:
-    assert CsvDialect(encoding=encoding).is_utf8 is is_utf8
+    assert Csv(encoding=encoding).is_utf8 is is_utf8
 
 
 def test_a_mapping_is_a_dialect() -> None:
-    assert parse_csv_dialect({"delimiter": ";"}) == CsvDialect(delimiter=";")
-    assert parse_csv_dialect(None) == CsvDialect()
+    assert parse_csv_dialect({"delimiter": ";"}) == Csv(delimiter=";")
+    assert parse_csv_dialect(None) == Csv()
 
 
 def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
-    settings = CsvDialect(escape="\\").line_settings(";", 2)
+    settings = Csv(escape="\\").line_settings(";", 2)
     found = re.fullmatch(str(settings["format_regexp"]), '1;"a;\\"b"')
     assert found is not None
     assert found.groups() == ("1", '"a;\\"b"')
@@ -98,4 +98,4 @@ def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
 )
 def test_escapes_that_cannot_be_read(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="csv_dialect has escape="):
-        CsvDialect(**given)
+        Csv(**given)

@@ -1,0 +1,272 @@
+"""Arguments of the operators that are made of others: which files and when, how they are written, what becomes of
+them.
+
+Each may also be given as a dict of its fields; where there are several to choose from, the dict has the name of one
+as its key: ``after_load={"move": {"folder": "loaded/"}}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from airflow_provider_ch_s3.common.declared import (
+    FILE_NAMES,
+    FLAG,
+    RATIO,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    Form,
+    Kind,
+    Value,
+    choice,
+    count,
+    declared,
+    one_of,
+    value_of,
+)
+from airflow_provider_ch_s3.files.data_format import Csv, Format
+from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
+from airflow_provider_ch_s3.table.new_table import CreateTable
+from airflow_provider_ch_s3.table.row_check import CONDITIONS, Check, Expect
+
+__all__ = [
+    "Arrivals",
+    "Check",
+    "Checks",
+    "Chunks",
+    "Columns",
+    "CreateTable",
+    "Csv",
+    "Delete",
+    "Expect",
+    "Format",
+    "Move",
+    "NamedCollection",
+    "Reject",
+    "Role",
+    "Tag",
+]
+
+
+class OnNothing(Enum):
+    """How a task ends that has nothing to load."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    SUCCEED = "succeed"
+
+
+class OnNewColumns(Enum):
+    """What to do with columns of the files that the table lacks."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+    ADD = "add"
+
+
+class OnMissingColumns(Enum):
+    """What to do with columns of the table that files lack."""
+
+    FAIL = "fail"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, repr=False)
+class Arrivals(Value):
+    """Which of the files are ready, and what if none is.
+
+    :param min_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
+        ``Append`` leaves younger files to the next load; where that would lose or double rows (the replacing modes,
+        ``Append(on_loaded="load")``, ``Direct``), the load fails instead, so that Airflow tries again.
+    :param expected: name of a file, such as ``_SUCCESS``, or a list of them, without which the load fails: in each
+        folder with files, or above it, up to the folder in which the wildcards of ``source`` begin. These files are
+        not loaded themselves.
+    :param min_files: number of matching files below which the load fails, before anything changes; files that the
+        table already holds count, files that are too young do not. Without any, ``on_none`` applies.
+    :param on_none: if there is no file to load: ``fail``, ``skip`` the task and what depends on it, or ``succeed``.
+        Nothing changes in any case, in the replacing modes either.
+    :param skip_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and so do the
+        tasks that depend on it.
+    """
+
+    min_age: float = declared(SECONDS, 0.0)
+    expected: str | Sequence[str] = declared(FILE_NAMES, ())
+    min_files: int = declared(count(), 1, decides_rows=False)
+    on_none: OnNothing | str = declared(choice(OnNothing), OnNothing.FAIL, decides_rows=False)
+    skip_if_nothing_new: bool = declared(FLAG, default=False, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Columns(Value):
+    """Which columns are loaded, and what if files and table have different ones.
+
+    :param only: columns of the table to load; None: all.
+    :param on_new: columns of the files that the table lacks: ``fail``, ``ignore`` them, or ``add`` them to the table
+        on every node, before anything is staged. Decided per chunk: if one fails, those before it stay in the table.
+    :param on_missing: columns of the table that files lack: ``fail``, or load the ``default``. Decided per chunk, in
+        which a column may be missing from all files or from some.
+    """
+
+    only: Sequence[str] | None = declared(TEXTS, None, kw_only=False)
+    on_new: OnNewColumns | str = declared(choice(OnNewColumns), OnNewColumns.FAIL)
+    on_missing: OnMissingColumns | str = declared(choice(OnMissingColumns), OnMissingColumns.FAIL)
+
+
+@dataclass(frozen=True, repr=False)
+class Fail(Value):
+    """Fail at the first bad row."""
+
+    name: ClassVar[str] = "fail"
+
+
+@dataclass(frozen=True, repr=False)
+class Reject(Value):
+    """Commit bad rows to ``<table>_rejected``, together with the others.
+
+    :param max_rows: more bad rows fail the load; in chunks, the chunk that has them. None: any number.
+    :param max_ratio: a greater share of all rows (0 to 1) fails the load; in chunks, of the rows of a chunk. None:
+        any.
+    """
+
+    name: ClassVar[str] = "reject"
+    max_rows: int | None = declared(count(), None, decides_rows=False)
+    max_ratio: float | None = declared(RATIO, None, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Checks(Value):
+    """What the staged rows must fulfil before the commit.
+
+    :param conditions: name → flat SQL condition that aggregates the columns of the table, such as
+        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields; or
+        ``Expect.rows(within=0.5)``, which compares with earlier loads of the task. All staged rows are checked; if a
+        condition is false or NULL, nothing is committed, and Airflow does not retry. In chunks, each chunk is checked
+        by itself.
+    :param min_rows: number of rows below which the load fails. In chunks, the last chunk checks the sum: if it fails,
+        those before it stay in the table.
+    :param keep_staged: seconds (or a ``timedelta``) for which the staged rows are kept if a condition is not
+        fulfilled, so that somebody can look at them: the error names their table. The first load into the target
+        after that drops it.
+    :param validate_only: plan, stage, verify and check the rows as a load does, return its report, and drop them: the
+        table stays as it is.
+    """
+
+    conditions: Mapping[str, Any] = declared(CONDITIONS, {}, decides_rows=False, kw_only=False)
+    min_rows: int = declared(count(), 1, decides_rows=False)
+    keep_staged: float = declared(SECONDS, 0.0, decides_rows=False)
+    validate_only: bool = declared(FLAG, default=False, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Chunks(Value):
+    """When a part of many files is loaded and committed by itself.
+
+    :param max_files: number of files, at most 10,000, at which a chunk is full.
+    :param max_bytes: bytes of files, as they are stored, at which a chunk is full; None: what the cluster loads in
+        ten minutes.
+    """
+
+    name: ClassVar[str] = "chunks"
+    max_files: int = declared(count(least=1, most=MAX_LISTED_FILES), MAX_LISTED_FILES, decides_rows=False)
+    max_bytes: int | None = declared(count(least=1), None, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
+class NoChunks(Value):
+    """Load all files with one query, and commit them at once."""
+
+    name: ClassVar[str] = "off"
+
+
+@dataclass(frozen=True, repr=False)
+class Keep(Value):
+    """Leave the files where they are."""
+
+    name: ClassVar[str] = "keep"
+
+
+@dataclass(frozen=True, repr=False)
+class Tag(Value):
+    """Tag the files with ``ch-s3-load``, whose value is the id of the query."""
+
+    name: ClassVar[str] = "tag"
+
+
+@dataclass(frozen=True, repr=False)
+class Move(Value):
+    """Move the files to another folder.
+
+    :param folder: of the same bucket or container, outside of ``source``; each INSERT (each chunk of a load) has a
+        folder of its own in it, named by its query id.
+    """
+
+    name: ClassVar[str] = "move"
+    folder: str = declared(
+        Kind(lambda name, value: _parse_folder(TEXT.parse(name, value)), Form.TEXT), kw_only=False, decides_rows=False
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Delete(Value):
+    """Delete the files."""
+
+    name: ClassVar[str] = "delete"
+
+
+@dataclass(frozen=True, repr=False)
+class OwnKeys(Value):
+    """Read the files with the keys of the Airflow connection, or with the servers' own role if it has none."""
+
+    name: ClassVar[str] = "connection"
+
+
+@dataclass(frozen=True, repr=False)
+class NamedCollection(Value):
+    """Read the files with the keys in a named collection of the servers.
+
+    :param collection: its name.
+    """
+
+    name: ClassVar[str] = "named_collection"
+    collection: str = declared(TEXT, kw_only=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Role(Value):
+    """Read the files as a role that the servers assume, as in ClickHouse Cloud; needs ClickHouse 25.8 or later.
+
+    :param arn: ARN of the role.
+    :param external_id: what the role's owner asks for; needs ClickHouse 26.6 or later.
+    """
+
+    name: ClassVar[str] = "role"
+    arn: str = declared(TEXT, kw_only=False)
+    external_id: str = declared(TEXT, "", is_secret=True)
+
+
+def _parse_folder(folder: str) -> str:
+    return f"{folder.strip('/')}/" if folder.strip("/") else ""
+
+
+def _is_fields_of(kind: type[Value], value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(value) and set(value) <= set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
+ARRIVALS = value_of(Arrivals)
+AFTER_LOAD = one_of(Keep, Tag, Move, Delete)
+BAD_ROWS = one_of(Fail, Reject)
+CHECKS = value_of(
+    Checks,
+    short=lambda value: Checks(value) if isinstance(value, Mapping) and not _is_fields_of(Checks, value) else None,
+)
+CHUNKS = one_of(Chunks, NoChunks, short=lambda value: Chunks(**value) if _is_fields_of(Chunks, value) else None)
+COLUMNS = value_of(
+    Columns,
+    short=lambda value: Columns(value) if isinstance(value, Sequence) and not isinstance(value, str) else None,
+)
+CREDENTIALS = one_of(OwnKeys, NamedCollection, Role)
+KEYS_OR_COLLECTION = one_of(OwnKeys, NamedCollection)

@@ -1,0 +1,301 @@
+"""Arguments that are declared once: how each is read, rendered, compared and shown follows from its declaration.
+
+A :class:`Kind` says what an argument may be. A :class:`Value` is an argument that is made of others, such as a load
+mode with its key and its version; each of its fields is declared with a kind.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from airflow_provider_ch_s3.common import arguments
+from airflow_provider_ch_s3.common.arguments import refuse_argument
+from airflow_provider_ch_s3.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Parse = Callable[[str, Any], Any]
+
+
+class Form(Enum):
+    """What a text is as a template: ``SQL`` may be the name of a ``.sql`` file, ``TEXT`` stays a text in every DAG.
+
+    ``ANY`` becomes what the DAG's templates make of it, such as a list or a number.
+    """
+
+    SQL = "sql"
+    TEXT = "text"
+    ANY = "any"
+
+
+def _keep(_name: str, value: Any) -> Any:
+    return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What an argument may be.
+
+    :param parse: name and value → the parsed value; raises ConfigError.
+    :param form: of a text that is given for it.
+    :param of: the kind of the items of a list, or of the values of a dict; None: none are rendered otherwise.
+    :param shape: name and value → the :class:`Value` that a text or a dict stands for; other values as they are.
+    """
+
+    parse: Parse
+    form: Form = Form.ANY
+    of: Kind | None = None
+    shape: Parse = _keep
+
+
+class Value:
+    """An argument that is made of others: a frozen dataclass whose fields are :func:`declared`."""
+
+    name: ClassVar[str] = ""
+    """What a text or a dict calls it."""
+
+    def parsed(self, name: str) -> Self:
+        """Parse each field; None is the same as not given.
+
+        :param name: of the argument, for messages.
+        :raises ConfigError: if a field has a wrong value.
+        """
+        found = self.with_fields(lambda field, value: parse_field(f"{name}.{field.name}", field, value))
+        found.check(name)
+        return found
+
+    def check(self, name: str) -> None:
+        """Check what one field alone cannot tell.
+
+        :raises ConfigError: if fields contradict each other.
+        """
+
+    def with_fields(self, make: Callable[[dataclasses.Field[Any], Any], Any]) -> Self:
+        """Make a copy with other values.
+
+        :param make: field and value → the new value.
+        """
+        fields = dataclasses.fields(_dataclass(self))
+        return type(self)(**{field.name: make(field, getattr(self, field.name)) for field in fields})
+
+    def __repr__(self) -> str:
+        """Show the value as a DAG would write it."""
+        shown = [
+            (field, getattr(self, field.name))
+            for field in dataclasses.fields(_dataclass(self))
+            if getattr(self, field.name) != default_of(field)
+        ]
+        texts = [
+            ("" if not field.kw_only else f"{field.name}=") + ("'***'" if _is_secret(field) else _show(value))
+            for field, value in shown
+        ]
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def declared(
+    kind: Kind,
+    default: Any = dataclasses.MISSING,
+    *,
+    decides_rows: bool = True,
+    is_secret: bool = False,
+    kw_only: bool = True,
+) -> Any:
+    """Declare a field of a frozen dataclass, as :func:`dataclasses.field` does.
+
+    :param default: required without.
+    :param decides_rows: whether a retry with another value has to stage the rows again.
+    :param is_secret: it is shown nowhere.
+    """
+    metadata = {"kind": kind, "decides_rows": decides_rows, "is_secret": is_secret}
+    if isinstance(default, (dict, list)):
+        return dataclasses.field(default_factory=lambda: default, metadata=metadata, kw_only=kw_only)
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
+
+
+def declared_fields(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
+    """Name → field, of all fields of a dataclass that are declared."""
+    return {field.name: field for field in dataclasses.fields(kind) if "kind" in field.metadata}
+
+
+def kind_of(field: dataclasses.Field[Any]) -> Kind:
+    """The kind that a field was declared with."""
+    kind: Kind = field.metadata["kind"]
+    return kind
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """The value of a field that is not given; MISSING if it has to be."""
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
+def secrets_of(value: object) -> list[str]:
+    """What a value has in its secret fields."""
+    if not isinstance(value, Value):
+        return []
+    fields = [field for field in dataclasses.fields(_dataclass(value)) if _is_secret(field)]
+    return [str(text) for field in fields if (text := getattr(value, field.name))]
+
+
+def parse_field(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
+    """Parse the value of a declared field.
+
+    :param name: for messages.
+    :raises ConfigError: if the value is wrong, or is None where one is required.
+    """
+    if value is None:
+        value = default_of(field)
+        if value is dataclasses.MISSING:
+            raise ConfigError(f"{name} is missing; give it")
+        if value is None:
+            return None
+    return kind_of(field).parse(name, value)
+
+
+def deciding_fields(value: Any) -> Iterator[tuple[str, object]]:
+    """Name and value of each declared field that decides which rows are staged; fields of values by their paths."""
+    for name, field in declared_fields(type(value)).items():
+        if not field.metadata["decides_rows"]:
+            continue
+        found = getattr(value, name)
+        if isinstance(found, Value):
+            yield name, found.name or type(found).__name__
+            yield from ((f"{name}.{inner}", one) for inner, one in deciding_fields(found))
+        else:
+            yield name, found
+
+
+def parse_literal(name: str, value: Any) -> Any:
+    """Parse the list, dict, number or word that a template has turned into a text; other values as they are.
+
+    :raises ConfigError: if a text begins as a list or dict and is none.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    for parse in (ast.literal_eval, json.loads):  # Jinja writes Python's notation, other tools write JSON's
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    if text[:1] in ("[", "{"):
+        raise ConfigError(f"{name}={value!r} is neither a list nor a dict; correct its brackets and quotes")
+    return value
+
+
+def value_of(kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+    """Return the kind of an argument that is one such value, or a dict of its fields.
+
+    :param short: returns the value that something shorter stands for, or None.
+    """
+
+    def shape(name: str, value: Any) -> Any:
+        if isinstance(value, kind) or value is None:
+            return value
+        if (found := short(value)) is not None:
+            return found
+        return arguments.build_value(name, kind, value) if isinstance(value, Mapping) else value  # type: ignore[type-var]
+
+    def parse(name: str, value: Any) -> Value:
+        found = shape(name, parse_literal(name, value))
+        if not isinstance(found, kind):
+            raise refuse_argument(name, value, f"give {kind.__name__}(…), or a dict of its fields")
+        return found.parsed(name)
+
+    return Kind(parse, shape=shape)
+
+
+def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+    """Return the kind of an argument that is a value of one of several kinds.
+
+    A text names a kind without arguments. A dict has the name of the kind as its key: ``{"move": {"folder": "in"}}``,
+    or ``{"move": "done"}`` for the one field that is required.
+
+    :param short: returns the value that something shorter stands for, or None.
+    """
+    known = {kind.name: kind for kind in kinds}
+
+    def shape(name: str, value: Any) -> Any:
+        if isinstance(value, kinds) or value is None:
+            return value
+        if (found := short(value)) is not None:
+            return found
+        if isinstance(value, str) and value in known and not _required(known[value]):
+            return known[value]()
+        if isinstance(value, Mapping) and len(value) == 1 and (key := next(iter(value))) in known:
+            return _build(f"{name}[{key!r}]", known[key], value[key])
+        return value
+
+    def parse(name: str, value: Any) -> Value:
+        found = shape(name, parse_literal(name, value))
+        if not isinstance(found, kinds):
+            shown = " or ".join(_form_of(kind) for kind in kinds)
+            raise ConfigError(f"{name}={value!r} is unknown; give {shown}")
+        return found.parsed(name)
+
+    return Kind(parse, shape=shape)
+
+
+def _build(name: str, kind: type[Value], given: Any) -> Value:
+    if given is None:
+        return kind()
+    if not isinstance(given, Mapping):
+        required = _required(kind)
+        if len(required) != 1:
+            raise refuse_argument(name, given, f"give a dict of the fields of {kind.__name__}")
+        given = {required[0]: given}
+    return arguments.build_value(name, kind, given)  # type: ignore[type-var]
+
+
+def _required(kind: type[Value]) -> list[str]:
+    fields = dataclasses.fields(_dataclass(kind))
+    return [field.name for field in fields if default_of(field) is dataclasses.MISSING]
+
+
+def _form_of(kind: type[Value]) -> str:
+    """How a value of a kind is written, for messages."""
+    required = _required(kind)
+    return f"{kind.__name__}({', '.join(f'{name}=…' for name in required)})" if required else f"{kind.name!r}"
+
+
+def _is_secret(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get("is_secret"))
+
+
+def _show(value: object) -> str:
+    return repr(value.value) if isinstance(value, Enum) else repr(value)
+
+
+def _dataclass(value: Any) -> DataclassInstance:
+    found: DataclassInstance = value
+    return found
+
+
+def count(*, least: int = 0, most: int | None = None) -> Kind:
+    """The kind of a whole number."""
+    return Kind(lambda name, value: arguments.parse_count(name, value, least=least, most=most))
+
+
+def choice(kind: type[Enum]) -> Kind:
+    """The kind of an argument that is one of a few words."""
+    return Kind(
+        lambda name, value: value if isinstance(value, kind) else arguments.parse_choice(name, value, kind), Form.TEXT
+    )
+
+
+TEXT = Kind(arguments.parse_text, Form.TEXT)
+SQL = Kind(arguments.parse_text, Form.SQL)
+CONNECTION = Kind(lambda name, value: None if value is None else arguments.parse_text(name, value), Form.TEXT)
+FLAG = Kind(lambda name, value: arguments.parse_flag(name, parse_literal(name, value)))
+SECONDS = Kind(lambda name, value: arguments.parse_seconds(name, parse_literal(name, value)))
+RATIO = Kind(arguments.parse_ratio)
+TEXTS = Kind(lambda name, value: arguments.parse_texts(name, parse_literal(name, value)), of=TEXT)
+FILE_NAMES = Kind(lambda name, value: arguments.parse_file_names(name, parse_literal(name, value)), of=TEXT)
+EXPRESSIONS = Kind(lambda name, value: arguments.parse_expressions(name, parse_literal(name, value)), of=SQL)
+SETTINGS = Kind(lambda name, value: arguments.parse_settings(name, parse_literal(name, value)), of=TEXT)

@@ -1,0 +1,210 @@
+"""Find arguments that contradict each other: without a server, and before anything is listed or written."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_ch_s3.arguments import Delete, Keep, Move
+from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
+from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
+from airflow_provider_ch_s3.modes import Append, ReplaceTable
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.table.file_schema import parse_structure
+from airflow_provider_ch_s3.table.provenance import Origin
+
+# Settings of the parsers, which do not take lines apart.
+_OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
+
+
+def check_request(request: LoadRequest, store: ObjectStore) -> None:
+    """Check that the arguments can be read, and go together.
+
+    :param store: the store that the files are in; nothing is asked of it.
+    :raises ConfigError: for the first mistake.
+    """
+    _check_expressions(request)
+    _check_direct(request)
+    _check_chunks(request)
+    _check_listing(request)
+    _check_changed(request)
+    _check_missing(request)
+    _check_after_load(request, store)
+    _check_reject(request)
+    if request.checks.validate_only and request.adds_columns:
+        raise ConfigError(
+            "Checks(Checks(validate_only=True)) and Columns(on_new='add') contradict each other; remove one of them"
+        )
+
+
+def _check_expressions(request: LoadRequest) -> None:
+    """Check that all SQL can be parsed."""
+    if request.data_format.structure:
+        parse_structure(request.data_format.structure, frozenset())
+    given = {
+        **{f"select[{name!r}]": text for name, text in request.select.items()},
+        **{f"checks[{name!r}]": check.expression for name, check in request.checks.conditions.items()},
+        **({"where": request.where} if request.where else {}),
+        **({"mode=ReplaceWhere(…)": request.replace_where} if request.replace_where else {}),
+        **({"mode=Merge(deleted=…)": request.deleted} if request.deleted else {}),
+    }
+    for name, text in given.items():
+        try:
+            parse_expression(text)
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from error
+
+
+def _check_direct(request: LoadRequest) -> None:
+    if not request.is_direct:
+        return
+    reasons = {
+        "checks": (request.checks.conditions, "the rows are in the table before anything can check them"),
+        "Checks(Checks(validate_only=True))": (request.checks.validate_only, "the rows are in the table at once"),
+        "Columns(on_new='add')": (request.adds_columns, "other loads have to wait while the table is altered"),
+        f"after_load={request.after_load!r}": (
+            not isinstance(request.after_load, Keep),
+            "no ledger says which files are loaded",
+        ),
+        "bad_rows=Reject(…)": (request.rejects, "bad rows are committed together with the others"),
+    }
+    for argument, (is_given, reason) in reasons.items():
+        if is_given:
+            raise ConfigError(f"{argument} does not go together with mode='direct': {reason}; remove one of them")
+
+
+def _check_chunks(request: LoadRequest) -> None:
+    if request.chunks != type(request).chunks and not isinstance(request.mode, Append):
+        raise ConfigError(
+            f"chunks={request.chunks!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
+            " query; remove one of them"
+        )
+
+
+def _check_listing(request: LoadRequest) -> None:
+    """Check that what a listing from the last loaded key on leaves out is loaded already."""
+    if not request.append.list_after_loaded or (request.skips_loaded and len(request.pattern.prefixes) == 1):
+        return
+    raise ConfigError(
+        "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and needs"
+        " on_loaded='skip' and a single address in source; remove it, or use one task for each address (source is"
+        f" {request.pattern})"
+    )
+
+
+def _check_changed(request: LoadRequest) -> None:
+    if not request.replaces_changed:
+        return
+    if not request.skips_loaded:
+        raise ConfigError("Append(on_changed='replace') needs on_loaded='skip'; remove one of them")
+    if request.append.list_after_loaded:
+        raise ConfigError(
+            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
+            " out the ones that were loaded before; remove one of them"
+        )
+    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
+        raise ConfigError(
+            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
+            " to a table that lacks them"
+        )
+    if not request.pattern.scheme.is_reliable:
+        raise ConfigError(
+            "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
+            f" ({request.pattern}); use mode=ReplaceWhere(…)"
+        )
+
+
+def _check_missing(request: LoadRequest) -> None:
+    if not request.removes_missing:
+        return
+    if not request.replaces_changed:
+        raise ConfigError(
+            "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
+            " on_missing"
+        )
+    if isinstance(request.after_load, (Move, Delete)):
+        raise ConfigError(
+            "Append(on_missing='delete') would remove the rows of all files that"
+            f" after_load={request.after_load!r} takes out of the source; remove one of them"
+        )
+    for glob in request.pattern.globs:
+        folder, _, name = glob.rpartition("/")
+        if before_wildcards(folder) != folder or "**" in name:
+            raise ConfigError(
+                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
+                " in"
+                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
+            )
+
+
+def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
+    pattern, wanted = request.pattern, request.after_load
+    if isinstance(wanted, Keep):
+        return
+    if not isinstance(store, WritableStore):
+        raise ConfigError(
+            f"after_load={wanted!r} is not possible with {pattern}, whose files cannot be changed; remove it"
+        )
+    if not isinstance(wanted, Move):
+        return
+    if not wanted.folder:
+        raise ConfigError("after_load=Move('') names no folder; give one of the same bucket, such as Move('loaded/')")
+    if any(_may_match(glob, wanted.folder) for glob in pattern.globs):
+        raise ConfigError(
+            f"after_load={wanted!r} is in reach of {pattern}, so the next load would load the moved files again; give"
+            " a folder that the source does not cover"
+        )
+
+
+def _may_match(glob: str, folder: str) -> bool:
+    """Whether a glob may match a key in a folder: up to its first wildcard, one is the beginning of the other."""
+    start = before_wildcards(glob)
+    return start.startswith(folder) or folder.startswith(start)
+
+
+def _check_reject(request: LoadRequest) -> None:
+    if not request.rejects:
+        return
+    dialect = request.csv
+    unsupported = {
+        f"mode={request.mode.name!r}": not isinstance(request.mode, Append),
+        "select": request.select,
+        "where": request.where,
+        "provenance": request.provenance,
+        "a structure": request.data_format.structure is not None,
+        "Columns(on_new='add')": request.adds_columns,
+        f"data_format={dialect!r}": dialect
+        != Csv(delimiter=dialect.delimiter, header=dialect.header, compression=dialect.compression),
+        "Append(views='replay')": request.replays_views,
+    }
+    given = {**request.connection_settings, **request.settings}
+    formats = [name for name in given if _OF_FORMATS.match(name) and name != DELIMITER_SETTING]
+    unsupported.update((f"the setting {name}", True) for name in formats)
+    if wrong := [name for name, is_given in unsupported.items() if is_given]:
+        raise ConfigError(
+            f"bad_rows=Reject(…) does not go together with {wrong[0]}; remove one of them, or load the lines into a"
+            " table of their own and clean them there"
+        )
+
+
+def check_lake(request: LoadRequest) -> None:
+    """Check that no argument is about files in a folder, for a lake's table, whose snapshots say which files it has.
+
+    :raises ConfigError: for the first of those.
+    """
+    given = {
+        "mode='direct'": request.is_direct,
+        f"mode={request.mode!r}": isinstance(request.mode, Append)
+        and request.mode != Append(views=request.mode.views),
+        "ReadyFiles(min_age=…)": request.arrivals.min_age,
+        "ReadyFiles(expected=…)": request.arrivals.expected,
+    }
+    if wrong := [name for name, is_given in given.items() if is_given]:
+        raise ConfigError(
+            f"{wrong[0]} has no meaning for a lake's table, whose snapshots say which files it has and what they"
+            f" contain; remove it (mode={ReplaceTable.name!r} loads all of a snapshot again)"
+        )

@@ -1,0 +1,201 @@
+"""Load modes: what happens to the rows that the table holds already. Each mode has the arguments that belong to it.
+
+A mode without arguments may be given by its name, ``mode="replace_table"``, and each one as a dict:
+``mode={"merge": {"key": ["id"]}}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from airflow_provider_ch_s3.common.declared import FLAG, SQL, TEXT, TEXTS, Value, choice, count, declared, one_of
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.table.merge_rule import MergeRule
+
+
+class LoadMode(Enum):
+    """How a commit changes the rows that the table holds; the words that the ledger has for it."""
+
+    APPEND = "append"
+    REPLACE_PARTITIONS = "replace_partitions"
+    REPLACE_WHERE = "replace_where"
+    REPLACE_TABLE = "replace_table"
+    MERGE = "merge"
+
+
+class OnLoadedFiles(Enum):
+    """What to do with a file that the table already holds in this version."""
+
+    SKIP = "skip"
+    LOAD = "load"
+
+
+class OnChangedFiles(Enum):
+    """What to do with a file that the table holds in another version."""
+
+    FAIL = "fail"
+    LOAD = "load"
+    SKIP = "skip"
+    REPLACE = "replace"
+
+
+class OnMissingFiles(Enum):
+    """What to do with the rows of files that are no longer in the source."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+class OnPartialPartitions(Enum):
+    """What to do when a partition to be replaced holds rows that are not from these files."""
+
+    FAIL = "fail"
+    REPLACE = "replace"
+
+
+class MergeDuplicates(Enum):
+    """What to do with a key of the files that the table holds more than once."""
+
+    REFUSE = "refuse"
+    COLLAPSE = "collapse"
+
+
+class Views(Enum):
+    """What to do with materialized views of the target, which do not see staged rows."""
+
+    REFUSE = "refuse"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, repr=False)
+class Mode(Value):
+    """What happens to the rows that the table holds already."""
+
+    commits: ClassVar[LoadMode]
+    """How the rows are committed."""
+
+
+@dataclass(frozen=True, repr=False)
+class Append(Mode):
+    """Add the rows of files that the table does not hold yet.
+
+    :param on_loaded: files (path and ETag) that the table already holds: ``skip`` them, or ``load`` them again.
+    :param on_changed: files that the table holds in another version: ``fail``, ``load`` or ``skip`` them, or
+        ``replace`` the rows of the other version, which ``provenance`` tells from others.
+    :param on_missing: with ``on_changed="replace"``, the rows of files that ``source`` no longer has: ``keep`` or
+        ``delete`` them. Then ``source`` has wildcards only after its last slash.
+    :param views: materialized views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged
+        rows.
+    :param list_after_loaded: for keys that sort by time: list only the keys after the last one that the table holds
+        of this source, instead of years of them. A file that arrives later with an earlier key is not found.
+    """
+
+    name: ClassVar[str] = "append"
+    commits: ClassVar[LoadMode] = LoadMode.APPEND
+    on_loaded: OnLoadedFiles | str = declared(choice(OnLoadedFiles), OnLoadedFiles.SKIP)
+    on_changed: OnChangedFiles | str = declared(choice(OnChangedFiles), OnChangedFiles.FAIL)
+    on_missing: OnMissingFiles | str = declared(choice(OnMissingFiles), OnMissingFiles.KEEP, decides_rows=False)
+    views: Views | str = declared(choice(Views), Views.REFUSE)
+    list_after_loaded: bool = declared(FLAG, default=False, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
+class ReplacePartitions(Mode):
+    """Replace all rows of each partition that the files have rows for.
+
+    :param on_partial: a partition that also holds rows from elsewhere than these files: ``fail``, or ``replace``
+        those rows, too.
+    """
+
+    name: ClassVar[str] = "replace_partitions"
+    commits: ClassVar[LoadMode] = LoadMode.REPLACE_PARTITIONS
+    on_partial: OnPartialPartitions | str = declared(
+        choice(OnPartialPartitions), OnPartialPartitions.FAIL, decides_rows=False
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class ReplaceWhere(Mode):
+    """Replace the rows for which a condition is true.
+
+    :param condition: flat SQL condition over the columns of the table, without ``now()`` and the like; it must be
+        true for all new rows.
+    """
+
+    name: ClassVar[str] = "replace_where"
+    commits: ClassVar[LoadMode] = LoadMode.REPLACE_WHERE
+    condition: str = declared(SQL, kw_only=False)
+
+    def check(self, name: str) -> None:
+        """:raises ConfigError: if there is no condition."""
+        if not self.condition.strip():
+            raise ConfigError(
+                f"{name}=ReplaceWhere({self.condition!r}) has no condition; give the one that selects the rows to be"
+                " replaced, such as ReplaceWhere(\"day = '2024-01-31'\")"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class ReplaceTable(Mode):
+    """Replace all rows of the table."""
+
+    name: ClassVar[str] = "replace_table"
+    commits: ClassVar[LoadMode] = LoadMode.REPLACE_TABLE
+
+
+@dataclass(frozen=True, repr=False)
+class Merge(Mode):
+    """Replace older rows with the keys of new ones.
+
+    :param key: columns of the table: rows with the same values there are versions of one row.
+    :param version: the column whose greater value is the newer row, of the files and of the table; without it the
+        rows of the files are newer, and each key may be in the files once.
+    :param deleted: flat SQL condition over the columns of the files, such as ``op = 'D'``: the key of such a row is
+        deleted, if no row of it is newer.
+    :param duplicates: a key of the files that the table holds more than once: ``refuse`` it, or ``collapse`` its rows
+        to one.
+    :param max_rewritten_bytes: fail before the commit if the partitions with rows to be replaced are larger; None:
+        any size.
+    """
+
+    name: ClassVar[str] = "merge"
+    commits: ClassVar[LoadMode] = LoadMode.MERGE
+    key: Sequence[str] = declared(TEXTS)
+    version: str = declared(TEXT, "")
+    deleted: str = declared(SQL, "")
+    duplicates: MergeDuplicates | str = declared(choice(MergeDuplicates), MergeDuplicates.REFUSE)
+    max_rewritten_bytes: int | None = declared(count(), None, decides_rows=False)
+
+    def check(self, name: str) -> None:
+        """:raises ConfigError: if the key has no column."""
+        if not self.key:
+            raise ConfigError(f"{name}=Merge(key=[]) names no column; name those that identify a row: key=['id']")
+
+    @property
+    def rule(self) -> MergeRule:
+        """How rows are merged by their keys."""
+        return MergeRule(
+            key=tuple(self.key),
+            version=self.version,
+            deleted=self.deleted,
+            collapses=self.duplicates is MergeDuplicates.COLLAPSE,
+            max_rewritten_bytes=self.max_rewritten_bytes,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Direct(Mode):
+    """Write straight into the table, at least once, for engines whose rows cannot be staged.
+
+    No ledger knows which files are loaded: each load adds the rows of all of its files.
+    """
+
+    name: ClassVar[str] = "direct"
+    commits: ClassVar[LoadMode] = LoadMode.APPEND
+
+
+MODES = (Append, ReplacePartitions, ReplaceWhere, ReplaceTable, Merge, Direct)
+MODE = one_of(*MODES)

@@ -1,0 +1,119 @@
+"""Arguments of an operator that are templates: rendered by what each argument may be, alike in every DAG."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import mask_secret
+
+from airflow_provider_ch_s3.common.declared import Form, Kind, Value, kind_of, secrets_of
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+    from jinja2 import Environment, Template
+
+SQL_FILE = ".sql"
+_PLAIN = Kind(lambda _name, value: value)
+
+
+class RendersArguments:
+    """An operator whose templated arguments are of known kinds.
+
+    A text of SQL arrives as it was written, and may be the name of a ``.sql`` file; any other text is a text, also
+    in a DAG with ``render_template_as_native_obj=True``. Values, such as a load mode, are rendered into copies,
+    because several tasks may have been given the same one.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]]
+    """Argument → what it may be; all of these are templated."""
+    template_ext: Collection[str] = ()  # Airflow would read a file for any argument
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Collection[str], context: Context, jinja_env: Environment, seen_oids: Any
+    ) -> None:
+        """Render the arguments; Airflow calls it for a task and for each one that a task was mapped to.
+
+        :raises ConfigError: if a template cannot be rendered; names argument and template.
+        """
+        del seen_oids
+        for name in template_fields:
+            value = getattr(parent, name)
+            if name in self.kinds and value is not None:
+                rendered = self._render_argument(name, self.kinds[name], value, context, jinja_env)
+                for secret in secrets_of(rendered):
+                    mask_secret(secret)
+                setattr(parent, name, rendered)
+
+    def _render_argument(self, name: str, kind: Kind, given: Any, context: Context, env: Environment) -> Any:
+        given = kind.shape(name, given)
+
+        def render(inner: str, of: Kind, value: Any) -> Any:
+            return self._render_argument(inner, of, value, context, env)
+
+        match given:
+            case Value():
+                return given.with_fields(
+                    lambda field, value: (
+                        value if value is None else render(f"{name}.{field.name}", kind_of(field), value)
+                    )
+                )
+            case str():
+                return self._render_text(name, kind.form, given, context, env)
+            case dict():
+                return {
+                    self._render_text(name, Form.TEXT, key, context, env) if isinstance(key, str) else key: render(
+                        f"{name}[{key!r}]", kind.of or _PLAIN, value
+                    )
+                    for key, value in given.items()
+                }
+            case list() | tuple():
+                of = kind.of or (kind if kind.form is not Form.ANY else _PLAIN)
+                return [render(f"{name}[{n}]", of, value) for n, value in enumerate(given)]
+            case _:  # such as the result of another task
+                return self.render_template(given, context, env, set())  # type: ignore[attr-defined]
+
+    def _render_text(self, name: str, form: Form, given: str, context: Context, env: Environment) -> Any:
+        is_file = form is Form.SQL and given.endswith(SQL_FILE)
+        if not (is_file or "{" in given):
+            return given
+        try:
+            if form is Form.ANY:
+                return self.render_template(given, context, env, set())  # type: ignore[attr-defined]
+            template = env.get_template(given) if is_file else env.from_string(given)
+            return _as_text(template, context)
+        except ChS3Error:
+            raise
+        except Exception as error:  # whatever a template may raise
+            raise ConfigError(f"the template {name}={given!r} cannot be rendered: {error}") from error
+
+
+def _as_text(template: Template, context: Context) -> str:
+    """Render a template as a text, also where the DAG asks for native objects."""
+    return "".join(map(str, template.root_render_func(template.new_context(dict(context)))))
+
+
+def parse_arguments(operator: RendersArguments, names: Collection[str]) -> dict[str, Any]:
+    """Parse arguments by their kinds.
+
+    :raises ConfigError: for the first one that is wrong.
+    """
+    return {name: operator.kinds[name].parse(name, getattr(operator, name)) for name in names}
+
+
+def renderers_of(kinds: Mapping[str, Kind]) -> dict[str, str]:
+    """Argument → how the page with the rendered fields shows it."""
+    found = {}
+    for name, kind in kinds.items():
+        if kind.form is Form.SQL:
+            found[name] = "sql"
+        elif kind.of is not None:
+            found[name] = "json"
+    return found
+
+
+def declared_kinds(request: type[Any]) -> dict[str, Kind]:
+    """Argument → its kind, of the declared fields of a request."""
+    return {field.name: kind_of(field) for field in dataclasses.fields(request) if "kind" in field.metadata}
