@@ -189,10 +189,21 @@ def parse_literal(name: str, value: Any) -> Any:
     return value
 
 
-def value_of(kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+def parse_list(name: str, value: Any) -> Any:
+    """Parse the list that a template has turned into a text; other values as they are, also a text of digits.
+
+    :raises ConfigError: if a text begins as a list and is none.
+    """
+    return parse_literal(name, value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "(") else value
+
+
+def value_of(
+    kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None, remedy: str = ""
+) -> Kind:
     """Return the kind of an argument that is one such value, or a dict of its fields.
 
     :param short: returns the value that something shorter stands for, or None.
+    :param remedy: what to give instead of a wrong value; '' for the value or a dict.
     """
 
     def shape(name: str, value: Any) -> Any:
@@ -205,19 +216,20 @@ def value_of(kind: type[Value], *, short: Callable[[Any], Value | None] = lambda
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
         if not isinstance(found, kind):
-            raise refuse_argument(name, value, f"give {kind.__name__}(…), or a dict of its fields")
+            raise refuse_argument(name, value, remedy or f"give {kind.__name__}(…), or a dict of its fields")
         return found.parsed(name)
 
     return Kind(parse, shape=shape)
 
 
-def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None, remedy: str = "") -> Kind:
     """Return the kind of an argument that is a value of one of several kinds.
 
     A text names a kind without arguments. A dict has the name of the kind as its key: ``{"move": {"folder": "in"}}``,
     or ``{"move": "done"}`` for the one field that is required.
 
     :param short: returns the value that something shorter stands for, or None.
+    :param remedy: what to give instead of a wrong value; '' for the names of the kinds.
     """
     known = {kind.name: kind for kind in kinds}
 
@@ -234,9 +246,10 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
 
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
+        if isinstance(found, str) and found in known:
+            raise ConfigError(f"{name}={found!r} lacks what it needs; give {_form_of(known[found])}")
         if not isinstance(found, kinds):
-            shown = " or ".join(_form_of(kind) for kind in kinds)
-            raise ConfigError(f"{name}={value!r} is unknown; give {shown}")
+            raise ConfigError(f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}")
         return found.parsed(name)
 
     return Kind(parse, shape=shape)
@@ -295,7 +308,7 @@ CONNECTION = Kind(lambda name, value: None if value is None else arguments.parse
 FLAG = Kind(lambda name, value: arguments.parse_flag(name, parse_literal(name, value)))
 SECONDS = Kind(lambda name, value: arguments.parse_seconds(name, parse_literal(name, value)))
 RATIO = Kind(arguments.parse_ratio)
-TEXTS = Kind(lambda name, value: arguments.parse_texts(name, parse_literal(name, value)), of=TEXT)
-FILE_NAMES = Kind(lambda name, value: arguments.parse_file_names(name, parse_literal(name, value)), of=TEXT)
+TEXTS = Kind(lambda name, value: arguments.parse_texts(name, parse_list(name, value)), Form.TEXT, TEXT)
+FILE_NAMES = Kind(lambda name, value: arguments.parse_file_names(name, parse_list(name, value)), Form.TEXT, TEXT)
 EXPRESSIONS = Kind(lambda name, value: arguments.parse_expressions(name, parse_literal(name, value)), of=SQL)
 SETTINGS = Kind(lambda name, value: arguments.parse_settings(name, parse_literal(name, value)), of=TEXT)

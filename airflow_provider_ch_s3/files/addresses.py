@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any
 
 from airflow_provider_ch_s3.common.arguments import refuse_argument
-from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind, parse_literal
+from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind, parse_list
 from airflow_provider_ch_s3.common.text import is_text, show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import (
@@ -184,7 +184,7 @@ def _parse_addresses(name: str, value: Any) -> list[str]:
 
     :raises ConfigError: if it is anything else.
     """
-    given = parse_literal(name, value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    given = parse_list(name, value)
     if isinstance(given, str) or not isinstance(given, Sequence):
         given = [given]
     return [_parse_address(name, one) for one in given]

@@ -96,7 +96,7 @@ def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
     if not target.keeps_all_rows:
         raise TargetError(
             f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
-            " cannot be replaced; use a MergeTree table, or another value of on_changed_files"
+            " cannot be replaced; use a MergeTree table, or another value of on_changed"
         )
     check_provenance(target, request.provenance)
 

@@ -74,11 +74,15 @@ class CommittedChunks:
         if self.last is None:
             return Chunk()
         before, planned = chunk_of(self.last), self.last.detail(EventKind.PLANNED)
-        for name, now in (("source", str(request.pattern)), ("load_mode", request.load_mode.value)):
-            if planned.get(name) != now:
+        now_and_then = {
+            "source": (str(request.pattern), planned.get("source")),
+            "mode": (request.load_mode.value, planned.get("load_mode")),
+        }
+        for name, (now, then) in now_and_then.items():
+            if now != then:
                 raise ConfigError(
                     f"{name} is now {now!r}, and {count_of(len(self.attempts), 'chunk')} of this load went into"
-                    f" {request.table} with {planned.get(name)!r}; clear the task to begin a new load, or change"
+                    f" {request.table} with {then!r}; clear the task to begin a new load, or change"
                     f" {name} back"
                 )
         # The settings may be why it stopped, and a failed chunk is staged again.

@@ -35,7 +35,7 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
     _check_reject(request)
     if request.checks.validate_only and request.adds_columns:
         raise ConfigError(
-            "Checks(Checks(validate_only=True)) and Columns(on_new='add') contradict each other; remove one of them"
+            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them"
         )
 
 
@@ -62,7 +62,7 @@ def _check_direct(request: LoadRequest) -> None:
         return
     reasons = {
         "checks": (request.checks.conditions, "the rows are in the table before anything can check them"),
-        "Checks(Checks(validate_only=True))": (request.checks.validate_only, "the rows are in the table at once"),
+        "Checks(validate_only=True)": (request.checks.validate_only, "the rows are in the table at once"),
         "Columns(on_new='add')": (request.adds_columns, "other loads have to wait while the table is altered"),
         f"after_load={request.after_load!r}": (
             not isinstance(request.after_load, Keep),

@@ -183,8 +183,8 @@ def prepare_load(
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
         source = _hold_to_sample(source, target, request)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
-        for argument in ("where", "merge_deleted"):
-            check_condition(client, source, argument, getattr(request, argument), inspection.settings)
+        for argument, condition in {"where": request.where, "mode=Merge(deleted=…)": request.deleted}.items():
+            check_condition(client, source, argument, condition, inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
 

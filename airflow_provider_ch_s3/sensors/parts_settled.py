@@ -186,10 +186,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _rule(self) -> SettleRule:
         check_flag("deferrable", self.deferrable)
         check_seconds("poke_interval", self.poke_interval)
-        given = parse_arguments(self, [name for name in self.kinds if getattr(self, name) is not None])
-        self.table, self.clickhouse_conn_id = given.pop("table"), given.pop("clickhouse_conn_id")
-        given.pop("partitions", None)
-        return SettleRule(**given)
+        self.table, self.clickhouse_conn_id = parse_arguments(self, ("table", "clickhouse_conn_id")).values()
+        names = ("max_parts", "max_parts_per_partition", "stable_seconds", "stalled_seconds")
+        return SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
 
     def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
         with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)) as hook:

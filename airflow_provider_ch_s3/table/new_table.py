@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.declared import (
     Kind,
     Value,
     declared,
-    parse_literal,
+    parse_list,
     value_of,
 )
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
@@ -28,7 +28,7 @@ _CLAUSE = re.compile(r"\s(?=(?:DEFAULT|CODEC|COMMENT|TTL)\b)")
 
 
 def _parse_order(name: str, value: Any) -> str | tuple[str, ...]:
-    given = parse_literal(name, value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    given = parse_list(name, value)
     return given if isinstance(given, str) else parse_texts(name, given)
 
 
@@ -70,7 +70,11 @@ class CreateTable(Value):
         return tuple(split_expressions(self.order_by) if isinstance(self.order_by, str) else self.order_by)
 
 
-CREATE_TABLE = value_of(CreateTable, short=lambda value: CreateTable() if value == AUTO else None)
+CREATE_TABLE = value_of(
+    CreateTable,
+    short=lambda value: CreateTable() if value == AUTO else None,
+    remedy="give 'auto', or CreateTable(order_by=…)",
+)
 
 
 def is_merge_tree(engine: str) -> bool:

@@ -244,7 +244,7 @@ def undo_refused(play: LakePlay, load: LakeLoad, *, name: str = "") -> None:
     undone = play.cluster.launch("undo", partial(undo_model_load, load, name=name))
     play._run_wild()
     assert isinstance(undone.error, LoadError)
-    assert "undo what was loaded later first, or load once with load_mode='replace_table'" in str(undone.error)
+    assert "undo what was loaded later first, or load once with mode='replace_table'" in str(undone.error)
 
 
 def undo(play: LakePlay, load: LakeLoad, *, name: str = "") -> None:

@@ -58,5 +58,5 @@ def test_a_view_that_does_not_read_the_table_once_is_refused(select: str) -> Non
     assert str(caught.value) == (
         "the materialized view d.daily cannot be fed from a staging table: its query does not read d.t in"
         " exactly one place; define it with TO and a MergeTree table of the same name on every node, or use"
-        " staging=False"
+        " mode='direct'"
     )

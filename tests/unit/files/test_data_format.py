@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.data_format import Csv, guess_delimiter, parse_csv_dialect
+from airflow_provider_ch_s3.files.data_format import DATA_FORMAT, Csv, Format, guess_delimiter
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_guess(lines: Sequence[str], expected: str) -> None:
 )
 def test_settings(dialect: Csv, settings: dict[str, object], data_format: str | None) -> None:
     assert dialect.settings == settings
-    assert dialect.data_format == data_format
+    assert dialect.format == data_format
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_encodings(encoding: str, is_utf8: bool) -> None:
 
 
 def test_a_mapping_is_a_dialect() -> None:
-    assert parse_csv_dialect({"delimiter": ";"}) == Csv(delimiter=";")
-    assert parse_csv_dialect(None) == Csv()
+    assert DATA_FORMAT.parse("data_format", {"csv": {"delimiter": ";"}}) == Csv(delimiter=";")
+    assert DATA_FORMAT.parse("data_format", "CSV") == Format("CSV")
 
 
 def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
@@ -97,5 +97,5 @@ def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
     ],
 )
 def test_escapes_that_cannot_be_read(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="csv_dialect has escape="):
-        Csv(**given)
+    with pytest.raises(ConfigError, match=r"data_format=Csv\(…\) has escape="):
+        DATA_FORMAT.parse("data_format", Csv(**given))

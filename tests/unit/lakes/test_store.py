@@ -109,7 +109,7 @@ def test_a_plan_of_a_delta_table() -> None:
     assert operator.open_store().pattern.globs == ("t/**",)
     with pytest.raises(ConfigError, match=r"min_file_age=5.0 has no meaning for a table of a lake"):
         operator_of("--lake", "delta", "--min-file-age", "5").open_store()
-    with pytest.raises(ConfigError, match=r"on_loaded_files='load' has no meaning .*load_mode='replace_table'"):
+    with pytest.raises(ConfigError, match=r"Append(on_loaded='load') has no meaning .*mode='replace_table'"):
         DeltaToClickHouseOperator(
             task_id="load", source="s3://lake/t", table="t", aws_conn_id=None, mode=Append(on_loaded="load")
         ).open_store()

@@ -19,9 +19,10 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles, list_files
-from airflow_provider_ch_s3.modes import Append, LoadMode, OnLoadedFiles
+from airflow_provider_ch_s3.modes import Append, Mode, OnLoadedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from tests.load_requests import MODES, REPLACING, load_request
 
 OLD = 3600.0
 MIXED: dict[str, Any] = {"d/a": 1, "d/b": (1, 59.0), "d/c": (1, 12.0), "d/d": (1, 60.0), "d/x/e": (1, 1.0)}
@@ -51,7 +52,7 @@ class Store:
 
 
 def request(*globs: str, **arguments: Any) -> LoadRequest:
-    return LoadRequest(pattern=parse_source([f"s3://b/{glob}" for glob in globs]), table="t", **arguments)
+    return load_request(parse_source([f"s3://b/{glob}" for glob in globs]), **arguments)
 
 
 def keys(files: tuple[SourceFile, ...]) -> list[str]:
@@ -162,8 +163,8 @@ class TestNoFiles:
         assert said == f"no file matches s3://b/{glob}, but {begin}; {remedy}"
 
     @pytest.mark.parametrize("choice", [OnNothing.SKIP, OnNothing.SUCCEED])
-    @pytest.mark.parametrize("mode", LoadMode)
-    def test_allowed(self, choice: OnNothing, mode: LoadMode, caplog: pytest.LogCaptureFixture) -> None:
+    @pytest.mark.parametrize("mode", MODES)
+    def test_allowed(self, choice: OnNothing, mode: Mode, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)
         asked = request("d/*.csv", mode=mode, arrivals=Arrivals(min_files=5, on_none=choice))
         assert ready_and_young(Store(**{"d/a.parquet": 1}), asked) == ([], 0)
@@ -177,8 +178,8 @@ class TestNoFiles:
         assert refusal(Store(), asked) == (
             "snapshot '7' of s3://b/t/** has no rows, so there is nothing to load; load again once it has some; if"
             " all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
-            " load_mode='replace_table' then, after which 'append' goes on from there; on_no_files='skip' or"
-            " 'succeed' allows it"
+            " mode='replace_table' then, after which 'append' goes on from there; Arrivals(on_none='skip')"
+            " allows that"
         )
 
 
@@ -187,7 +188,7 @@ class TestYoungFiles:
         caplog.set_level(logging.INFO)
         asked = request("d/*", arrivals=Arrivals(min_age=60))
         assert ready_and_young(Store(**MIXED), asked) == (["d/a", "d/d"], 2)
-        assert "leaving out 'd/b' and 1 more, younger than min_file_age (1 min 00 s)" in caplog.text
+        assert "leaving out 'd/b' and 1 more, younger than min_age (1 min 00 s)" in caplog.text
 
     def test_without_the_argument_the_store_is_not_asked_for_ages(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = Store(**MIXED)
@@ -203,17 +204,16 @@ class TestYoungFiles:
                 pytest.param(
                     {"mode": mode},
                     True,
-                    f"load_mode='{mode.value}' would replace rows by those of the other files alone",
-                    id=mode.value,
+                    f"mode='{mode.name}' would replace rows by those of the other files alone",
+                    id=mode.name,
                 )
-                for mode in LoadMode
-                if mode is not LoadMode.APPEND
+                for mode in REPLACING
             ),
-            pytest.param({}, False, "with staging=False no later load knows that they are missing", id="direct"),
+            pytest.param({}, False, "with mode='direct' no later load knows that they are missing", id="direct"),
             pytest.param(
                 {"mode": Append(on_loaded=OnLoadedFiles.LOAD)},
                 True,
-                "with on_loaded_files='load' a later load would load the others again",
+                "with Append(on_loaded='load') a later load would load the others again",
                 id="load-again",
             ),
         ],
@@ -224,8 +224,8 @@ class TestYoungFiles:
     ) -> None:
         asked = request("d/*", arrivals=Arrivals(min_age=60, on_none=on_no_files), **how)
         expected = (
-            "'d/b' and 1 more of s3://b/d/*, younger than min_file_age (1 min 00 s), cannot be left out: "
-            f"{why}; load again in 48.0 s, e.g. by a retry of the task, or lower min_file_age"
+            "'d/b' and 1 more of s3://b/d/*, younger than min_age (1 min 00 s), cannot be left out: "
+            f"{why}; load again in 48.0 s, e.g. by a retry of the task, or lower min_age"
         )
         assert refusal(Store(**MIXED), asked, is_recorded=is_recorded) == expected
         young_alone = Store(**{"d/b": (1, 12.0)})
@@ -235,7 +235,7 @@ class TestYoungFiles:
         store = Store(**{"d/b": (1, 5.0)})
         asked = request("d/*", arrivals=Arrivals(min_age=60))
         assert refusal(store, asked) == (
-            "no file of s3://b/d/* is old enough: 'd/b' changed less than min_file_age (1 min 00 s) ago; load again"
+            "no file of s3://b/d/* is old enough: 'd/b' changed less than min_age (1 min 00 s) ago; load again"
             " later, e.g. by a retry of the task"
         )
         allowed = dataclasses.replace(asked, arrivals=Arrivals(on_none=OnNothing.SUCCEED))
@@ -313,7 +313,7 @@ class TestMarkers:
         asked = request(*globs, arrivals=Arrivals(expected=("_SUCCESS",), on_none=on_no_files))
         assert refusal(Store(**dict.fromkeys(objects, 1)), asked) == (
             f"expected file '_SUCCESS' is missing in {where}, so the files may not be complete; load again when their"
-            " writer has finished, e.g. by a retry of the task, or correct expected_files"
+            " writer has finished, e.g. by a retry of the task, or correct Arrivals(expected=…)"
         )
 
     def test_all_names_are_needed_and_none_is_loaded(self) -> None:
@@ -379,7 +379,7 @@ def test_a_store_that_does_not_tell_its_time(monkeypatch: pytest.MonkeyPatch, da
     with pytest.raises(SourceError) as caught:
         list(make_store(monkeypatch, date).list_ages(parse_source("s3://b/d/*")))
     assert str(caught.value) == (
-        f"http://s3:9000 answers with Date='{date}', so the age of its files is unknown; set min_file_age=0, or have"
+        f"http://s3:9000 answers with Date='{date}', so the age of its files is unknown; set min_age=0, or have"
         " the store, or the proxy before it, send the header Date"
     )
 

@@ -19,10 +19,11 @@ from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.inspect.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
-from airflow_provider_ch_s3.modes import Append, LoadMode, OnChangedFiles, OnMissingFiles, Views
-from airflow_provider_ch_s3.request import AfterLoad, LoadRequest
+from airflow_provider_ch_s3.modes import Append, Merge, Mode, OnChangedFiles, ReplaceWhere, Views
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+from tests.load_requests import load_request
 
 KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 LOCAL = TableName(database="d", table="flights_local")
@@ -39,16 +40,15 @@ VIEWS = dataclasses.replace(
 )
 
 
-def request(mode: str, **values: Any) -> LoadRequest:
-    given = {"pattern": SourcePattern(bucket="flights", globs=("**",)), **values}
-    return LoadRequest(table="flights", mode=LoadMode(mode), **given)
+def request(mode: str | Mode, **values: Any) -> LoadRequest:
+    pattern = values.pop("pattern", SourcePattern(bucket="flights", globs=("**",)))
+    return load_request(pattern, table="flights", mode=mode, **values)
 
 
 REMOVING: dict[str, Any] = {
-    "mode": "append",
+    "mode": Append(on_changed="replace", on_missing="delete"),
     "pattern": SourcePattern(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
     "provenance": KNOWN,
-    "mode": Append(on_changed=OnChangedFiles.REPLACE, on_missing=OnMissingFiles.DELETE),
 }
 
 
@@ -59,14 +59,14 @@ REMOVING: dict[str, Any] = {
         pytest.param(WHOLE, request("append"), id="append-without-partitions"),
         pytest.param(TARGET, request("replace_partitions"), id="replace-partitions"),
         pytest.param(WHOLE, request("replace_table"), id="replace-table-without-partitions"),
-        pytest.param(WHOLE, request("replace_where", replace_where="id > 1"), id="replace-where-without-partitions"),
+        pytest.param(WHOLE, request(ReplaceWhere("id > 1")), id="replace-where-without-partitions"),
         pytest.param(
             TARGET,
-            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
+            request(Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             id="changed-files",
         ),
         pytest.param(TARGET, request(**REMOVING), id="missing-files"),
-        pytest.param(VIEWS, request("append", mode=Append(views=Views.REPLAY)), id="views-are-replayed"),
+        pytest.param(VIEWS, request(Append(views=Views.REPLAY)), id="views-are-replayed"),
     ],
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
@@ -121,7 +121,7 @@ def test_rows_that_the_metadata_count(counted: int | None, found: int | None) ->
     ("snapshots", "remedy"),
     [
         pytest.param(SNAPSHOT, r"snapshot 7 were removed or replaced: if it has expired, load a newer one", id="all"),
-        pytest.param(ADDED, r"added after snapshot 5 were .* \(VACUUM, .*load_mode='replace_table'", id="added"),
+        pytest.param(ADDED, r"added after snapshot 5 were .* \(VACUUM, .*mode='replace_table'", id="added"),
     ],
 )
 def test_data_files_that_are_gone(snapshots: SnapshotRange, remedy: str) -> None:
@@ -159,35 +159,19 @@ REPLAY_WITHOUT_APPEND = (
     ("target", "asked", "kind", "message"),
     [
         pytest.param(
-            TARGET,
-            request("append", replace_where="dt = '2013-01-01'"),
-            ConfigError,
-            "load_mode='append' and replace_where=\"dt = '2013-01-01'\" contradict each other: give both"
-            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
-            id="a-condition-without-its-mode",
-        ),
-        pytest.param(
-            TARGET,
-            request("replace_where"),
-            ConfigError,
-            "load_mode='replace_where' and replace_where='' contradict each other: give both"
-            " load_mode='replace_where' and a condition that selects the rows to be replaced, or neither",
-            id="a-mode-without-its-condition",
-        ),
-        pytest.param(
             dataclasses.replace(TARGET, engine="Log"),
             request("append"),
             TargetError,
             "d.flights_local is a Log table, which has no partitions to commit; use a MergeTree table, or"
-            " staging=False, which loads rows at least once",
+            " mode='direct', which loads rows at least once",
             id="an-engine-without-partitions",
         ),
         pytest.param(
             WHOLE,
             request("replace_partitions"),
             TargetError,
-            "load_mode='replace_partitions' needs PARTITION BY, and d.flights_local has none; use"
-            " load_mode='replace_table' or 'replace_where'",
+            "mode='replace_partitions' needs PARTITION BY, and d.flights_local has none; use"
+            " mode='replace_table' or 'replace_where'",
             id="no-partition-by",
         ),
         pytest.param(
@@ -195,41 +179,13 @@ REPLAY_WITHOUT_APPEND = (
             request("append"),
             TargetError,
             "d.flights feeds d.daily, e.hourly, which staged commits do not trigger: use"
-            " materialized_views='replay' to feed them from the staged rows, or staging=False; see"
+            " Append(views='replay') to feed them from the staged rows, or mode='direct'; see"
             " `ch-s3 docs modes`",
             id="views",
         ),
         pytest.param(
-            TARGET,
-            request("replace_table", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
-            ConfigError,
-            "on_changed_files='replace' needs load_mode='append' and on_loaded_files='skip'; remove it, or the"
-            " others",
-            id="changed-files-of-a-replaced-table",
-        ),
-        pytest.param(
-            TARGET,
-            request(
-                "append", mode=Append(on_changed=OnChangedFiles.REPLACE, list_after_loaded=True), provenance=KNOWN
-            ),
-            ConfigError,
-            "on_changed_files='replace' needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out the ones that were loaded before; remove one of them",
-            id="changed-files-that-are-not-listed",
-        ),
-        pytest.param(
-            TARGET,
-            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance={"file": Origin.PATH}),
-            ConfigError,
-            "on_changed_files='replace' finds the old rows of a file by the columns that say which file and which"
-            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and before that run"
-            " ALTER TABLE `d`.`flights_local` ADD COLUMN IF NOT EXISTS `source_file` LowCardinality(String), ADD"
-            " COLUMN IF NOT EXISTS `load_id` LowCardinality(String) on every node",
-            id="changed-files-without-provenance",
-        ),
-        pytest.param(
             dataclasses.replace(TARGET, columns=TARGET.columns[1:]),
-            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
+            request(Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             TargetError,
             "provenance fills the columns file, which d.flights lacks; run ALTER TABLE `d`.`flights_local` ADD"
             " COLUMN IF NOT EXISTS `file` LowCardinality(String) on every node: earlier rows get an empty value",
@@ -237,45 +193,16 @@ REPLAY_WITHOUT_APPEND = (
         ),
         pytest.param(
             dataclasses.replace(TARGET, engine="ReplacingMergeTree"),
-            request("append", mode=Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
+            request(Append(on_changed=OnChangedFiles.REPLACE), provenance=KNOWN),
             TargetError,
             "merges of d.flights_local (ReplacingMergeTree, or a TTL) may fold or remove rows, so that those of one"
-            " file cannot be replaced; use a MergeTree table, or another value of on_changed_files",
+            " file cannot be replaced; use a MergeTree table, or another value of on_changed",
             id="changed-files-of-rows-that-are-folded",
-        ),
-        pytest.param(
-            TARGET,
-            request("append", mode=Append(on_missing=OnMissingFiles.DELETE)),
-            ConfigError,
-            "on_missing_files='delete' needs on_changed_files='replace', and what that needs; add it, or remove"
-            " on_missing_files",
-            id="missing-files-without-replace",
-        ),
-        pytest.param(
-            TARGET,
-            request(**REMOVING, after_load=AfterLoad.MOVE),
-            ConfigError,
-            "on_missing_files='delete' would remove the rows of all files that after_load='move' takes out of the"
-            " source; remove one of them",
-            id="missing-files-that-the-load-moves",
-        ),
-        *(
-            pytest.param(
-                TARGET,
-                request(**{**REMOVING, "pattern": SourcePattern(bucket="b", globs=("a/*.csv", glob))}),
-                ConfigError,
-                f"on_missing_files='delete' compares a folder with the table, and s3://b/a/*.csv, s3://b/{glob} has"
-                " wildcards in its folders, where one that is not there yet would count as deleted; name the folder,"
-                " as in 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
-                id=f"missing-files-of-{case}",
-            )
-            for case, glob in {"folders": "dt=*/a.csv", "a-tree": "a/**", "choices": "{a,b}/*.csv"}.items()
         ),
         pytest.param(
             VIEWS,
             request(
-                "append",
-                mode=Append(on_changed=OnChangedFiles.REPLACE, views=Views.REPLAY),
+                Append(on_changed=OnChangedFiles.REPLACE, views=Views.REPLAY),
                 provenance=KNOWN,
             ),
             TargetError,
@@ -283,16 +210,7 @@ REPLAY_WITHOUT_APPEND = (
             id="views-changed-files",
         ),
         pytest.param(VIEWS, request("replace_partitions"), TargetError, REPLAY_WITHOUT_APPEND, id="views-replace"),
-        pytest.param(
-            VIEWS, request("merge", merge_key=("id",)), TargetError, REPLAY_WITHOUT_APPEND, id="views-merge"
-        ),
-        pytest.param(
-            VIEWS,
-            request("replace_table", mode=Append(views=Views.REPLAY)),
-            TargetError,
-            REPLAY_WITHOUT_APPEND,
-            id="views-replace-and-replay",
-        ),
+        pytest.param(VIEWS, request(Merge(key=["id"])), TargetError, REPLAY_WITHOUT_APPEND, id="views-merge"),
     ],
 )
 def test_what_is_refused(target: TargetSpec, asked: LoadRequest, kind: type[ChS3Error], message: str) -> None:

@@ -23,8 +23,9 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load import selection as selection_module
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits, CommittedChunks
 from airflow_provider_ch_s3.load.selection import ChunkSelection, list_chunk, select_chunk
-from airflow_provider_ch_s3.modes import Append, LoadMode, OnChangedFiles, OnLoadedFiles
+from airflow_provider_ch_s3.modes import Append, Mode, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.request import LoadRequest
+from tests.load_requests import REPLACING, load_request
 
 PATTERN = SourcePattern(bucket="b", globs=("*",))
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
@@ -97,7 +98,7 @@ def attempt(
     source: SourcePattern = SOURCE,
 ) -> list[Event]:
     """The events of an attempt, which took some seconds from its plan to its end."""
-    planned = {"since": since.timestamp(), "source": str(source), "mode": "append"} | (
+    planned = {"since": since.timestamp(), "source": str(source), "load_mode": "append"} | (
         {} if chunk is None else {"chunk": chunk.as_dict()}
     )
     report = {
@@ -173,7 +174,7 @@ class TestCommittedChunks:
         ("glob", "arguments", "said"),
         [
             ("*/*.csv", {}, "source is now 's3://b/*/*.csv', and 1 chunk of this load went into t with"),
-            ("d/*.csv", {"mode": "replace_table"}, "load_mode is now 'replace_table', and 1 chunk of"),
+            ("d/*.csv", {"mode": "replace_table"}, "mode is now 'replace_table', and 1 chunk of"),
         ],
     )
     def test_a_request_that_was_changed_in_between_is_refused(
@@ -230,11 +231,11 @@ class TestLimits:
         "arguments",
         [
             pytest.param({"chunks": "off"}, id="commit-at-the-end"),
-            *(pytest.param({"mode": mode}, id=mode.value) for mode in LoadMode if mode is not LoadMode.APPEND),
+            *(pytest.param({"mode": mode}, id=mode.name) for mode in REPLACING),
         ],
     )
     def test_one_insert_for_all(self, arguments: dict[str, Any]) -> None:
-        asked = request(chunks=Chunks(max_bytes=5), **arguments)
+        asked = request(**arguments)
         assert ChunkLimits.of(asked, planned_bytes=7000) == ChunkLimits()
 
 
@@ -348,9 +349,13 @@ def objects(count: int) -> dict[str, int | tuple[int, float]]:
     return {key(number): number + 1 for number in range(count)} | {"d/": 0, "d/12.txt": 1000, "d/_SUCCESS": 0}
 
 
+def is_append(arguments: Mapping[str, Any]) -> bool:
+    return isinstance(arguments.get("mode", Append()), Append)
+
+
 def request(glob: str = "d/*.csv", **arguments: Any) -> LoadRequest:
-    given = {"chunks": Chunks(max_files=10), **arguments}
-    return LoadRequest(pattern=parse_source(f"s3://b/{glob}"), table="t", **given)
+    given = {"chunks": Chunks(max_files=10), **arguments} if is_append(arguments) else arguments
+    return load_request(parse_source(f"s3://b/{glob}"), **given)
 
 
 @pytest.fixture(params=[1, 4, 100])
@@ -441,8 +446,8 @@ class TestSelect:
         assert [len(one.files) for one in selections] == counts
         assert [name for one in selections for name in keys(one)] == [key(n) for n in range(25)]
 
-    @pytest.mark.parametrize("mode", [mode for mode in LoadMode if mode is not LoadMode.APPEND])
-    def test_what_replaces_takes_all_whatever_the_table_holds(self, mode: LoadMode) -> None:
+    @pytest.mark.parametrize("mode", REPLACING)
+    def test_what_replaces_takes_all_whatever_the_table_holds(self, mode: Mode) -> None:
         held = {f"b/{key(n)}": {str(n % 2)} for n in range(25)}  # half of them in another version
         selected = Load(Store(objects(25)), request(mode=mode), held).select()
         assert (len(selected.files), selected.chunk.is_only) == (25, True)
@@ -537,7 +542,7 @@ def test_a_later_chunk_lists_no_more_than_it_needs(monkeypatch: pytest.MonkeyPat
 UNSORTED = (
     "s3://b/d/*.csv matches more files than one chunk takes (10), and the store does not list them in the order of"
     " their keys, so that the next chunk could not begin where this one ends; use one task for each folder (dynamic"
-    " task mapping does that), or commit='end', which loads all files with one INSERT"
+    " task mapping does that), or chunks='off', which loads all files with one INSERT"
     " (`ch-s3 docs many-files`)"
 )
 

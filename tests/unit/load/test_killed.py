@@ -54,7 +54,7 @@ THREE = ("n1", "n2", "n3")
         pytest.param(
             THREE,
             [],
-            "killed on 3 nodes; rows that it had written stay in d.t (staging=False)",
+            "killed on 3 nodes; rows that it had written stay in d.t (mode='direct')",
             id="straight-into-the-table",
         ),
         pytest.param((), [], "killed: none of its queries is running; nothing had been staged", id="before-it-began"),

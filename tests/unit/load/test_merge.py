@@ -78,12 +78,8 @@ def test_only_a_refused_type_is_final(message: str, code: int, raised: type[ChS3
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param(
-            {"sorted_by": "intHash32(id)"}, r"sorted by intHash32\(id\), without id of merge_key", id="sorting"
-        ),
-        pytest.param(
-            {"key": ("id", "at"), "version": ""}, "sorted by id, without at of merge_key", id="part-of-the-key"
-        ),
+        pytest.param({"sorted_by": "intHash32(id)"}, r"sorted by intHash32\(id\), without id of key", id="sorting"),
+        pytest.param({"key": ("id", "at"), "version": ""}, "sorted by id, without at of key", id="part-of-the-key"),
         pytest.param(
             {"collapses": True},
             "keep the row that was written last of a key, not the greatest at",

@@ -321,10 +321,10 @@ def test_nothing_new() -> None:
     ("counts", "said"),
     [
         pytest.param({}, "no file matches the source", id="no-files"),
-        pytest.param({"files_too_young": 2}, "2 files younger than min_file_age", id="young"),
+        pytest.param({"files_too_young": 2}, "2 files younger than min_age", id="young"),
         pytest.param(
             {"files_skipped": 1, "files_too_young": 1},
-            "the table already holds 1 listed file, in this version or another; 1 file younger than min_file_age",
+            "the table already holds 1 listed file, in this version or another; 1 file younger than min_age",
             id="both",
         ),
     ],
@@ -603,7 +603,7 @@ def test_checks_are_told() -> None:
 def test_a_load_that_only_validated_says_so() -> None:
     report = dataclasses.replace(COMMITTED, is_validated_only=True)
     assert str(report).startswith("validated ")
-    assert "\n  committed: nothing, because of validate_only=True" in str(report)
+    assert "\n  committed: nothing, because of Checks(validate_only=True)" in str(report)
     assert " was not changed: " in report.outcome
 
 

@@ -92,15 +92,16 @@ def test_a_changed_file_fails_the_load(listed: tuple[SourceFile, ...], begin: st
         select_files(listed, LOADED, request(on_loaded))
     assert str(caught.value) == (
         f"{begin} it was loaded, and the table holds the rows of the old version; use"
-        " on_changed_files='replace', or load_mode='replace_partitions' or 'replace_where', to replace those rows,"
-        " on_changed_files='load' to add those of the new version to them, or on_changed_files='skip' to leave the"
+        " Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those rows,"
+        " Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip') to leave"
+        " the"
         " new version out"
     )
 
 
 def test_files_of_a_lake_that_an_operator_for_files_has_loaded() -> None:
     of_lake = replace(request(), snapshot="latest")
-    with pytest.raises(SnapshotError, match=r"'changed' was loaded otherwise .* load_mode='replace_table'") as caught:
+    with pytest.raises(SnapshotError, match=r"'changed' was loaded otherwise .* mode='replace_table'") as caught:
         select_files(LISTED, LOADED, of_lake)
     assert "on_changed_files" not in str(caught.value)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -106,7 +105,7 @@ STAGED = "1,200 rows staged, 1,200 came from the files"
             id="a-condition-and-merges-that-drop-rows",
         ),
         pytest.param(
-            {"rows_listed": 0, "rows_read": 0, "rows_written": 0, "staged_rows": 0, "checks": Checks(min_rows=0)},
+            {"rows_listed": 0, "rows_read": 0, "rows_written": 0, "staged_rows": 0, "min_rows": 0},
             (FILES, "0 rows read, as many as the footers count", "0 rows staged, 0 came from the files"),
             id="an-empty-load-that-may-be-empty",
         ),
@@ -116,7 +115,7 @@ STAGED = "1,200 rows staged, 1,200 came from the files"
                 "rows_read": 0,
                 "rows_written": 0,
                 "staged_rows": 0,
-                "checks": Checks(min_rows=5),
+                "min_rows": 5,
                 "rows_before": 5,
             },
             (FILES, "0 rows read, as many as the footers count", "0 rows staged, 0 came from the files"),
@@ -176,14 +175,14 @@ def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        pytest.param({"checks": Checks(min_rows=1201)}, "1,200 rows, fewer than min_rows=1201", id="one-too-few"),
+        pytest.param({"min_rows": 1201}, "1,200 rows, fewer than min_rows=1201", id="one-too-few"),
         pytest.param(
-            {"checks": Checks(min_rows=1201), "is_exact": False},
+            {"min_rows": 1201, "is_exact": False},
             "1,200 rows, fewer than min_rows=1201",
             id="merges-drop-rows",
         ),
         pytest.param(
-            {"checks": Checks(min_rows=1231), "rows_before": 30},
+            {"min_rows": 1231, "rows_before": 30},
             "1,200 rows after 30 rows of earlier chunks, fewer than min_rows=1231",
             id="in-the-last-chunk",
         ),

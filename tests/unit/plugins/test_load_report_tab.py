@@ -91,7 +91,7 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
         pytest.param(join_reports(CHUNKS), " 2 chunks", id="chunks"),
         pytest.param(
             dataclasses.replace(COMMITTED, checks=[], partitions=None, replaced={}, rows_rejected=0, rows_written=7),
-            "7 rows from 5 files, 1,200 skipped in 4.25 s, not verified (staging=False).",
+            "7 rows from 5 files, 1,200 skipped in 4.25 s, not verified (mode='direct').",
             id="direct",
         ),
         pytest.param(

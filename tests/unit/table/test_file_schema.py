@@ -59,7 +59,7 @@ def test_files_of_a_lake_are_rewritten(scheme: Scheme) -> None:
         "column 'box' is Tuple(w Int32) in 't/1.parquet' and Tuple(w Int32, h Int32) in 't/2.parquet', and no type"
         " holds the values of both exactly; rewrite the lake's data files, as its rows are now (Iceberg:"
         " rewrite_data_files with rewrite-all=true; Delta: overwrite the table with its own rows), and load with"
-        " load_mode='replace_table'"
+        " mode='replace_table'"
     )
 
 

@@ -84,7 +84,7 @@ def test_missing_columns_are_named_with_what_there_is_and_the_remedies() -> None
     assert str(caught.value) == (
         "d.t has the columns at, id without a DEFAULT, and the files have no such columns (they have note, x);"
         " give them a DEFAULT, name what to load with columns=[…], compute them with select={…}, or use"
-        " on_missing_columns='default'"
+        " Columns(on_missing='default')"
     )
 
 
@@ -93,7 +93,7 @@ def test_surplus_columns_are_named() -> None:
         map_columns([*FILE, in_file("x"), in_file("year")], FLIGHTS)
     assert str(caught.value) == (
         "the files have the columns x, year, and d.t has no such columns; add them to the table, name what to load"
-        " with columns=[…], or use on_new_columns='add' or 'ignore'"
+        " with columns=[…], or use Columns(on_new='add' or 'ignore')"
     )
 
 

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.create.observe import (
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.modes import LoadMode
-from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, parse_create_table
+from airflow_provider_ch_s3.table.new_table import CREATE_TABLE, CreateTable, NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import TableName
 
 PLAIN = Layout()
@@ -246,14 +246,13 @@ def test_replicas_need_an_engine_with_replicas() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param(None, None, id="none"),
         pytest.param("auto", CreateTable(), id="auto"),
         pytest.param({"order_by": "a"}, CreateTable(order_by="a"), id="mapping"),
         pytest.param(CreateTable(engine="Log"), CreateTable(engine="Log"), id="value"),
     ],
 )
-def test_create_table_is_parsed(value: object, expected: CreateTable | None) -> None:
-    assert parse_create_table(value) == expected
+def test_create_table_is_parsed(value: object, expected: CreateTable) -> None:
+    assert CREATE_TABLE.parse("create_table", value) == expected
 
 
 @pytest.mark.parametrize(
@@ -266,7 +265,7 @@ def test_create_table_is_parsed(value: object, expected: CreateTable | None) -> 
 )
 def test_other_values_are_refused(value: object, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        parse_create_table(value)
+        CREATE_TABLE.parse("create_table", value)
 
 
 def test_observations_of_several_files_are_one() -> None:

@@ -34,8 +34,7 @@ def table(**types: str) -> TargetSpec:
 
 
 def test_the_argument() -> None:
-    assert parse_provenance(None) == {}
-    assert parse_provenance({"file": "path", "at": "time"}) == {"file": Origin.PATH, "at": Origin.TIME}
+    assert parse_provenance("provenance", {"file": "path", "at": "time"}) == {"file": Origin.PATH, "at": Origin.TIME}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_the_argument() -> None:
 )
 def test_wrong_arguments(value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        parse_provenance(value)
+        parse_provenance("provenance", value)
 
 
 def test_what_a_load_writes() -> None:

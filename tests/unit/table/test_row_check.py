@@ -28,7 +28,9 @@ def test_what_is_expected_has_three_short_names() -> None:
     text = "countIf(isNull(carrier)) / count()"
     assert nulls == Expect(text, within=0.05, of=week, is_absolute=True, on_failure="warn")
     assert [one.loads for one in (Expect.rows(within=0.5), nulls)] == [20, 7]
-    assert parse_checks({"a": {"expression": "avg(n)", "within": 0.1}}) == {"a": Expect("avg(n)", within=0.1)}
+    assert parse_checks("checks", {"a": {"expression": "avg(n)", "within": 0.1}}) == {
+        "a": Expect("avg(n)", within=0.1)
+    }
 
 
 @pytest.mark.parametrize(
@@ -43,18 +45,19 @@ def test_how_near_is_near_enough(
 
 def test_three_ways_to_write_a_check() -> None:
     checks = parse_checks(
+        "checks",
         {
             "text": "min(n) >= 0",
             "value": Check("max(n) < 9", on_failure="warn"),
             "dict": {"expression": "count() > 1", "on_failure": "warn"},
-        }
+        },
     )
     assert checks == {
         "text": Check("min(n) >= 0", on_failure="fail"),
         "value": Check("max(n) < 9", on_failure="warn"),
         "dict": Check("count() > 1", on_failure="warn"),
     }
-    assert parse_checks(None) == {}
+    assert parse_checks("checks", None) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,7 @@ def test_three_ways_to_write_a_check() -> None:
         ("min(n) > 0", "checks='min(n) > 0' is of type str; give a dict such as"),
         ({1: "min(n) > 0"}, "a key of checks=1 is of type int; give a string"),
         ({"a": 1}, "checks['a']=1 is of type int; give an SQL condition"),
-        ({"a": Check(None)}, "checks['a'].expression=None is of type NoneType; give a string"),  # type: ignore[arg-type]
+        ({"a": Check(None)}, "checks['a'].expression is missing; give it"),  # type: ignore[arg-type]
         (
             {"a": Check("1", on_failure="ignore")},
             "checks['a'].on_failure='ignore' is unknown; use one of 'fail', 'warn'",
@@ -85,7 +88,7 @@ def test_three_ways_to_write_a_check() -> None:
 )
 def test_other_values_are_refused(value: Any, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        parse_checks(value)
+        parse_checks("checks", value)
     assert message in str(refused.value)
 
 

@@ -109,7 +109,7 @@ def test_metrics_have_names_and_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     for method in ("incr", "timing"):
         monkeypatch.setattr(Stats, method, lambda name, value, *, tags: told.append((name, value, tags)))
     emit_metrics(REPORT)
-    tags = {"table": "flights", "mode": "append"}
+    tags = {"table": "flights", "load_mode": "append"}
     assert told == [
         ("ch_s3.load.rows", 842, tags),
         ("ch_s3.load.bytes", 900, tags),
@@ -134,7 +134,7 @@ def test_failed_checks_are_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
             ("d", "fail", False),
         )
     ]
-    emit_check_metrics(results, table="flights", mode="append")
+    emit_check_metrics(results, table="flights", load_mode="append")
     assert told == [
         ("ch_s3.load.checks", 1, "passed"),
         ("ch_s3.load.checks", 2, "failed"),

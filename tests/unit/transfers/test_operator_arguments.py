@@ -1,39 +1,67 @@
-"""What the operator makes of its arguments."""
+"""What the operators make of their arguments: values, dicts, texts that templates have made, and mistakes."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import inspect
 import json
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from airflow.sdk import ObjectStoragePath
 
-from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, OnNothing, Role
+from airflow_provider_ch_s3.arguments import (
+    Arrivals,
+    Check,
+    Checks,
+    Chunks,
+    Columns,
+    CreateTable,
+    Csv,
+    Fail,
+    Format,
+    Keep,
+    Move,
+    NamedCollection,
+    NoChunks,
+    OnMissingColumns,
+    OnNewColumns,
+    OnNothing,
+    Reject,
+    Role,
+)
 from airflow_provider_ch_s3.common.arguments import parse_whole
+from airflow_provider_ch_s3.common.declared import declared_fields, default_of
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.modes import (
     Append,
+    Direct,
     LoadMode,
     Merge,
     OnChangedFiles,
     OnLoadedFiles,
     OnMissingFiles,
-    OnPartialPartitions,
     ReplacePartitions,
+    ReplaceTable,
+    ReplaceWhere,
     Views,
 )
-from airflow_provider_ch_s3.request import CommitAt, LoadRequest
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
-from airflow_provider_ch_s3.table.row_check import Check
-from airflow_provider_ch_s3.transfers import files_to_clickhouse, task
+from airflow_provider_ch_s3.table.provenance import Origin
+from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
 from tests.failures import own_errors
+
+MOST_ARGUMENTS = 22
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +70,17 @@ def _connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_UNIT", json.dumps(connection))
 
 
+def make_operator(**arguments: Any) -> S3ToClickHouseOperator:
+    given = {"source": "s3://flights/**", "table": "d.t", "clickhouse_conn_id": "unit", **arguments}
+    return S3ToClickHouseOperator(task_id="load", **given)
+
+
+def request_of(operator: S3ToClickHouseOperator) -> LoadRequest:
+    return build_request(operator, operator.read_source(operator.open_store()), {}, LoadLimit())
+
+
 def make_request(**arguments: Any) -> LoadRequest:
-    operator = S3ToClickHouseOperator(
-        task_id="load", source="s3://flights/**", table="d.t", clickhouse_conn_id="unit", **arguments
-    )
-    return build_request(operator, parse_source(operator.source), {}, LoadLimit())
+    return request_of(make_operator(**arguments))
 
 
 @pytest.mark.parametrize("is_only_validated", [True, False])
@@ -55,141 +89,219 @@ def test_a_validation_tells_nobody_even_if_nothing_is_new(
 ) -> None:
     told: list[LoadReport] = []
     monkeypatch.setattr(files_to_clickhouse, "emit_metrics", told.append)
-    operator = S3ToClickHouseOperator(
-        task_id="load", source="s3://flights/**", table="d.t", checks=Checks(validate_only=is_only_validated)
-    )
-    load: Any = SimpleNamespace(table_name=None)
+    operator = make_operator()
+    request = make_request(checks=Checks(validate_only=is_only_validated))
+    load: Any = SimpleNamespace(table_name=None, request=request)
     operator._result({}, load, LoadReport.nothing_new("d.t", files_skipped=1))  # type: ignore[arg-type]
     assert bool(told) is not is_only_validated
 
 
+class TestDeclaration:
+    def test_the_signature_has_each_declared_argument_with_its_default(self) -> None:
+        given = inspect.signature(FilesToClickHouseOperator.__init__).parameters
+        fields = declared_fields(LoadRequest)
+        assert set(fields) <= set(given)
+        for name, field in fields.items():
+            default = given[name].default
+            if default is inspect.Parameter.empty:
+                assert default_of(field) is dataclasses.MISSING
+            else:
+                kind = field.metadata["kind"]
+                parsed = default_of(field) if default is None else kind.parse(name, default)
+                assert parsed == default_of(field), name
+
+    def test_an_operator_has_few_arguments(self) -> None:
+        own = [
+            parameter
+            for kind in (S3ToClickHouseOperator, FilesToClickHouseOperator)
+            for parameter in inspect.signature(kind.__init__).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+        assert len({parameter.name for parameter in own}) <= MOST_ARGUMENTS
+
+    def test_all_arguments_are_templated_but_how_the_task_waits(self) -> None:
+        given = {
+            parameter.name
+            for kind in (S3ToClickHouseOperator, FilesToClickHouseOperator)
+            for parameter in inspect.signature(kind.__init__).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        assert given - set(S3ToClickHouseOperator.template_fields) == {"deferrable", "poll_interval"}
+
+
 def test_defaults_are_the_careful_ones() -> None:
     request = make_request()
-    assert request.load_mode is LoadMode.APPEND
-    assert request.on_loaded_files is OnLoadedFiles.SKIP
-    assert request.on_changed_files is OnChangedFiles.FAIL
-    assert request.on_partial_partitions is OnPartialPartitions.FAIL
-    assert request.materialized_views is Views.REFUSE
-    assert (request.min_files, request.min_rows, request.replace_where) == (1, 1, "")
-    assert request.settle_before_commit is False
-    assert request.provenance == {}
-    assert request.on_missing_files is OnMissingFiles.KEEP
-    assert request.on_no_files is OnNothing.FAIL
-    assert (request.min_file_age_seconds, request.expected_files) == (0.0, ())
-    assert request.commit is CommitAt.CHUNK
-    assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (10_000, None)
-
-
-def test_arguments_arrive() -> None:
-    request = make_request(
-        load_mode="replace_where",
-        replace_where="dt = '2013-01-01'",
-        on_loaded_files="load",
-        on_changed_files="skip",
-        on_partial_partitions="replace",
-        materialized_views="replay",
-        min_files="3",
-        min_rows="0",
-        checks={"sane": "min(n) >= 0"},
-        settle_before_commit=True,
-        keep_staged_seconds=datetime.timedelta(hours=1),
-        on_no_files="succeed",
-        min_file_age=datetime.timedelta(minutes=5),
-        expected_files="_SUCCESS",
-        commit="end",
-        max_files_per_chunk="500",
-        max_bytes_per_chunk="1000000000000",
+    assert request.mode == Append(
+        on_loaded=OnLoadedFiles.SKIP,
+        on_changed=OnChangedFiles.FAIL,
+        on_missing=OnMissingFiles.KEEP,
+        views=Views.REFUSE,
     )
-    assert request.load_mode is LoadMode.REPLACE_WHERE
-    assert request.replace_where == "dt = '2013-01-01'"
-    assert request.on_loaded_files is OnLoadedFiles.LOAD
-    assert request.on_changed_files is OnChangedFiles.SKIP
-    assert request.on_partial_partitions is OnPartialPartitions.REPLACE
-    assert request.materialized_views is Views.REPLAY
-    assert (request.min_files, request.min_rows) == (3, 0)
-    assert request.checks == {"sane": Check("min(n) >= 0", on_failure="fail")}
-    assert request.settle_before_commit is True
-    assert request.keep_staged_seconds == 3600
-    assert request.on_no_files is OnNothing.SUCCEED
-    assert (request.min_file_age_seconds, request.expected_files) == (300.0, ("_SUCCESS",))
-    assert request.commit is CommitAt.END
-    assert (request.max_files_per_chunk, request.max_bytes_per_chunk) == (500, 10**12)
+    assert request.arrivals == Arrivals(
+        min_age=0.0, expected=(), min_files=1, on_none=OnNothing.FAIL, skip_if_nothing_new=False
+    )
+    assert request.checks == Checks({}, min_rows=1, keep_staged=0.0, validate_only=False)
+    assert request.columns == Columns(None, on_new=OnNewColumns.FAIL, on_missing=OnMissingColumns.FAIL)
+    assert (request.bad_rows, request.after_load) == (Fail(), Keep())
+    assert request.chunks == Chunks(max_files=10_000, max_bytes=None)
+    assert (request.settle_before_commit, request.provenance, request.create_table) == (False, {}, None)
+
+
+def test_none_is_the_same_as_not_given() -> None:
+    names = [name for name in declared_fields(LoadRequest) if name != "table"]
+    assert make_request(**dict.fromkeys(names)) == make_request()
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("append", Append()),
+        ("replace_partitions", ReplacePartitions()),
+        ("replace_table", ReplaceTable()),
+        ("direct", Direct()),
+        ({"append": {"on_loaded": "load"}}, Append(on_loaded=OnLoadedFiles.LOAD)),
+        ({"append": None}, Append()),
+        ({"replace_where": "n > 0"}, ReplaceWhere("n > 0")),
+        ({"replace_where": {"condition": "n > 0"}}, ReplaceWhere("n > 0")),
+        ("{'merge': {'key': ['id']}}", Merge(key=("id",))),
+        ('{"merge": {"key": ["id"]}}', Merge(key=("id",))),
+        ({"merge": ["id", "at"]}, Merge(key=("id", "at"))),
+    ],
+)
+def test_a_mode_may_be_a_name_or_a_dict(mode: object, expected: object) -> None:
+    assert make_request(mode=mode).mode == expected
 
 
 def test_the_arguments_of_a_merge_arrive() -> None:
-    request = make_request(
-        mode=Merge(key=["id"], version="at", deleted="op = 'D'", duplicates="collapse", max_rewritten_bytes="1000")
-    )
+    mode = Merge(key=["id"], version="at", deleted="op = 'D'", duplicates="collapse", max_rewritten_bytes="1000")  # type: ignore[arg-type]
+    request = make_request(mode=mode)
+    assert request.load_mode is LoadMode.MERGE
     assert request.merge == MergeRule(
         key=("id",), version="at", deleted="op = 'D'", collapses=True, max_rewritten_bytes=1000
     )
     assert make_request().merge is None
 
 
+def test_other_values_arrive() -> None:
+    request = make_request(
+        table=20231023,
+        arrivals={"min_age": datetime.timedelta(minutes=5), "expected": "_SUCCESS", "min_files": np.int64(3)},
+        data_format=Csv(delimiter=";", skip_lines="2"),  # type: ignore[arg-type]
+        columns=["a", "b"],
+        select={"n": "m + 1"},
+        provenance={"file": "path"},
+        bad_rows={"reject": {"max_ratio": "0.1"}},
+        checks={"sane": "min(n) >= 0"},
+        chunks={"max_files": "500"},
+        after_load={"move": "loaded"},
+        settings={"max_threads": np.int64(4)},
+        create_table={"order_by": "n"},
+        settle_before_commit="True",
+    )
+    assert request.table == "20231023"
+    assert request.arrivals == Arrivals(min_age=300.0, expected=("_SUCCESS",), min_files=3)
+    assert request.csv == Csv(delimiter=";", skip_lines=2)
+    assert request.columns == Columns(("a", "b"))
+    assert (request.select, request.provenance) == ({"n": "m + 1"}, {"file": Origin.PATH})
+    assert request.bad_rows == Reject(max_ratio=0.1)
+    assert request.checks == Checks({"sane": Check("min(n) >= 0")})
+    assert (request.chunks, make_request(chunks="off").chunks) == (Chunks(max_files=500), NoChunks())
+    assert request.after_load == Move("loaded/")
+    # the settings that the dialect stands for are those of the user, too
+    assert request.settings == {"format_csv_delimiter": ";", "input_format_csv_skip_first_lines": 2, "max_threads": 4}
+    assert request.create_table == CreateTable(order_by="n")
+    assert request.settle_before_commit is True
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("s3://flights/a/*", "s3://flights/a/*"),
+        ("S3://flights/a", "s3://flights/a"),
+        ("s3a://flights/a", "s3://flights/a"),
+        ("s3n://flights/a", "s3://flights/a"),
+        (ObjectStoragePath("s3://aws@flights/a/*.csv"), "s3://flights/a/*.csv"),
+        ("['s3://flights/a', 's3://flights/b']", "s3://flights/a, s3://flights/b"),
+    ],
+)
+def test_an_address_may_be_written_in_several_ways(source: object, expected: str) -> None:
+    assert str(make_request(source=source).pattern) == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(
-            {"merge_key": "id"},
-            "merge_key='id' is of type str; write a list: merge_key=['id']",
-            id="merge_key-is-no-list",
-        ),
         ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
         ({"table": None}, "table=None is of type NoneType; give a string"),
         ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
-        ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string, or leave it out"),
-        ({"named_collection": None}, "named_collection=None is of type NoneType; give a string"),
-        ({"role_arn": None}, "role_arn=None is of type NoneType; give a string"),
-        ({"external_id": 7}, "external_id=7 is of type int; give a string"),
+        ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string"),
+        ({"credentials": "role"}, "credentials='role' lacks what it needs; give Role(arn=…)"),
+        ({"credentials": NamedCollection(["a"])}, "credentials.collection=['a'] is of type list; give a string"),  # type: ignore[arg-type]
         ({"requester_pays": "yes"}, "requester_pays='yes' is of type str; give True or False"),
-        ({"where": None}, "where=None is of type NoneType; give a string"),
-        ({"replace_where": ["a"]}, "replace_where=['a'] is of type list; give a string"),
-        ({"data_format": 1}, "data_format=1 is of type int; give a string, or leave it out"),
-        ({"compression": b"gz"}, "compression=b'gz' is of type bytes; give a string, or leave it out"),
-        ({"structure": {"a": "Int8"}}, "structure={'a': 'Int8'} is of type dict; give a string, or leave it out"),
-        ({"staging": "false"}, "staging='false' is of type str; give True or False"),
-        ({"settle_before_commit": None}, "settle_before_commit=None is of type NoneType; give True or False"),
+        ({"where": ["a"]}, "where=['a'] is of type list; give a string"),
         (
-            {"arrivals": Arrivals(skip_if_nothing_new="no")},
-            "skip_downstream_if_nothing_new='no' is of type str; give True or False",
+            {"data_format": 1},
+            "data_format=1 is unknown; give the name of a format, such as 'Parquet', or Format(…), or Csv(…)",
         ),
+        ({"data_format": Format("CSV", compression=b"gz")}, "data_format.compression=b'gz' is of type bytes; give a"),
+        ({"data_format": Csv(delimiter=";;")}, "data_format=Csv(…) has delimiter=';;'; give one character, such as"),
+        ({"settle_before_commit": "no"}, "settle_before_commit='no' is of type str; give True or False"),
         ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
-        ({"columns": "a"}, "columns='a' is of type str; write a list: columns=['a']"),
-        ({"columns": 7}, "columns=7 is of type int; give a list of strings, or leave it out"),
-        ({"columns": ["a", None]}, "columns[1]=None is of type NoneType; give a string"),
+        ({"columns": "a"}, "columns='a' is of type str; give a list of columns, or Columns(…)"),
+        ({"columns": ["a", None]}, "columns.only[1]=None is of type NoneType; give a string"),
         (
             {"select": ["a"]},
-            "select=['a'] is of type list; give a dict such as {'column': 'expression'}, or leave it out",
+            "select=['a'] is of type list; give a dict such as {'column': 'expression'}, or leave it",
         ),
-        ({"select": {"a": 1}}, "select['a']=1 is of type int; give a string"),
         ({"select": {1: "a"}}, "a key of select=1 is of type int; give a string"),
-        (
-            {"settings": "max_threads=1"},
-            "settings='max_threads=1' is of type str; give a dict such as {'max_threads': 4}, or leave it out",
-        ),
-        (
-            {"settings": {"max_threads": None}},
-            "settings['max_threads']=None is of type NoneType; give a string or a number, or leave it out",
-        ),
-        (
-            {"settings": {"max_threads": float("nan")}},
-            "settings['max_threads']=nan is not a finite number; give one, or leave it out",
-        ),
+        ({"settings": "max_threads=1"}, "settings='max_threads=1' is of type str; give a dict such as"),
+        ({"settings": {"max_threads": None}}, "settings['max_threads']=None is of type NoneType; give a string or a"),
+        ({"settings": {"max_threads": float("nan")}}, "settings['max_threads']=nan is not a finite number; give one"),
         ({"poll_interval": "5"}, "poll_interval='5' is of type str; give a number of seconds"),
-        ({"poll_interval": None}, "poll_interval=None is of type NoneType; give a number of seconds"),
-        (
-            {"poll_interval": float("nan")},
-            "poll_interval=nan is not a duration; give a number of seconds above 0",
-        ),
+        ({"poll_interval": float("nan")}, "poll_interval=nan is not a duration; give a number of seconds above 0"),
         ({"poll_interval": 0}, "poll_interval=0 is not a duration; give a number of seconds above 0"),
+        (
+            {"mode": "overwrite"},
+            "mode='overwrite' is unknown; give 'append' or 'replace_partitions' or ReplaceWhere(condition=…) or"
+            " 'replace_table' or Merge(key=…) or 'direct'",
+        ),
+        ({"mode": "merge"}, "mode='merge' lacks what it needs; give Merge(key=…)"),
+        ({"mode": Merge(key="id")}, "mode.key='id' is of type str; write a list: ['id']"),
+        ({"mode": Merge(key=[])}, "mode=Merge(key=[]) names no column; name those that identify a row: key=['id']"),
+        ({"mode": Merge(key=["id"], duplicates="drop")}, "mode.duplicates='drop' is unknown; use one of 'refuse', "),
+        ({"mode": ReplaceWhere(" ")}, "mode=ReplaceWhere(' ') has no condition; give the one that selects the rows"),
+        ({"mode": Append(on_loaded="fail")}, "mode.on_loaded='fail' is unknown; use one of 'skip', 'load'"),
+        (
+            {"provenance": {"f": "name"}},
+            "provenance['f']='name' is unknown; use one of 'path', 'row', 'time', 'load'",
+        ),
+        ({"arrivals": 7}, "arrivals=7 is of type int; give Arrivals(…), or a dict of its fields"),
+        ({"arrivals": {"min_age": "5 min"}}, "arrivals.min_age='5 min' is of type str; give a number of seconds, or"),
+        ({"arrivals": Arrivals(on_none="ignore")}, "arrivals.on_none='ignore' is unknown; use one of 'fail', 'skip'"),
+        ({"checks": Checks(min_rows=-1)}, "checks.min_rows=-1 must be a whole number, 0 or more"),
+        ({"checks": {"a": 5}}, "checks.conditions['a']=5 is of type int; give an SQL condition such as"),
+        ({"chunks": "none"}, "chunks='none' is unknown; give Chunks(max_files=…, max_bytes=…) or 'off'"),
+        ({"chunks": {"max_files": 10_001}}, "chunks.max_files=10001 must be a whole number, from 1 to 10000"),
+        ({"chunks": {"max_bytes": "10 GB"}}, "chunks.max_bytes='10 GB' must be a whole number, 1 or more"),
+        ({"after_load": "move"}, "after_load='move' lacks what it needs; give Move(folder=…)"),
+        ({"bad_rows": Reject(max_ratio=3)}, "bad_rows.max_ratio=3 must be a number from 0 to 1, such as 0.01"),
+        ({"create_table": 5}, "create_table=5 is of type int; give 'auto', or CreateTable(order_by=…)"),
+        ({"source": "['s3://b/a'"}, "source=\"['s3://b/a'\" is neither a list nor a dict; correct its brackets"),
     ],
 )
-def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
-    given = {"source": "s3://flights/**", "table": "d.t", "clickhouse_conn_id": "unit", **arguments}
-    operator = S3ToClickHouseOperator(task_id="load", **given)
+def test_a_wrong_argument_is_named_with_its_value_and_a_remedy(arguments: dict[str, Any], message: str) -> None:
+    operator = make_operator(**arguments)
+    task = SimpleNamespace(retries=0, max_active_tis_per_dag=None, get_dag=lambda: None)
+    ti = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1, max_tries=0)
+    run = SimpleNamespace(start_date=datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), run_after=None)
     with pytest.raises(ConfigError) as caught, own_errors():
-        operator.execute({})
-    assert str(caught.value) == message
+        operator.execute({"ti": ti, "dag_run": run, "task": task})
+    assert str(caught.value).startswith(message)
+
+
+def test_a_field_that_a_dict_misspells_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"mode\['merge'\] has no field 'keys'; it has key, version"):
+        make_request(mode={"merge": {"keys": ["id"]}})
 
 
 @pytest.mark.parametrize(
@@ -197,127 +309,24 @@ def test_an_argument_of_another_type_is_named(arguments: dict[str, Any], message
     [
         ({"table": None}, "table=None is of type NoneType; give a string"),
         ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
-        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
+        ({"clickhouse_conn_id": 3.5}, "clickhouse_conn_id=3.5 is of type float; give a string"),
         ({"deferrable": "no"}, "deferrable='no' is of type str; give True or False"),
-        ({"max_parts": None}, "max_parts=None must be a whole number, 0 or more"),
         ({"max_parts": 2.7}, "max_parts=2.7 must be a whole number, 0 or more"),
         ({"max_parts": True}, "max_parts=True must be a whole number, 0 or more"),
+        ({"max_parts_per_partition": ["3"]}, "max_parts_per_partition=['3'] must be a whole number, 0 or more"),
         (
-            {"max_parts_per_partition": ["3"]},
-            "max_parts_per_partition=['3'] must be a whole number, 0 or more",
+            {"stable_seconds": "long"},
+            "stable_seconds='long' is of type str; give a number of seconds, or a timedelta",
         ),
-        ({"stable_seconds": "10"}, "stable_seconds='10' is of type str; give a number of seconds"),
-        (
-            {"stable_seconds": float("nan")},
-            "stable_seconds=nan is not a duration; give a number of seconds of 0 or more",
-        ),
-        ({"stalled_seconds": None}, "stalled_seconds=None is of type NoneType; give a number of seconds"),
+        ({"stable_seconds": float("nan")}, "stable_seconds=nan is not a duration; give a number of seconds of 0 or"),
     ],
 )
-def test_an_argument_of_the_sensor_of_another_type_is_named(arguments: dict[str, Any], message: str) -> None:
+def test_a_wrong_argument_of_the_sensor_is_named(arguments: dict[str, Any], message: str) -> None:
     given = {"table": "d.t", "clickhouse_conn_id": "unit", **arguments}
     sensor = ClickHousePartsSettledSensor(task_id="settled", **given)
     with pytest.raises(ConfigError) as caught:
         sensor.poke({})
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        pytest.param(
-            {"merge_duplicates": "drop"},
-            "merge_duplicates='drop' is unknown; use one of 'refuse', 'collapse'",
-            id="merge_duplicates",
-        ),
-        pytest.param(
-            {"load_mode": "overwrite"},
-            "load_mode='overwrite' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
-            " 'replace_table', 'merge'",
-            id="load_mode",
-        ),
-        pytest.param(
-            {"load_mode": "APPEND"},
-            "load_mode='APPEND' is unknown; use one of 'append', 'replace_partitions', 'replace_where',"
-            " 'replace_table', 'merge'",
-            id="load_mode-in-capitals",
-        ),
-        pytest.param(
-            {"mode": None},
-            "load_mode=None is unknown; use one of 'append', 'replace_partitions', 'replace_where', 'replace_table',"
-            " 'merge'",
-            id="no-load_mode",
-        ),
-        pytest.param(
-            {"mode": Append(on_loaded="fail")},
-            "on_loaded_files='fail' is unknown; use one of 'skip', 'load'",
-            id="on_loaded_files",
-        ),
-        pytest.param(
-            {"provenance": {"source_file": "name"}},
-            "provenance['source_file']='name' is unknown; use one of 'path', 'row', 'time', 'load'",
-            id="provenance",
-        ),
-        pytest.param(
-            {"mode": Append(on_changed="merge")},
-            "on_changed_files='merge' is unknown; use one of 'fail', 'load', 'skip', 'replace'",
-            id="on_changed_files",
-        ),
-        pytest.param(
-            {"mode": Append(on_missing="remove")},
-            "on_missing_files='remove' is unknown; use one of 'keep', 'delete'",
-            id="on_missing_files",
-        ),
-        pytest.param(
-            {"mode": ReplacePartitions(on_partial="skip")},
-            "on_partial_partitions='skip' is unknown; use one of 'fail', 'replace'",
-            id="on_partial_partitions",
-        ),
-        pytest.param(
-            {"mode": Append(views="ignore")},
-            "materialized_views='ignore' is unknown; use one of 'refuse', 'replay'",
-            id="materialized_views",
-        ),
-        pytest.param(
-            {"arrivals": Arrivals(min_files="{{ undefined }}")},
-            "min_files='{{ undefined }}' must be a whole number, 0 or more",
-            id="min_files",
-        ),
-        pytest.param(
-            {"arrivals": Arrivals(on_none="ignore")},
-            "on_no_files='ignore' is unknown; use one of 'fail', 'skip', 'succeed'",
-            id="on_no_files",
-        ),
-        pytest.param(
-            {"arrivals": Arrivals(min_age="5 min")},
-            "min_file_age='5 min' is of type str; give a number of seconds, or a timedelta",
-            id="min_file_age",
-        ),
-        pytest.param({"checks": Checks(min_rows=-1)}, "min_rows=-1 must be a whole number, 0 or more", id="min_rows"),
-        pytest.param({}, "commit='none' is unknown; use one of 'chunk', 'end'", id="commit"),
-        pytest.param({"chunks": None}, "commit=None is unknown; use one of 'chunk', 'end'", id="no-commit"),
-        *(
-            pytest.param(
-                {"chunks": Chunks(max_files=value)},
-                f"max_files_per_chunk={value!r} must be a whole number, from 1 to 10000",
-                id=f"max_files_per_chunk-{value}",
-            )
-            for value in (0, 10_001, "many", None)
-        ),
-        *(
-            pytest.param(
-                {"chunks": Chunks(max_bytes=value)},
-                f"max_bytes_per_chunk={value!r} must be a whole number, 1 or more",
-                id=f"max_bytes_per_chunk-{value}",
-            )
-            for value in (0, "10 GB", 0.5)
-        ),
-    ],
-)
-def test_a_wrong_argument_is_named_with_what_is_known(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_request(**arguments)
-    assert str(caught.value) == message
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("value", [8, 8.0, "8", " 8 ", "8.0"])
@@ -331,31 +340,9 @@ def test_what_is_no_whole_number(value: object) -> None:
         parse_whole(value)
 
 
-def test_airflow_renders_the_conditions_of_checks() -> None:
-    operator = S3ToClickHouseOperator(
-        task_id="load",
-        source="s3://flights/**",
-        table="d.t",
-        checks={
-            "one": "max(day) = '{{ day }}'",
-            "two": Check("min(day) = '{{ day }}'", on_failure="warn"),
-            "three": {"expression": "any(day) = '{{ day }}'"},
-        },
-    )
-    operator.render_template_fields({"day": "2013-01-01"})
-    request = build_request(operator, parse_source(operator.source), {}, LoadLimit())
-    assert {name: check.expression for name, check in request.checks.items()} == {
-        "one": "max(day) = '2013-01-01'",
-        "two": "min(day) = '2013-01-01'",
-        "three": "any(day) = '2013-01-01'",
-    }
-
-
-def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    masked: list[str] = []
-    monkeypatch.setattr(task, "mask_secret", masked.append)
-    operator = S3ToClickHouseOperator(
-        task_id="load", source="s3://b/**", table="d.t", credentials=Role("arn", external_id="{{ id }}")
-    )
-    operator.render_template_fields({"id": "only-for-us"})
-    assert (operator.external_id, masked) == ("only-for-us", ["only-for-us"])
+def test_a_value_is_shown_as_a_dag_writes_it() -> None:
+    assert repr(Merge(key=["id"], version="at")) == "Merge(key=['id'], version='at')"
+    assert repr(Columns(["a"], on_new="add")) == "Columns(['a'], on_new='add')"
+    assert repr(Move("done")) == "Move('done')"
+    assert repr(Role("arn:aws", external_id="only-for-us")) == "Role('arn:aws', external_id='***')"
+    assert repr(make_request(mode=Append(on_loaded="load")).mode) == "Append(on_loaded='load')"

@@ -1,0 +1,168 @@
+"""Arguments that contradict each other are found without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Move, Reject
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.load.contradictions import check_lake, check_request
+from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
+from airflow_provider_ch_s3.stores.http import HttpFileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from tests.load_requests import load_request
+
+FLAT = SourcePattern(bucket="b", globs=("a/*.csv",))
+KNOWN = {"source_file": "path", "load_id": "load"}
+REPLACES = {"mode": Append(on_changed="replace"), "provenance": KNOWN}
+REMOVES = {"mode": Append(on_changed="replace", on_missing="delete"), "provenance": KNOWN}
+
+
+def check(pattern: SourcePattern = FLAT, **arguments: Any) -> None:
+    store = HttpFileStore() if pattern.scheme is HTTP else S3FileStore(aws_conn_id=None)
+    check_request(load_request(pattern, **arguments), store)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        REPLACES,
+        REMOVES,
+        {"mode": Append(list_after_loaded=True)},
+        {"mode": "direct", "columns": Columns(on_new="ignore"), "where": "n > 0"},
+        {"mode": Merge(key=["id"], deleted="op = 'D'"), "after_load": "delete"},
+        {"after_load": Move("loaded")},
+        {"bad_rows": Reject(max_rows=3), "data_format": Csv(delimiter=";", header=True)},
+        {"chunks": Chunks(max_files=3), "mode": Append(on_loaded="load")},
+    ],
+)
+def test_what_goes_together(arguments: dict[str, Any]) -> None:
+    check(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"where": "n > ("}, "where: "),
+        ({"mode": ReplaceWhere("n > (")}, "mode=ReplaceWhere(…): "),
+        ({"mode": Merge(key=["n"], deleted="(")}, "mode=Merge(deleted=…): "),
+        ({"select": {"a": "("}}, "select['a']: "),
+        ({"checks": {"a": "("}}, "checks['a']: "),
+        (
+            {"mode": "direct", "checks": {"a": "count() > 0"}},
+            "checks does not go together with mode='direct': the rows are in the table before anything can check"
+            " them;"
+            " remove one of them",
+        ),
+        ({"mode": "direct", "checks": Checks(validate_only=True)}, "Checks(validate_only=True) does not go together"),
+        (
+            {"mode": "direct", "columns": Columns(on_new="add")},
+            "Columns(on_new='add') does not go together with mode",
+        ),
+        (
+            {"mode": "direct", "after_load": "tag"},
+            "after_load=Tag() does not go together with mode='direct': no ledger",
+        ),
+        ({"mode": "direct", "bad_rows": Reject()}, "bad_rows=Reject(…) does not go together with mode='direct'"),
+        (
+            {"mode": "replace_table", "chunks": Chunks(max_files=5)},
+            "chunks=Chunks(max_files=5) has no effect with mode='replace_table', which loads all files with one"
+            " query;"
+            " remove one of them",
+        ),
+        (
+            {"mode": Append(list_after_loaded=True, on_loaded="load")},
+            "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and needs",
+        ),
+        (
+            {"mode": Append(on_changed="replace", on_loaded="load"), "provenance": KNOWN},
+            "Append(on_changed='replace')",
+        ),
+        (
+            {"mode": Append(on_changed="replace", list_after_loaded=True), "provenance": KNOWN},
+            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves",
+        ),
+        (
+            {"mode": Append(on_changed="replace"), "provenance": {"f": "path"}},
+            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which",
+        ),
+        (
+            {"mode": Append(on_missing="delete")},
+            "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
+            " on_missing",
+        ),
+        (
+            {**REMOVES, "after_load": Move("x")},
+            "Append(on_missing='delete') would remove the rows of all files that after_load=Move('x/') takes out of"
+            " the"
+            " source; remove one of them",
+        ),
+        ({"after_load": Move("/")}, "after_load=Move('') names no folder; give one of the same bucket, such as"),
+        (
+            {"after_load": Move("a")},
+            "after_load=Move('a/') is in reach of s3://b/a/*.csv, so the next load would load",
+        ),
+        ({"bad_rows": Reject(), "mode": "replace_table"}, "bad_rows=Reject(…) does not go together with mode='repla"),
+        ({"bad_rows": Reject(), "select": {"a": "b"}}, "bad_rows=Reject(…) does not go together with select; remove"),
+        (
+            {"bad_rows": Reject(), "data_format": Csv(quote="'")},
+            "bad_rows=Reject(…) does not go together with data_f",
+        ),
+        (
+            {"bad_rows": Reject(), "mode": Append(views="replay")},
+            "bad_rows=Reject(…) does not go together with Append",
+        ),
+        (
+            {"bad_rows": Reject(), "settings": {"date_time_input_format": "basic"}},
+            "bad_rows=Reject(…) does not go to",
+        ),
+        (
+            {"checks": Checks(validate_only=True), "columns": Columns(on_new="add")},
+            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them",
+        ),
+    ],
+)
+def test_what_contradicts_itself(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(**arguments)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("glob", ["dt=*/a.csv", "a/**", "{a,b}/*.csv"])
+def test_a_folder_that_is_not_there_yet_is_not_deleted(glob: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"compares a folder with the table, and s3://b/.* has wildcards in its folders"
+    ):
+        check(SourcePattern(bucket="b", globs=(glob,)), **REMOVES)
+
+
+def test_urls_are_no_object_store() -> None:
+    pattern = SourcePattern(bucket="example.com", globs=("a.csv",), scheme=HTTP)
+    with pytest.raises(ConfigError, match=r"Append\(on_changed='replace'\) needs an object store"):
+        check(pattern, **REPLACES)
+    with pytest.raises(
+        ConfigError, match=r"after_load=Tag\(\) is not possible with .*, whose files cannot be changed"
+    ):
+        check(pattern, after_load="tag")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mode": "direct"},
+        {"mode": Append(on_loaded="load")},
+        {"arrivals": Arrivals(min_age=5)},
+        {"arrivals": Arrivals(expected="_SUCCESS")},
+    ],
+)
+def test_what_a_lake_table_does_not_have(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="has no meaning for a lake's table"):
+        check_lake(load_request(FLAT, **arguments))
+
+
+def test_what_a_lake_table_has() -> None:
+    check_lake(load_request(FLAT, mode=Append(views="replay"), arrivals=Arrivals(on_none="skip")))

@@ -1,0 +1,188 @@
+"""Templates mean the same in every DAG: with and without native objects, mapped, from another task."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_ch_s3.arguments import Arrivals, Check, Checks, Columns, Csv, Expect, Format, Move, Role
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
+from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.transfers import templates
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from airflow_provider_ch_s3.transfers.load_request import build_request
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.tuning import LoadLimit
+
+BOTH = pytest.mark.parametrize("is_native", [False, True], ids=["text", "native"])
+CONTEXT: dict[str, Any] = {"day": "2024-01-31", "number": "20240131", "n": 3, "names": ["a", "b"], "word": "id"}
+
+
+def make_dag(*, is_native: bool, folder: Path | None = None) -> DAG:
+    return DAG(
+        "d",
+        schedule=None,
+        start_date=datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        render_template_as_native_obj=is_native,
+        template_searchpath=str(folder) if folder else None,
+    )
+
+
+def render(*, is_native: bool, folder: Path | None = None, **arguments: Any) -> S3ToClickHouseOperator:
+    given = {"source": "s3://b/*", "table": "t", **arguments}
+    with make_dag(is_native=is_native, folder=folder):
+        operator = S3ToClickHouseOperator(task_id="load", **given)
+    operator.render_template_fields(CONTEXT)
+    return operator
+
+
+def request_of(operator: S3ToClickHouseOperator) -> LoadRequest:
+    return build_request(operator, operator.read_source(operator.open_store()), {}, LoadLimit())
+
+
+@BOTH
+def test_sql_arrives_as_it_was_written(is_native: bool) -> None:
+    request = request_of(
+        render(
+            is_native=is_native,
+            mode=Merge(key=["id"], deleted="'D' = 'D'"),
+            where="1",
+            select={"name": "'id'", "day": "'{{ day }}'", "n": "{{ n }}"},
+            checks={"one": "'1'", "two": {"expression": "'2'"}, "three": Expect("'3'", within=0.5)},
+            data_format=Format("CSV", structure="'x'"),
+        )
+    )
+    assert (request.where, request.deleted) == ("1", "'D' = 'D'")
+    assert request.select == {"name": "'id'", "day": "'2024-01-31'", "n": "3"}
+    assert [check.expression for check in request.checks.conditions.values()] == ["'1'", "'2'", "'3'"]
+    assert request.data_format.structure == "'x'"
+
+
+@BOTH
+def test_a_text_is_a_text_and_a_number_its_digits(is_native: bool) -> None:
+    request = request_of(
+        render(
+            is_native=is_native,
+            table="{{ number }}",
+            mode=ReplaceWhere("day = '{{ day }}'"),
+            after_load=Move("{{ number }}"),
+            data_format=Csv(delimiter=";", encoding="{{ 'latin-1' }}", null_words=["{{ number }}"]),
+            arrivals=Arrivals(expected="{{ number }}", min_files="{{ n }}", min_age="{{ n }}"),
+            settings={"s": "{{ number }}", "{{ word }}": 1},
+            columns=["{{ word }}"],
+        )
+    )
+    assert (request.table, request.replace_where) == ("20240131", "day = '2024-01-31'")
+    assert request.after_load == Move("20240131/")
+    assert (request.csv.encoding, request.csv.null_words) == ("latin-1", ("20240131",))
+    assert request.arrivals == Arrivals(expected=("20240131",), min_files=3, min_age=3.0)
+    assert request.settings["s"] == "20240131"
+    assert request.settings["id"] == 1
+    assert request.columns == Columns(("id",))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"mode": "{{ 'append' }}"}, {"mode": Append()}),
+        ({"mode": "{{ {'merge': {'key': names}} }}"}, {"mode": Merge(key=("a", "b"))}),
+        ({"mode": {"merge": {"key": "{{ names }}"}}}, {"mode": Merge(key=("a", "b"))}),
+        ({"mode": Merge(key="{{ names }}")}, {"mode": Merge(key=("a", "b"))}),
+        ({"columns": "{{ names }}"}, {"columns": Columns(("a", "b"))}),
+        ({"columns": Columns("{{ names }}")}, {"columns": Columns(("a", "b"))}),
+        ({"select": "{{ {'a': 'b + 1'} }}"}, {"select": {"a": "b + 1"}}),
+        ({"checks": "{{ {'a': 'count() > 0'} }}"}, {"checks": Checks({"a": Check("count() > 0")})}),
+        ({"settle_before_commit": "{{ n > 2 }}"}, {"settle_before_commit": True}),
+        ({"arrivals": "{{ {'min_files': n} }}"}, {"arrivals": Arrivals(min_files=3)}),
+        ({"arrivals": Arrivals(skip_if_nothing_new="{{ n > 5 }}")}, {"arrivals": Arrivals()}),
+        ({"where": "{{ none }}"}, {"where": "None"}),
+    ],
+)
+def test_a_whole_argument_may_be_a_template(
+    arguments: dict[str, Any], expected: dict[str, Any], is_native: bool
+) -> None:
+    request = request_of(render(is_native=is_native, **arguments))
+    assert {name: getattr(request, name) for name in expected} == expected
+
+
+@BOTH
+def test_only_sql_is_read_from_a_file(is_native: bool, tmp_path: Path) -> None:
+    (tmp_path / "cond.sql").write_text("day = '{{ day }}'")
+    request = request_of(
+        render(
+            is_native=is_native,
+            folder=tmp_path,
+            table="h3.sql",
+            where="cond.sql",
+            mode=ReplaceWhere("cond.sql"),
+            select={"h3.sql": "cond.sql"},
+            checks={"c": "cond.sql"},
+        )
+    )
+    assert request.table == "h3.sql"
+    assert (request.where, request.replace_where) == ("day = '2024-01-31'", "day = '2024-01-31'")
+    assert request.select == {"h3.sql": "day = '2024-01-31'"}
+    assert request.checks.conditions["c"].expression == "day = '2024-01-31'"
+
+
+@BOTH
+def test_exports_and_queries_in_place_do_the_same(is_native: bool, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT '{{ day }}'")
+    with make_dag(is_native=is_native, folder=tmp_path):
+        export = ClickHouseToS3Operator(task_id="e", destination="s3://b/{{ number }}/", table="h3.sql")
+        query = ClickHouseToS3Operator(task_id="q", destination="s3://b/d/", query="q.sql", partition_by={"d": "'1'"})
+        in_place = S3QueryOperator(task_id="i", sql="q.sql", source="s3://b/*", max_rows="{{ n }}")
+    for operator in (export, query, in_place):
+        operator.render_template_fields(CONTEXT)
+    assert (export.destination, export.table) == ("s3://b/20240131/", "h3.sql")
+    assert (query.query, query.partition_by) == ("SELECT '2024-01-31'", {"d": "'1'"})
+    assert (in_place.sql, int(in_place.max_rows)) == ("SELECT '2024-01-31'", 3)
+
+
+@BOTH
+def test_two_tasks_may_share_a_value(is_native: bool) -> None:
+    shared = Arrivals(expected="{{ word }}")
+    assert request_of(render(is_native=is_native, arrivals=shared)).arrivals.expected == ("id",)
+    assert shared == Arrivals(expected="{{ word }}")
+
+
+@BOTH
+def test_each_mapped_task_has_its_own_values(is_native: bool) -> None:
+    modes = [Append(), {"replace_where": "day = '{{ day }}'"}, "replace_table"]
+    with make_dag(is_native=is_native) as dag:
+        mapped = S3ToClickHouseOperator.partial(task_id="load", table="{{ number }}", where="'x'").expand_kwargs(
+            [{"source": f"s3://b/{n}", "mode": mode} for n, mode in enumerate(modes)]
+        )
+    found = []
+    for index in range(3):
+        ti = SimpleNamespace(map_index=index, xcom_pull=None)
+        context = {**CONTEXT, "ti": ti, "run_id": "r", "dag": dag, "dag_run": SimpleNamespace(conf=None)}
+        mapped.render_template_fields(context)  # type: ignore[arg-type]
+        request = request_of(context["task"])
+        found.append((str(request.pattern), request.mode.name, request.replace_where, request.table, request.where))
+    assert found == [
+        ("s3://b/0", "append", "", "20240131", "'x'"),
+        ("s3://b/1", "replace_where", "day = '2024-01-31'", "20240131", "'x'"),
+        ("s3://b/2", "replace_table", "", "20240131", "'x'"),
+    ]
+
+
+def test_a_template_that_fails_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"the template mode.condition='day = \{\{ missing.name \}\}' cannot be"):
+        render(is_native=False, mode=ReplaceWhere("day = {{ missing.name }}"))
+
+
+def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    masked: list[str] = []
+    monkeypatch.setattr(templates, "mask_secret", masked.append)
+    operator = render(is_native=False, credentials=Role("arn", external_id="{{ word }}"))
+    assert operator.credentials == Role("arn", external_id="id")
+    assert (str(operator.credentials), masked) == ("Role('arn', external_id='***')", ["id"])
