@@ -7,18 +7,20 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Any, get_type_hints
+from typing import Any
 
+from airflow_provider_ch_s3 import arguments as load_arguments
+from airflow_provider_ch_s3 import modes
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.common.declared import declared_fields
 from airflow_provider_ch_s3.export.report import ExportReport
-from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
-from airflow_provider_ch_s3.request import CommitAt, LoadRequest
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.new_table import CreateTable
-from airflow_provider_ch_s3.table.row_check import Check, Expect, OnFailure
+from airflow_provider_ch_s3.table.row_check import Expect, OnFailure
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -32,7 +34,6 @@ from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Predicti
 from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
-TEMPLATED = " (templated)"
 OPERATORS = (
     S3ToClickHouseOperator,
     GCSToClickHouseOperator,
@@ -43,67 +44,69 @@ OPERATORS = (
 )
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
-CHOICES = {
-    name: tuple(choice.value for choice in kind)
-    for name, kind in {**get_type_hints(LoadRequest), "on_failure": OnFailure}.items()
-    if isinstance(kind, type) and issubclass(kind, Enum)
-} | {"commit": tuple(choice.value for choice in CommitAt)}
+VALUES = (
+    *modes.MODES,
+    *(getattr(load_arguments, name) for name in load_arguments.__all__),
+)
 EXAMPLES = {
-    "after_load": '"move"',
+    "after_load": 'Move("loaded/flights")',
+    "arn": '"arn:aws:iam::123456789012:role/loads"',
+    "arrivals": 'Arrivals(min_age=timedelta(minutes=10), expected="_SUCCESS")',
     "aws_conn_id": '"aws_data"',
+    "bad_rows": "Reject(max_ratio=0.001)",
     "catalog_conn_id": '"iceberg_catalog"',
     "checks": '{"no negative fare": "countIf(fare < 0) = 0"}',
+    "chunks": "Chunks(max_files=1000)",
     "clickhouse_conn_id": '"clickhouse_eu"',
+    "collection": '"flights_s3"',
     "columns": '["time", "fare"]',
-    "commit": '"end"',
     "compression": '"gz"',
+    "condition": "\"day = '{{ ds }}'\"",
+    "conditions": '{"no negative fare": "countIf(fare < 0) = 0"}',
     "create_table": 'CreateTable(order_by="time")',
-    "csv_dialect": 'Csv(delimiter=";")',
+    "credentials": 'NamedCollection("flights_s3")',
     "data_format": '"Parquet"',
     "deferrable": "True",
+    "deleted": "\"op = 'D'\"",
     "delimiter": '";"',
     "destination": '"s3://reports/{{ ds }}/"',
     "distributed": "False",
+    "duplicates": '"collapse"',
     "encoding": '"windows-1252"',
     "engine": '"ReplacingMergeTree(version)"',
-    "expected_files": '"_SUCCESS"',
+    "escape": '"\\\\"',
+    "expected": '"_SUCCESS"',
     "expression": '"count() > 1000"',
     "external_id": '"partner-7"',
+    "folder": '"loaded/flights"',
+    "format": '"Parquet"',
     "header": "True",
-    "is_absolute": "True",
     "hmac_conn_id": '"gcs_hmac"',
+    "is_absolute": "True",
+    "keep_staged": "timedelta(hours=1)",
+    "key": '["order_id"]',
     "list_after_loaded": "True",
-    "load_mode": '"replace_partitions"',
-    "materialized_views": '"replay"',
-    "max_bad_ratio": "0.001",
-    "max_bad_rows": "100",
-    "max_bytes_per_chunk": "50 * 1024**3",
-    "max_files_per_chunk": "1000",
+    "max_bytes": "50 * 1024**3",
+    "max_files": "1000",
     "max_parts": "300",
     "max_parts_per_partition": "10",
-    "max_rows": "10_000",
+    "max_ratio": "0.001",
     "max_rewritten_bytes": "50 * 1024**3",
-    "merge_deleted": "\"op = 'D'\"",
-    "merge_duplicates": '"collapse"',
-    "merge_key": '["order_id"]',
-    "merge_version": '"updated_at"',
-    "min_file_age": "timedelta(minutes=10)",
+    "max_rows": "10_000",
+    "min_age": "timedelta(minutes=10)",
     "min_files": "24",
     "min_rows": "1000",
-    "move_to": '"loaded/flights"',
-    "named_collection": '"flights_s3"',
+    "mode": '"replace_partitions"',
     "null_words": '["NA", "null"]',
-    "escape": '"\\\\"',
     "of": '"median of the last 7 loads"',
-    "on_bad_rows": '"reject"',
-    "on_changed_files": '"load"',
+    "on_changed": '"replace"',
     "on_failure": '"warn"',
-    "on_loaded_files": '"load"',
-    "on_missing_columns": '"default"',
-    "on_missing_files": '"delete"',
-    "on_new_columns": '"add"',
-    "on_no_files": '"skip"',
-    "on_partial_partitions": '"replace"',
+    "on_loaded": '"load"',
+    "on_missing": '"delete"',
+    "on_new": '"add"',
+    "on_none": '"skip"',
+    "on_partial": '"replace"',
+    "only": '["time", "fare"]',
     "order_by": '["airline", "time"]',
     "overwrite": "True",
     "partition_by": '"toYYYYMM(time)"',
@@ -113,33 +116,33 @@ EXAMPLES = {
     "provenance": '{"source_file": "path"}',
     "query": '"SELECT * FROM flights WHERE day = today()"',
     "quote": '"\'"',
-    "replace_where": "\"day = '{{ ds }}'\"",
     "requester_pays": "True",
-    "role_arn": '"arn:aws:iam::123456789012:role/loads"',
     "select": '{"fare_cents": "fare * 100"}',
     "settings": '{"max_threads": 8}',
     "settle_before_commit": "True",
     "sharding_key": '"cityHash64(airline)"',
-    "skip_downstream_if_nothing_new": "True",
+    "skip_if_nothing_new": "True",
     "skip_lines": "2",
     "snapshot": '"{{ data_interval_end }}"',
     "source": "",
     "sql": '"SELECT count() FROM {files}"',
     "stable_seconds": "30",
-    "staging": "False",
     "stalled_seconds": "1800",
     "structure": '"time DateTime, fare Float64"',
     "table": '"analytics.flights"',
     "trim": "True",
     "types": '{"fare": "Decimal(9, 2)"}',
-    "keep_staged_seconds": "3600",
     "validate_only": "True",
+    "version": '"updated_at"',
+    "views": '"replay"',
     "wasb_conn_id": '"wasb_data"',
     "where": '"fare > 0"',
     "within": "0.1",
 }
 # Where the same name means something else.
 OWN_EXAMPLES = {
+    (load_arguments.Columns, "on_missing"): '"default"',
+    (load_arguments.Reject, "max_rows"): "100",
     (S3ToClickHouseOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
     (GCSToClickHouseOperator, "source"): '"gs://flights/dt={{ ds }}/*.parquet"',
     (AzureBlobStorageToClickHouseOperator, "source"): '"az://flights/dt={{ ds }}/*.parquet"',
@@ -166,7 +169,7 @@ The extra of a connection of type `clickhouse_s3`; all fields are optional.
 ## Operators
 
 One for each kind of store. Each takes the arguments of its store, and the arguments that all have in common.
-Arguments marked † are templated.
+All arguments but `deferrable` and `poll_interval` are templated.
 
 {stores}
 
@@ -178,30 +181,12 @@ Raises:
 
 {operator_errors}
 
-### CreateTable
+## Values
 
-`airflow_provider_ch_s3.table.new_table.CreateTable`, or a dict of its fields: see [Tables](tables.md).
+Each is in `airflow_provider_ch_s3.modes` or `airflow_provider_ch_s3.arguments`, and may also be a dict of its fields. A
+field that is named `(first)` may be given without its name.
 
-{create_table}
-
-### Csv
-
-`airflow_provider_ch_s3.files.data_format.Csv`, or a dict of its fields: see [Columns and values](columns.md).
-
-{csv_dialect}
-
-### Check
-
-`airflow_provider_ch_s3.table.row_check.Check`, or a dict of its fields: see [Checks](checks.md).
-
-{check}
-
-### Expect
-
-`airflow_provider_ch_s3.table.row_check.Expect`, or a dict of its fields: see
-[Checks](checks.md#compared-with-earlier-loads).
-
-{expect}
+{values}
 
 Class methods that make one of what is compared most often:
 
@@ -209,7 +194,8 @@ Class methods that make one of what is compared most often:
 
 ## Export operator
 
-`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. Arguments marked † are templated. See
+`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. All arguments but `deferrable` and
+`poll_interval` are templated. See
 [Exports](export.md).
 
 {export}
@@ -224,7 +210,7 @@ Raises:
 
 ## Query operator
 
-`airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. Arguments marked † are templated. See
+`airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. All arguments are templated. See
 [Queries over files in place](s3-query.md).
 
 {query}
@@ -237,7 +223,8 @@ Raises:
 
 ## Sensor
 
-`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. Arguments marked † are templated.
+`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. All arguments but `poke_interval` and `deferrable`
+are templated.
 
 {sensor}
 
@@ -308,12 +295,11 @@ def render_page() -> str:
             ((f"`{f.name}`", f.expected, f.if_empty, f.description) for f in CONNECTION_FIELDS),
         ),
         stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),
-        operator=_arguments(FilesToClickHouseOperator, documented_below=("source",)),
+        operator=_arguments(FilesToClickHouseOperator, documented_below=("source",), also=LoadRequest),
         operator_errors=_errors(FilesToClickHouseOperator),
-        create_table=_options(CreateTable),
-        csv_dialect=_options(Csv),
-        check=_options(Check),
-        expect=_options(Expect),
+        values="\n\n".join(
+            f"### {value.__name__}\n\n{_summary(value)}\n\n{_options(value)}".rstrip() for value in VALUES
+        ),
         expect_constructors=_methods(Expect, ("rows", "bytes", "ratio_of_nulls")),
         hook=_methods(ClickHouseS3Hook, ("run_ddl", "cluster_spec")),
         export=_arguments(ClickHouseToS3Operator),
@@ -342,30 +328,31 @@ def parse_parameters(documented: type) -> dict[str, str]:
     return dict(_parse(documented, r"param (\w+)"))
 
 
-def _arguments(operator: Any, *, documented_below: Sequence[str] = ()) -> str:
+def _arguments(operator: Any, *, documented_below: Sequence[str] = (), also: Any = None) -> str:
     """A table of the arguments that a class adds to those of its base.
 
     :param documented_below: arguments that the docstrings of the classes below describe.
+    :param also: the request, whose docstring describes the arguments that are declared there.
     """
     texts = parse_parameters(operator)
+    declared = declared_fields(also) if also else {}
+    texts |= {name: text for name, text in parse_parameters(also).items() if name in declared} if also else {}
     arguments = [
         argument
         for argument in inspect.signature(operator.__init__).parameters.values()
         if argument.kind is argument.KEYWORD_ONLY and argument.name not in documented_below
     ]
-    _check_names(operator, [argument.name for argument in arguments], texts)
-    templated = {name for name, text in texts.items() if text.endswith(TEMPLATED)}
-    expected = set(operator.template_fields) & {argument.name for argument in arguments}
-    if templated != expected:
-        raise ValueError(f"{operator.__name__}: (templated) is not at {templated ^ expected}")
+    missing = {argument.name for argument in arguments} ^ (set(texts) - set(documented_below))
+    if missing:
+        raise ValueError(f"{operator.__name__}: described or declared alone: {missing}")
     return _table(
         ("argument", "type", "default", "meaning", "example"),
         (
             (
-                f"`{argument.name}`{' †' if argument.name in templated else ''}",
-                _choices(argument.name) or _type(argument.annotation),
+                f"`{argument.name}`",
+                _type(argument.annotation),
                 "required" if argument.default is argument.empty else _default(argument),
-                _sentence(texts[argument.name].removesuffix(TEMPLATED)),
+                _sentence(texts[argument.name]),
                 _example(operator, argument.name),
             )
             for argument in arguments
@@ -373,17 +360,24 @@ def _arguments(operator: Any, *, documented_below: Sequence[str] = ()) -> str:
     )
 
 
+def _summary(value: Any) -> str:
+    """The first paragraph of a docstring."""
+    return _markdown((inspect.getdoc(value) or "").partition("\n\n")[0])
+
+
 def _options(value: Any) -> str:
     """A table of the fields of a dataclass that users write."""
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
     _check_names(value, [field.name for field in fields], texts)
+    if not fields:
+        return ""
     return _table(
         ("field", "type", "default", "meaning", "example"),
         (
             (
-                f"`{field.name}`",
-                _choices(field.name) or _type(str(field.type)),
+                f"`{field.name}`" + ("" if field.kw_only else " (first)"),
+                _choices(field) or _type(str(field.type)),
                 _field_default(field),
                 _sentence(texts[field.name]),
                 _example(value, field.name),
@@ -396,11 +390,14 @@ def _options(value: Any) -> str:
 def _field_default(field: Any) -> str:
     if field.default_factory is not dataclasses.MISSING:
         return _code(field.default_factory())
-    return "required" if field.default is dataclasses.MISSING else _code(field.default)
+    default = field.default.value if isinstance(field.default, Enum) else field.default
+    return "required" if default is dataclasses.MISSING else _code(default)
 
 
-def _choices(name: str) -> str:
-    return " or ".join(f'`"{choice}"`' for choice in CHOICES.get(name, ()))
+def _choices(field: Any) -> str:
+    """The words that a field may have; '' if it may have others."""
+    kind = type(field.default) if isinstance(field.default, Enum) else OnFailure if field.name == "on_failure" else ()
+    return " or ".join(f'`"{choice.value}"`' for choice in kind)
 
 
 def _example(owner: Any, name: str) -> str:

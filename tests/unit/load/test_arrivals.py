@@ -117,8 +117,8 @@ class TestNoDataFiles:
 
 class TestNoFiles:
     REMEDY = (
-        "check the address, the date in it, and that the files were delivered; on_no_files='skip' or 'succeed' allows"
-        " it"
+        "check the address, the date in it, and that the files were delivered; Arrivals(on_none='skip') allows that"
+        " there is none"
     )
 
     def test_an_error_names_the_pattern(self) -> None:
@@ -238,7 +238,7 @@ class TestYoungFiles:
             "no file of s3://b/d/* is old enough: 'd/b' changed less than min_age (1 min 00 s) ago; load again"
             " later, e.g. by a retry of the task"
         )
-        allowed = dataclasses.replace(asked, arrivals=Arrivals(on_none=OnNothing.SUCCEED))
+        allowed = request("d/*", arrivals=Arrivals(min_age=60, on_none=OnNothing.SUCCEED))
         assert ready_and_young(store, allowed) == ([], 1)
 
     def test_they_do_not_count_for_min_files(self) -> None:

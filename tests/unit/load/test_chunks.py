@@ -220,7 +220,7 @@ class TestLimits:
         ("arguments", "files", "size_bytes"),
         [
             pytest.param({}, 10, 7000, id="bytes-as-planned"),
-            pytest.param({"chunks": Chunks(max_bytes=5)}, 10, 5, id="bytes-as-given"),
+            pytest.param({"chunks": Chunks(max_files=10, max_bytes=5)}, 10, 5, id="bytes-as-given"),
         ],
     )
     def test_in_chunks(self, arguments: dict[str, Any], files: int, size_bytes: int) -> None:
@@ -436,8 +436,10 @@ class TestSelect:
             pytest.param({"chunks": Chunks(max_files=25)}, [25], id="one"),
             pytest.param({"chunks": Chunks(max_files=5)}, [5] * 5, id="no-empty-one-at-the-end"),
             pytest.param({"chunks": Chunks(max_files=24)}, [24, 1], id="one-file-at-the-end"),
-            pytest.param({"chunks": Chunks(max_bytes=120)}, [10, 8, 5, 2], id="whichever-limit-comes-first"),
-            pytest.param({"chunks": Chunks(max_bytes=1)}, [1] * 25, id="files-larger-than-the-limit"),
+            pytest.param(
+                {"chunks": Chunks(max_files=10, max_bytes=120)}, [10, 8, 5, 2], id="whichever-limit-comes-first"
+            ),
+            pytest.param({"chunks": Chunks(max_files=10, max_bytes=1)}, [1] * 25, id="files-larger-than-the-limit"),
             pytest.param({"chunks": "off"}, [25], id="commit-at-the-end"),
         ],
     )
