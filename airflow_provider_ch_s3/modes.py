@@ -172,7 +172,7 @@ class Merge(Mode):
     def check(self, name: str) -> None:
         """:raises ConfigError: if the key has no column."""
         if not self.key:
-            raise ConfigError(f"{name}=Merge(key=[]) names no column; name those that identify a row: key=['id']")
+            raise ConfigError(f"{name}=Merge(key=[]) names no column; name the columns of a row: key=['id']")
 
     @property
     def rule(self) -> MergeRule:

@@ -75,7 +75,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
     settings. All arguments but the last two are templated. Nine of ten DAGs need no more than ``source``, ``table``,
-    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes those that are not described here.
+    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes all arguments that are not described here.
 
     :param source: addresses of the files.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).

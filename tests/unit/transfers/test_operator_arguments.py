@@ -267,7 +267,7 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
         ),
         ({"mode": "merge"}, "mode='merge' lacks what it needs; give Merge(key=…)"),
         ({"mode": Merge(key="id")}, "mode.key='id' is of type str; write a list: ['id']"),
-        ({"mode": Merge(key=[])}, "mode=Merge(key=[]) names no column; name those that identify a row: key=['id']"),
+        ({"mode": Merge(key=[])}, "mode=Merge(key=[]) names no column; name the columns of a row: key=['id']"),
         ({"mode": Merge(key=["id"], duplicates="drop")}, "mode.duplicates='drop' is unknown; use one of 'refuse', "),
         ({"mode": ReplaceWhere(" ")}, "mode=ReplaceWhere(' ') has no condition; give the one that selects the rows"),
         ({"mode": Append(on_loaded="fail")}, "mode.on_loaded='fail' is unknown; use one of 'skip', 'load'"),
