@@ -35,7 +35,7 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
     _check_reject(request)
     if request.checks.validate_only and request.adds_columns:
         raise ConfigError(
-            "Checks(Checks(validate_only=True)) and Columns(on_new='add') contradict each other; remove one of them"
+            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them"
         )
 
 
@@ -62,7 +62,7 @@ def _check_direct(request: LoadRequest) -> None:
         return
     reasons = {
         "checks": (request.checks.conditions, "the rows are in the table before anything can check them"),
-        "Checks(Checks(validate_only=True))": (request.checks.validate_only, "the rows are in the table at once"),
+        "Checks(validate_only=True)": (request.checks.validate_only, "the rows are in the table at once"),
         "Columns(on_new='add')": (request.adds_columns, "other loads have to wait while the table is altered"),
         f"after_load={request.after_load!r}": (
             not isinstance(request.after_load, Keep),
@@ -135,8 +135,7 @@ def _check_missing(request: LoadRequest) -> None:
         if before_wildcards(folder) != folder or "**" in name:
             raise ConfigError(
                 f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
-                " in"
-                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
                 " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
             )
 
@@ -200,8 +199,8 @@ def check_lake(request: LoadRequest) -> None:
         "mode='direct'": request.is_direct,
         f"mode={request.mode!r}": isinstance(request.mode, Append)
         and request.mode != Append(views=request.mode.views),
-        "ReadyFiles(min_age=…)": request.arrivals.min_age,
-        "ReadyFiles(expected=…)": request.arrivals.expected,
+        "Arrivals(min_age=…)": request.arrivals.min_age,
+        "Arrivals(expected=…)": request.arrivals.expected,
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise ConfigError(

@@ -329,8 +329,8 @@ class LoadRun(TaskLoad):
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
-                f" pattern ({self.request.pattern}) would include files to skip; use chunks, or one"
-                " task for each folder, e.g. with dynamic task mapping"
+                f" pattern ({self.request.pattern}) would include files to skip; load them in"
+                " chunks (without chunks='off'), or with one task for each folder, e.g. with dynamic task mapping"
             )
         return prepared
 

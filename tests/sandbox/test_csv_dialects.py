@@ -102,5 +102,7 @@ def test_wrong_dialects_are_refused(lab: Lab, dialect: Any, words: str) -> None:
 
 def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"id": 1}\n')
-    with pytest.raises(ConfigError, match="csv_dialect says how CSV files are written, and these are JSONEachRow"):
+    with pytest.raises(
+        ConfigError, match=r"data_format=Csv\(…\) says how CSV files are written, and these are JSONEachRow"
+    ):
         lab.load("in/*.jsonl", lab.create("t", "id UInt8"), data_format={"csv": {"null_words": ["NA"]}})
