@@ -142,13 +142,13 @@ def kept_rows(lab: Lab, message: str) -> list[int]:
 @pytest.mark.thorough
 def test_staged_rows_are_kept_for_a_look(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, 2, -3)
-    message = fail(lab, table, SANE, checks=Checks(keep_staged=3600), max_tries=3)
+    message = fail(lab, table, Checks(SANE, keep_staged=3600), max_tries=3)
     assert kept_rows(lab, message) == [-3, 1, 2]
     # a load of another task leaves them alone, and so does the same task when it is cleared
     put_rows(lab, "a", 1, 2, 3)
     lab.load("in/*.csv", table, task_id="other", **CSV)
     put_rows(lab, "b", -4)
-    second = fail(lab, table, SANE, checks=Checks(keep_staged=0.1), try_number=2, max_tries=4)
+    second = fail(lab, table, Checks(SANE, keep_staged=0.1), try_number=2, max_tries=4)
     assert (kept_rows(lab, message), kept_rows(lab, second)) == ([-3, 1, 2], [-4])
     assert numbers_in(lab, table) == [1, 2, 3]
     wait_until(lambda: drop_old(lab, table) and len(lab.left_overs()) == len(lab.nodes()), "the second table")
@@ -617,7 +617,7 @@ def test_a_load_that_only_validates_changes_nothing(
     assert is_clean(lab)
     lab.loads()
     assert "  validated  " in capsys.readouterr().out
-    fail(lab, table, {"none": "count() = 0"}, task_id="next", checks=Checks(validate_only=True))
+    fail(lab, table, Checks({"none": "count() = 0"}, validate_only=True), task_id="next")
     assert is_clean(lab)
     # the files are as new as before
     assert lab.load("in/*.csv", table, task_id="real", **CSV)["is_validated_only"] is False

@@ -66,7 +66,7 @@ def test_all_chunks_make_one_load(lab: Lab, table: str, caplog: pytest.LogCaptur
 
 
 def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
-    assert chunks_of(lab.load("in/*.csv", table, chunks="off", **CHUNKS_OF_3)) == (1, 7, 21)
+    assert chunks_of(lab.load("in/*.csv", table, chunks="off")) == (1, 7, 21)
     assert len(lab.inserts()) == 1
 
 
