@@ -123,7 +123,7 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message
     assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
-    assert counted == [(["failed", "passed", "failed"], {"table": table, "mode": "append"})]
+    assert counted == [(["failed", "passed", "failed"], {"table": table, "load_mode": "append"})]
     assert numbers_in(lab, table) == [1, 2]
     assert is_clean(lab)
     # the file is corrected, and the task cleared
