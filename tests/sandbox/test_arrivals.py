@@ -221,7 +221,7 @@ class TestListAfterLoaded:
             ("in/*.csv", {"mode": Append(list_after_loaded=True, on_loaded="load")}),
             (["in/*.csv", "more/*.csv"], self.HOW),
         ):
-            with pytest.raises(ConfigError, match="list_after_loaded=True leaves out what is before"):
+            with pytest.raises(ConfigError, match=r"list_after_loaded=True\) leaves out what is before"):
                 lab.load(glob, table, **how)
         assert numbers(lab, table) == []
 

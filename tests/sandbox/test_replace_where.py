@@ -182,7 +182,7 @@ class TestConditions:
         self, lab: Lab, table: str, condition: str, reason: str
     ) -> None:
         put_day(lab, 1)
-        with pytest.raises(ConfigError, match=rf"^ReplaceWhere\({re.escape(repr(condition))}\) .*{reason}"):
+        with pytest.raises(ConfigError, match=rf"^mode\.condition={re.escape(repr(condition))} .*{reason}"):
             lab.load("in/*.csv", table, **where(condition))
         assert lab.inserts() == []
         assert lab.left_overs() == []
