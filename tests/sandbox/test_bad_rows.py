@@ -136,8 +136,8 @@ def test_good_rows_are_loaded_as_without_rejection(lab: Lab) -> None:
     lines = [line for _ in range(100) for line in dirty_file(chance) if line and oracle(line) is not None]
     put_csv(lab, "in/a.csv", ",".join(NAMES), *lines)
     tables = [lab.create(name, COLUMNS) for name in ("strict", "lenient")]
-    for table, on_bad_rows in zip(tables, ("fail", "reject"), strict=True):
-        lab.load("in/*.csv", table, bad_rows=on_bad_rows, task_id=on_bad_rows)
+    for table, bad_rows in zip(tables, ("fail", "reject"), strict=True):
+        lab.load("in/*.csv", table, bad_rows=bad_rows, task_id=bad_rows)
     strict, lenient = (bag(lab.rows(table)) for table in tables)
     assert lenient == strict
     assert strict.total() == len(lines)
@@ -223,8 +223,8 @@ def test_objects(lab: Lab) -> None:
 def test_rows_are_the_same_as_without_rejection(lab: Lab, columns: str, text: str) -> None:
     lab.put("in/a.csv", text.encode())
     tables = [lab.create(name, columns) for name in ("strict", "lenient")]
-    for table, on_bad_rows in zip(tables, ("fail", "reject"), strict=True):
-        lab.load("in/a.csv", table, bad_rows=on_bad_rows, task_id=on_bad_rows)
+    for table, bad_rows in zip(tables, ("fail", "reject"), strict=True):
+        lab.load("in/a.csv", table, bad_rows=bad_rows, task_id=bad_rows)
     assert bag(lab.rows(tables[0])) == bag(lab.rows(tables[1]))
     assert lab.rows(f"{tables[1]}_rejected") == []
 
