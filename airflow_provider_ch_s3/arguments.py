@@ -262,11 +262,18 @@ BAD_ROWS = one_of(Fail, Reject)
 CHECKS = value_of(
     Checks,
     short=lambda value: Checks(value) if isinstance(value, Mapping) and not _is_fields_of(Checks, value) else None,
+    forms="a dict of conditions, or Checks(…)",
 )
-CHUNKS = one_of(Chunks, NoChunks, short=lambda value: Chunks(**value) if _is_fields_of(Chunks, value) else None)
+CHUNKS = one_of(
+    Chunks,
+    NoChunks,
+    short=lambda value: Chunks(**value) if _is_fields_of(Chunks, value) else None,
+    forms="Chunks(…), or 'off'",
+)
 COLUMNS = value_of(
     Columns,
     short=lambda value: Columns(value) if isinstance(value, Sequence) and not isinstance(value, str) else None,
+    forms="a list of columns, or Columns(…)",
 )
 CREDENTIALS = one_of(OwnKeys, NamedCollection, Role)
 KEYS_OR_COLLECTION = one_of(OwnKeys, NamedCollection)

@@ -189,10 +189,13 @@ def parse_literal(name: str, value: Any) -> Any:
     return value
 
 
-def value_of(kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+def value_of(
+    kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None, forms: str = ""
+) -> Kind:
     """Return the kind of an argument that is one such value, or a dict of its fields.
 
     :param short: returns the value that something shorter stands for, or None.
+    :param forms: what may be given, for messages.
     """
 
     def shape(name: str, value: Any) -> Any:
@@ -205,19 +208,20 @@ def value_of(kind: type[Value], *, short: Callable[[Any], Value | None] = lambda
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
         if not isinstance(found, kind):
-            raise refuse_argument(name, value, f"give {kind.__name__}(…), or a dict of its fields")
+            raise refuse_argument(name, value, f"give {forms or f'{kind.__name__}(…), or a dict of its fields'}")
         return found.parsed(name)
 
     return Kind(parse, shape=shape)
 
 
-def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None) -> Kind:
+def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None, forms: str = "") -> Kind:
     """Return the kind of an argument that is a value of one of several kinds.
 
     A text names a kind without arguments. A dict has the name of the kind as its key: ``{"move": {"folder": "in"}}``,
     or ``{"move": "done"}`` for the one field that is required.
 
     :param short: returns the value that something shorter stands for, or None.
+    :param forms: what may be given, for messages.
     """
     known = {kind.name: kind for kind in kinds}
 
@@ -235,8 +239,8 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
         if not isinstance(found, kinds):
-            shown = " or ".join(_form_of(kind) for kind in kinds)
-            raise ConfigError(f"{name}={value!r} is unknown; give {shown}")
+            known_forms = forms or " or ".join(_form_of(kind) for kind in kinds)
+            raise ConfigError(f"{name}={value!r} is unknown; give {known_forms}")
         return found.parsed(name)
 
     return Kind(parse, shape=shape)
@@ -244,7 +248,7 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
 
 def _build(name: str, kind: type[Value], given: Any) -> Value:
     if given is None:
-        return kind()
+        given = {}
     if not isinstance(given, Mapping):
         required = _required(kind)
         if len(required) != 1:

@@ -137,4 +137,9 @@ def guess_delimiter(lines: Sequence[str]) -> str:
     return best if best and same[best] else ""
 
 
-DATA_FORMAT = one_of(Format, Csv, short=lambda value: Format(value) if isinstance(value, str) else None)
+DATA_FORMAT = one_of(
+    Format,
+    Csv,
+    short=lambda value: Format(value) if isinstance(value, str) else None,
+    forms="the name of a format, such as 'CSV', or Format(…), or Csv(…)",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.arguments import Delete, Keep, Move
+from airflow_provider_ch_s3.arguments import Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
@@ -77,8 +77,9 @@ def _check_direct(request: LoadRequest) -> None:
 
 def _check_chunks(request: LoadRequest) -> None:
     if request.chunks != type(request).chunks and not isinstance(request.mode, Append):
+        given = request.chunks if isinstance(request.chunks, Chunks) else request.chunks.name
         raise ConfigError(
-            f"chunks={request.chunks!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
+            f"chunks={given!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
             " query; remove one of them"
         )
 

@@ -624,7 +624,7 @@ class TestRefusedBeforeTheInsert:
             pytest.param(
                 ConfigError, {"data_format": Format(structure="id UInt32, name Strng")}, "Strng", id="unknown-type"
             ),
-            pytest.param(ConfigError, {"columns": "id"}, r"columns=\['id'\]", id="columns-as-a-text"),
+            pytest.param(ConfigError, {"columns": "id"}, "give a list of columns", id="columns-as-a-text"),
             pytest.param(
                 ConfigError,
                 {"settings": {"max_threads": None}},
