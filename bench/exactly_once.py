@@ -21,7 +21,9 @@ def compare(sandbox: Sandbox, rounds: int) -> None:
     for number in range(rounds + 1):
         for staging in (True, False) if number % 2 else (False, True):
             make_table(sandbox, "t", "tuple()")
-            wall, report = load("bench.t", "big", 2 * number + staging, staging=staging, poll_interval=0.25)
+            wall, report = load(
+                "bench.t", "big", 2 * number + staging, mode="append" if staging else "direct", poll_interval=0.25
+            )
             if number:  # the first round warms up
                 seconds[staging].append(wall)
                 queries[staging].append(report["seconds"])

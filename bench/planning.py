@@ -183,7 +183,7 @@ def simulated_store(objects: int) -> S3FileStore:
 
 
 def run_load(objects: int, phase: Phase) -> None:
-    """Plan one INSERT of this many objects, as ``commit='end'`` does; then verify that they have not changed.
+    """Plan one INSERT of this many objects, as ``chunks="off"`` does; then verify that they have not changed.
 
     The table holds none of them.
 

@@ -227,9 +227,13 @@ def parse_items(name: str, value: object, example: str) -> list[tuple[str, Any]]
 def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value:
     """Build a dataclass from a mapping of its fields.
 
-    :raises ConfigError: if it has no such field.
+    :raises ConfigError: if it has no such field, or needs one that is not given.
     """
-    known = [one.name for one in dataclasses.fields(kind)]
-    if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
+    fields = {one.name: one for one in dataclasses.fields(kind)}
+    if unknown := sorted(set(given) - set(fields), key=str):
+        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(fields)}")
+    for field in fields.values():
+        is_required = field.default is field.default_factory is dataclasses.MISSING
+        if is_required and field.name not in given:
+            raise ConfigError(f"{name}={dict(given)!r} lacks {field.name!r}; give it")
     return kind(**given)

@@ -57,8 +57,7 @@ BROKEN = (
     "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
     " {target} was altered or re-created meanwhile: {target} may hold a part of its rows; remove those, then load its"
     " files again in a mode that replaces (of a lake's table: 'replace_table'), or with Append(on_loaded='load'); if"
-    " it"
-    " was an undo, repeat that"
+    " it was an undo, repeat that"
 )
 
 UNFINISHED = (

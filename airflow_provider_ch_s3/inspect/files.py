@@ -133,8 +133,7 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
     if request.csv != Csv() and not source.format.is_csv:
         raise ConfigError(
             f"data_format=Csv(…) says how CSV files are written, and these are {source.data_format}; remove it, or"
-            " give"
-            " data_format='CSV'"
+            " give data_format='CSV'"
         )
 
 

@@ -181,7 +181,8 @@ class ReadyFiles:
     def check(self) -> None:
         """Check a listing that was gone through to its end. Nothing after the last loaded key is nothing new.
 
-        :raises SourceError: if no file is ready and ``on_no_files`` does not allow it, if there are fewer than
+        :raises SourceError: if no file is ready and ``Arrivals(on_none=…)`` does not allow it, if there are fewer
+        than
             ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
         """
         request = self.request
@@ -249,8 +250,7 @@ def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = 
 
     :param is_recorded: as for :class:`ReadyFiles`.
     :raises SourceError: as :meth:`ReadyFiles.check`, if ClickHouse cannot read one of the keys, or if the store
-    cannot
-        be listed.
+        cannot be listed.
     """
     arrivals = ReadyFiles(store=store, request=request, is_recorded=is_recorded)
     files = tuple(sorted(arrivals))

@@ -40,7 +40,7 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = logging.getLogger(__name__)
 
-# The columns by which on_changed_files="replace" finds rows, as messages propose them.
+# The columns by which Append(on_changed="replace") finds rows, as messages propose them.
 REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}
 # As the servers say it of a file in S3.
 _DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.arguments import Delete, Keep, Move
+from airflow_provider_ch_s3.arguments import Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
@@ -77,8 +77,9 @@ def _check_direct(request: LoadRequest) -> None:
 
 def _check_chunks(request: LoadRequest) -> None:
     if request.chunks != type(request).chunks and not isinstance(request.mode, Append):
+        given = request.chunks if isinstance(request.chunks, Chunks) else request.chunks.name
         raise ConfigError(
-            f"chunks={request.chunks!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
+            f"chunks={given!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
             " query; remove one of them"
         )
 
@@ -135,8 +136,7 @@ def _check_missing(request: LoadRequest) -> None:
         if before_wildcards(folder) != folder or "**" in name:
             raise ConfigError(
                 f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
-                " in"
-                " its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
                 " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
             )
 
@@ -200,8 +200,8 @@ def check_lake(request: LoadRequest) -> None:
         "mode='direct'": request.is_direct,
         f"mode={request.mode!r}": isinstance(request.mode, Append)
         and request.mode != Append(views=request.mode.views),
-        "ReadyFiles(min_age=…)": request.arrivals.min_age,
-        "ReadyFiles(expected=…)": request.arrivals.expected,
+        "Arrivals(min_age=…)": request.arrivals.min_age,
+        "Arrivals(expected=…)": request.arrivals.expected,
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise ConfigError(

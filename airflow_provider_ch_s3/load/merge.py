@@ -81,7 +81,8 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
         for name in names:
             if name not in stored:
                 raise ConfigError(
-                    f"{argument} names {name!r}, which is not a stored column of {target.name}; {_hint(name, stored)}"
+                    f"Merge({argument}=…) names {name!r}, which is not a stored column of {target.name};"
+                    f" {_hint(name, stored)}"
                 )
     if reserved := [name for name in stored if name.startswith("ch_s3_")]:
         raise TargetError(
@@ -89,7 +90,7 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
             " rename it"
         )
     if len(set(rule.columns)) < len(rule.columns):
-        raise ConfigError(f"key and version name a column twice ({', '.join(rule.columns)}); name it once")
+        raise ConfigError(f"Merge(key=…, version=…) names a column twice ({', '.join(rule.columns)}); name it once")
 
 
 def check_filled(target: TargetSpec, rule: MergeRule | None, filled: Collection[str]) -> None:
@@ -103,7 +104,7 @@ def check_filled(target: TargetSpec, rule: MergeRule | None, filled: Collection[
     for name in rule.columns:
         if name not in filled:
             raise ConfigError(
-                f"key or version names {name!r}, and the load does not fill this column of"
+                f"Merge(key=…, version=…) names {name!r}, and the load does not fill this column of"
                 f" {target.name}; add it to the files, to columns, or to select"
             )
 

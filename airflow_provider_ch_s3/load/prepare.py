@@ -183,7 +183,7 @@ def prepare_load(
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
         source = _hold_to_sample(source, target, request)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
-        for argument, condition in {"where": request.where, "mode=Merge(deleted=…)": request.deleted}.items():
+        for argument, condition in (("where", request.where), ("mode.deleted", request.deleted)):
             check_condition(client, source, argument, condition, inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
@@ -276,8 +276,8 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
             f"the session token that the servers would read with expires in {format_seconds(max(left, 0))}, and the"
             f" INSERT is expected to take {format_seconds(prediction.load_seconds)}; give the role's sessions a"
             " longer life (DurationSeconds in assume_role_kwargs of the connection), load less at a time"
-            " (max_bytes_per_chunk: each chunk takes a new token), or let the servers read with role_arn or"
-            " named_collection"
+            " (Chunks(max_bytes=…): each chunk takes a new token), or let the servers read with"
+            " credentials=Role(…) or NamedCollection(…)"
         )
 
 

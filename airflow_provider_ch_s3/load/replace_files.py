@@ -171,8 +171,8 @@ def _old_rows(
     if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
         raise LoadError(
             f"{count_of(len(holders), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
-            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load them in chunks"
-            ", and fewer at a time (max_files_per_chunk)"
+            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer at a time"
+            " (Chunks(max_files=…))"
         )
     return condition
 

@@ -66,9 +66,7 @@ def _check_condition(target: Target, condition: str) -> None:
     except ServerError as error:
         if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
-        explained = explain_expression(
-            "mode=ReplaceWhere(…)", condition, error, columns, whose=str(target.spec.local)
-        )
+        explained = explain_expression("mode.condition", condition, error, columns, whose=str(target.spec.local))
         raise (explained or error) from error
 
 

@@ -141,9 +141,9 @@ class LoadReport:
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
     :param files_too_young: files that were left out because they are younger than ``min_age``; not in
         ``files_listed``. The next load of the same source takes them. Of several chunks, the first one counts them.
-    :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``on_bad_rows="reject"``).
+    :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``Reject(…)``).
     :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
-    :param columns_added: columns that the load has added to the table (``on_new_columns="add"``), with their types.
+    :param columns_added: columns that the load has added to the table (``Columns(on_new="add")``), with their types.
     :param reduction: how often a load was reduced because it failed for want of resources: blocks and threads halved
         for ``memory``, ``readers`` halved for a store that refused requests; ``again``: how often this try loaded
         again. Empty if it was not.

@@ -107,7 +107,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, and ``on_changed_files`` is ``FAIL``;
+    :raises SourceError: if a file has changed since it was loaded, and ``Append(on_changed=…)`` says so;
         SnapshotError: if it is a lake's, whose files do not change.
     """
     files, old, changed, replaced = [], [], [], set()
@@ -134,8 +134,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             f"{named} changed since it was loaded, and the table holds the rows of the old version;"
             " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
             " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
-            " to"
-            " leave the new version out"
+            " to leave the new version out"
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
 

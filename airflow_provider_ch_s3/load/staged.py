@@ -151,8 +151,7 @@ class LoadRun(TaskLoad):
         if not self.has_table:
             raise ConfigError(
                 f"Checks(validate_only=True) changes nothing, and {self.request.table} does not exist; load once"
-                " without it,"
-                " or look at what create_table would create with ch-s3 plan --create-table"
+                " without it, or look at what create_table would create with ch-s3 plan --create-table"
             )
 
     def complete(self, query_id: str) -> LoadReport | str:
@@ -329,8 +328,8 @@ class LoadRun(TaskLoad):
         if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
-                f" pattern ({self.request.pattern}) would include files to skip; use chunks, or one"
-                " task for each folder, e.g. with dynamic task mapping"
+                f" pattern ({self.request.pattern}) would include files to skip; load them in"
+                " chunks (without chunks='off'), or with one task for each folder, e.g. with dynamic task mapping"
             )
         return prepared
 
@@ -503,8 +502,7 @@ class LoadRun(TaskLoad):
             raise LoadError(
                 f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"
                 f" min_rows={self.request.checks.min_rows}, and the other files of {self.request.pattern} were"
-                " deleted"
-                " meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load again"
+                " deleted meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load again"
             )
         return chunks.report
 

@@ -44,8 +44,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         if wrong := sorted(OF_FOLDERS & kwargs.keys()):
             raise ConfigError(
                 f"{wrong[0]}={kwargs[wrong[0]]!r} has no meaning for a lake's table, whose snapshots say which files"
-                " it"
-                " has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)"
+                " it has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)"
             )
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot

@@ -117,7 +117,7 @@ def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> De
 
 
 def deny_missing_columns(facts: LoadFacts) -> Decision:
-    """Off (0) unless ``on_missing_columns`` allows it: a column that one file lacks is filled with 0 or NULL."""
+    """Off (0) unless ``Columns(on_missing=…)`` allows it: a column that one file lacks is filled with 0 or NULL."""
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
     if facts.may_lack_columns:

@@ -73,7 +73,7 @@ def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
-    assert "committed: nothing, because of validate_only=True" in run(validate, examples, tmp_path)
+    assert "committed: nothing, because of Checks(validate_only=True)" in run(validate, examples, tmp_path)
     assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
     page = json.loads(run(loads.replace("loads", "loads --json"), examples, tmp_path))
     assert [one["rows"] for one in page["loads"] if one["dag"] == "docs" and one["task"] == "load"] == [842]

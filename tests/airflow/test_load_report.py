@@ -170,7 +170,7 @@ SHOWN = {
     "skipped": "Nothing new: the table already holds 1 listed file",
     "succeeds": "Nothing new: no file matches the source.",
     "chunks": "2 chunks, each of them before its commit",
-    "direct": "not verified (staging=False)",
+    "direct": "not verified (mode='direct')",
     "rejects": "1 row from 1 file in",
     "fails_staged": "fewer than min_rows=1000000",
     "killed": "failed",

@@ -25,7 +25,7 @@ NONE, DAY = ("s3://flights/dt=" + day + "/*.parquet" for day in ("1999-01-01", "
 
 with DAG("skips", schedule=None):
     load = S3ToClickHouseOperator.partial(
-        task_id="load", table="flights", on_no_files="skip", deferrable=True, poll_interval=1.0
+        task_id="load", table="flights", arrivals=Arrivals(on_none="skip"), deferrable=True, poll_interval=1.0
     ).expand(source=[NONE, DAY])
     settled = ClickHousePartsSettledSensor(
         task_id="settled",
@@ -35,7 +35,10 @@ with DAG("skips", schedule=None):
         trigger_rule="none_failed",
     )
     nothing = S3ToClickHouseOperator(
-        task_id="nothing", source=NONE, table="flights", on_no_files="succeed", skip_downstream_if_nothing_new=True
+        task_id="nothing",
+        source=NONE,
+        table="flights",
+        arrivals=Arrivals(on_none="succeed", skip_if_nothing_new=True),
     )
     nothing_settled = ClickHousePartsSettledSensor(
         task_id="nothing_settled",

@@ -226,7 +226,7 @@ class Harness:
             arguments["source"] = scene.objects.source(port, scene.prefix, scene.ending)
             arguments |= load_arguments(plan.mode, table, is_slow=plan.has_slow_insert)
         if plan.kind is Kind.NEW_VIEW:
-            arguments["materialized_views"] = "replay"
+            arguments["mode"] = {"append": {"views": "replay"}}
         return {
             "operator": plan.mode if plan.mode in OPERATORS else plan.store,
             "arguments": arguments,

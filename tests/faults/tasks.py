@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Columns, Reject
-from airflow_provider_ch_s3.modes import Append, ReplacePartitions
 from tests.faults import oracle
 from tests.faults.sources import AZURE, BUCKET, HTTP, S3
 
@@ -31,19 +29,22 @@ CHECKS = {
 
 LOADS: Mapping[str, Mapping[str, Any]] = {
     "append": {},
-    oracle.CHUNKS: {"chunks": Chunks(max_files=oracle.FILES_PER_CHUNK)},
-    oracle.DELETE: {"arrivals": Arrivals(on_none="succeed"), "after_load": "delete"},
-    oracle.REJECT: {"bad_rows": Reject()},
-    oracle.NEW_COLUMNS: {"columns": Columns(on_new="add")},
+    oracle.CHUNKS: {"chunks": {"max_files": oracle.FILES_PER_CHUNK}},
+    oracle.DELETE: {"arrivals": {"on_none": "succeed"}, "after_load": "delete"},
+    oracle.REJECT: {"bad_rows": "reject"},
+    oracle.NEW_COLUMNS: {"columns": {"on_new": "add"}},
     oracle.NEW_TABLE: {"create_table": "auto"},
     oracle.FAILED_CHECK: {"checks": {**CHECKS, "none": "count() = 0"}},
-    "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
-    "replace_where": {"replace_where": oracle.REPLACE_WHERE},
-    "replace_table": {},
-    oracle.MERGE: {"merge_key": ["id"], "merge_version": "at", "merge_deleted": oracle.MERGE_DELETED},
-    oracle.REPLACED: {"provenance": {"source_file": "path", "load_id": "load"}, "mode": Append(on_changed="replace")},
+    "replace_partitions": {"mode": {"replace_partitions": {"on_partial": "replace"}}},
+    "replace_where": {"mode": {"replace_where": oracle.REPLACE_WHERE}},
+    "replace_table": {"mode": "replace_table"},
+    oracle.MERGE: {"mode": {"merge": {"key": ["id"], "version": "at", "deleted": oracle.MERGE_DELETED}}},
+    oracle.REPLACED: {
+        "provenance": {"source_file": "path", "load_id": "load"},
+        "mode": {"append": {"on_changed": "replace"}},
+    },
 }
-"""Arguments of the operator; modes that begin with ``append`` are variants of ``append``."""
+"""Arguments of the operator, as JSON can hold them; modes that begin with ``append`` are variants of ``append``."""
 
 
 def load_arguments(mode: str, table: str, *, is_slow: bool) -> dict[str, Any]:
@@ -51,9 +52,8 @@ def load_arguments(mode: str, table: str, *, is_slow: bool) -> dict[str, Any]:
 
     :param is_slow: whether the INSERT takes some seconds; lines that are taken apart cannot be filtered.
     """
-    load_mode = "append" if mode.startswith("append") else mode
     slow = {"where": SLOW} if is_slow and mode != oracle.REJECT else {}
-    return {"table": table, "mode": load_mode, "checks": CHECKS, **LOADS[mode], **slow}
+    return {"table": table, "checks": CHECKS, **LOADS[mode], **slow}
 
 
 def export_arguments(table: str, folder: str, *, is_slow: bool, is_partitioned: bool) -> dict[str, Any]:

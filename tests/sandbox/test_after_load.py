@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Move
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.modes import Append, ReplaceWhere
 from tests.marks import thorough
@@ -109,9 +109,9 @@ def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
     assert bag(lab.rows(table)) == bag(FEW)
 
 
-@pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), thorough("move", "done")], ids=["delete", "move"])
-def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str, move_to: str) -> None:
-    how = {"after_load": wanted, "move_to": move_to, "on_no_files": "succeed", "expected_files": "_SUCCESS"}
+@pytest.mark.parametrize("wanted", ["delete", thorough(Move("done"))], ids=["delete", "move"])
+def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str | Move) -> None:
+    how: dict[str, Any] = {"after_load": wanted, "arrivals": Arrivals(on_none="succeed", expected="_SUCCESS")}
     lab.put("in/_SUCCESS", b"")
     first = lab.load("in/*.csv", table, **how)
     put_numbers(lab, "in/0.csv", FEW[0::3])
@@ -121,7 +121,7 @@ def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str, move_
     assert (second["files_skipped"], second["files_read"]) == (1, 1)
     assert keys(lab, "in/") == []
     assert bag(lab.rows(table)) == bag(FEW + OTHER)
-    if move_to:
+    if isinstance(wanted, Move):
         ids = [first["query_id"]] * 3 + [second["query_id"]]
         names = ["0", "1", "2", "1"]
         moved = {f"done/{one}/in/{name}.csv" for one, name in zip(ids, names, strict=True)}

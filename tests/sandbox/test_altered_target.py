@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
 from airflow_provider_ch_s3.load import wiring
+from airflow_provider_ch_s3.modes import ReplacePartitions
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
@@ -164,10 +165,10 @@ def alter_others(lab: Lab, table: str, node: int, alter: str = ADD) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
+@pytest.mark.parametrize("mode", [ReplacePartitions(on_partial="replace"), "replace_table"], ids=str)
 @pytest.mark.parametrize("where", ["verified", "last-moment"])
-def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: str, where: str) -> None:
-    how = {**LOAD, "load_mode": mode, "on_partial_partitions": "replace"}
+def test_of_a_load_that_replaces(lab: Lab, table: str, freeze: Freeze, mode: Any, where: str) -> None:
+    how = {**LOAD, "mode": mode}
     gate = freeze(Gate(*PLACES[where]), "in/*.csv", table, **how)
     lab.ddl(f"ALTER TABLE {table} {ADD}")
     error = gate.wake()

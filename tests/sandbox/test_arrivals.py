@@ -47,9 +47,9 @@ def skip(lab: Lab, table: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 class TestNoFiles:
-    @pytest.mark.parametrize(("staging", "deferrable"), [(True, True), (False, False)])
-    def test_succeed_and_skip(self, lab: Lab, table: str, staging: bool, deferrable: bool) -> None:
-        how = {"staging": staging, "deferrable": deferrable}
+    @pytest.mark.parametrize(("mode", "deferrable"), [("append", True), ("direct", False)])
+    def test_succeed_and_skip(self, lab: Lab, table: str, mode: str, deferrable: bool) -> None:
+        how = {"mode": mode, "deferrable": deferrable}
         with pytest.raises(SourceError, match="no file matches"):
             lab.load("in/*.csv", table, arrivals=Arrivals(min_files=0), **how)
         report = lab.load("in/*.csv", table, arrivals=Arrivals(on_none="succeed"), **how)
@@ -60,17 +60,16 @@ class TestNoFiles:
         assert pushed["return_value"]["partitions"] == {}
         assert skip(lab, table, arrivals=Arrivals(on_none="succeed", skip_if_nothing_new=True), **how)[0] == said
 
-    @pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
-    def test_nothing_is_replaced_by_nothing(self, lab: Lab, table: str, mode: str) -> None:
+    @pytest.mark.parametrize("mode", ["replace_partitions", ReplaceWhere("n = 7"), "replace_table"], ids=str)
+    def test_nothing_is_replaced_by_nothing(self, lab: Lab, table: str, mode: str | ReplaceWhere) -> None:
         lab.query(f"INSERT INTO {table} VALUES (7)")
-        where = {"replace_where": "n = 7"} if mode == "replace_where" else {}
-        lab.load("in/*.csv", table, mode=mode, arrivals=Arrivals(on_none="succeed"), **where)
+        lab.load("in/*.csv", table, mode=mode, arrivals=Arrivals(on_none="succeed"))
         assert numbers(lab, table) == [7]
 
     def test_nothing_new_is_a_success_or_a_skip(self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture) -> None:
         put(lab, 1)
         lab.load("in/*.csv", table, task_id="first", arrivals=Arrivals(skip_if_nothing_new=True))
-        # Files that the table holds are files: on_no_files is not about them.
+        # Files that the table holds are files: on_none is not about them.
         with caplog.at_level(logging.INFO):
             assert lab.load("in/*.csv", table, arrivals=Arrivals(on_none="skip"))["files_skipped"] == 1
         logged = [text for record in caplog.records if "nothing new" in (text := record.getMessage())]
@@ -109,7 +108,7 @@ class TestYoungFiles:
             frozen.setattr(S3FileStore, "_answered_at", lambda *_: last)
             report = lab.load("in/*.csv", table, arrivals=Arrivals(min_age=1.5))
         assert (report["files_listed"], report["files_too_young"], report["rows_written"]) == (1, 2, 1)
-        assert "leaving out 'in/2.csv' and 1 more, younger than min_file_age" in caplog.text
+        assert "leaving out 'in/2.csv' and 1 more, younger than min_age" in caplog.text
         nothing = lab.load("in/*.csv", table, task_id="again", arrivals=Arrivals(min_age=3600, on_none="succeed"))
         assert (nothing["query_id"], nothing["files_too_young"]) == ("", 3)
         time.sleep(2)
@@ -131,7 +130,7 @@ class TestYoungFiles:
     def test_where_they_cannot_be_left_out_nothing_changes(self, lab: Lab, table: str, how: dict[str, Any]) -> None:
         put(lab, 1, 2)
         lab.query(f"INSERT INTO {table} VALUES (1)")
-        with pytest.raises(SourceError, match=r"younger than min_file_age \(1 h 00 min\), cannot be left out"):
+        with pytest.raises(SourceError, match=r"younger than min_age \(1 h 00 min\), cannot be left out"):
             lab.load("in/*.csv", table, arrivals=Arrivals(min_age=3600), **how)
         assert numbers(lab, table) == [1]
         time.sleep(2)
@@ -142,14 +141,14 @@ class TestYoungFiles:
     ) -> None:
         put(lab, 1)
         assert main(["plan", *lab.arguments(table, "--min-file-age", "3600")]) == 1
-        assert "is old enough: 'in/1.csv' changed less than min_file_age" in capsys.readouterr().err
+        assert "is old enough: 'in/1.csv' changed less than min_age" in capsys.readouterr().err
 
 
 class TestExpectedFiles:
-    @pytest.mark.parametrize("staging", [True, False])
-    def test_the_load_waits_for_the_marker(self, lab: Lab, table: str, staging: bool) -> None:
+    @pytest.mark.parametrize("mode", ["append", "direct"])
+    def test_the_load_waits_for_the_marker(self, lab: Lab, table: str, mode: str) -> None:
         put(lab, 1)
-        how = {"expected_files": "_SUCCESS", "staging": staging}
+        how: dict[str, Any] = {"arrivals": Arrivals(expected="_SUCCESS"), "mode": mode}
         with pytest.raises(SourceError, match=f"'_SUCCESS' is missing in s3://{lab.bucket}/in/, so"):
             lab.load("in/*", table, **how)
         assert numbers(lab, table) == []
@@ -219,13 +218,11 @@ class TestListAfterLoaded:
     def test_where_it_cannot_be_told_what_is_before(self, lab: Lab, table: str) -> None:
         put(lab, 1)
         for glob, how in (
-            ("in/*.csv", {"mode": "replace_table"}),
-            ("in/*.csv", {"mode": Append(on_loaded="load")}),
-            ("in/*.csv", {"mode": "direct"}),
-            (["in/*.csv", "more/*.csv"], {}),
+            ("in/*.csv", {"mode": Append(list_after_loaded=True, on_loaded="load")}),
+            (["in/*.csv", "more/*.csv"], self.HOW),
         ):
-            with pytest.raises(ConfigError, match="list_after_loaded=True leaves out what is before"):
-                lab.load(glob, table, **self.HOW, **how)
+            with pytest.raises(ConfigError, match=r"list_after_loaded=True\) leaves out what is before"):
+                lab.load(glob, table, **how)
         assert numbers(lab, table) == []
 
     @pytest.mark.thorough
@@ -236,6 +233,6 @@ class TestListAfterLoaded:
         lab.load("in/*.csv", table, **self.HOW)
         put(lab, 2, 3, 4)
         monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
-        with pytest.raises(ConfigError, match=r"3 files are too many to name in one query.*use commit='chunk'"):
+        with pytest.raises(ConfigError, match=r"3 files are too many to name in one query.*without chunks='off'"):
             lab.load("in/*.csv", table, task_id="next", chunks="off", **self.HOW)
         assert numbers(lab, table) == [1]

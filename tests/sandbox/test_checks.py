@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.modes import Append
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers import files_to_clickhouse
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.sandbox
 
 COLUMNS = "day Date, n Int32, carrier Nullable(String)"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY n"
-CSV: dict[str, Any] = {"structure": COLUMNS, "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure=COLUMNS)}
 SANE = {"no negative n": "countIf(n < 0) = 0"}
 
 
@@ -123,7 +123,7 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message
     assert "'sum': sum(n) > 0 is false (-6 > 0); correct the files" in message
-    assert counted == [(["failed", "passed", "failed"], {"table": table, "mode": "append"})]
+    assert counted == [(["failed", "passed", "failed"], {"table": table, "load_mode": "append"})]
     assert numbers_in(lab, table) == [1, 2]
     assert is_clean(lab)
     # the file is corrected, and the task cleared
@@ -142,13 +142,13 @@ def kept_rows(lab: Lab, message: str) -> list[int]:
 @pytest.mark.thorough
 def test_staged_rows_are_kept_for_a_look(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, 2, -3)
-    message = fail(lab, table, SANE, checks=Checks(keep_staged=3600), max_tries=3)
+    message = fail(lab, table, Checks(SANE, keep_staged=3600), max_tries=3)
     assert kept_rows(lab, message) == [-3, 1, 2]
     # a load of another task leaves them alone, and so does the same task when it is cleared
     put_rows(lab, "a", 1, 2, 3)
     lab.load("in/*.csv", table, task_id="other", **CSV)
     put_rows(lab, "b", -4)
-    second = fail(lab, table, SANE, checks=Checks(keep_staged=0.1), try_number=2, max_tries=4)
+    second = fail(lab, table, Checks(SANE, keep_staged=0.1), try_number=2, max_tries=4)
     assert (kept_rows(lab, message), kept_rows(lab, second)) == ([-3, 1, 2], [-4])
     assert numbers_in(lab, table) == [1, 2, 3]
     wait_until(lambda: drop_old(lab, table) and len(lab.left_overs()) == len(lab.nodes()), "the second table")
@@ -419,7 +419,7 @@ def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
     put_rows(lab, "b", 2)
     checks = {"rows": Expect.rows(within=0.5)}
     with pytest.raises(
-        ConfigError, match=r"checks\['rows'\] compares all rows .* \(this is 1 of about 2\); use commit='end'"
+        ConfigError, match=r"checks\['rows'\] compares all rows .* \(this is 1 of about 2\); use chunks='off'"
     ):
         lab.load("in/*.csv", table, **CSV, checks=checks, chunks=Chunks(max_files=1))
     lab.load("in/*.csv", table, **CSV, checks=checks, chunks="off")
@@ -427,13 +427,15 @@ def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("mode", ["replace_partitions", "replace_where", "replace_table"])
-def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mode: str) -> None:
+@pytest.mark.parametrize(
+    "mode",
+    [ReplacePartitions(on_partial="replace"), ReplaceWhere("day = '2013-01-01'"), "replace_table"],
+    ids=str,
+)
+def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mode: Any) -> None:
     lab.query(f"INSERT INTO {table} SELECT '2013-01-01', number, 'UA' FROM numbers(4)")
     lab.query(f"INSERT INTO {table} SELECT '2013-01-02', 100 + number, NULL FROM numbers(2)")
-    given: dict[str, Any] = {**CSV, "load_mode": mode, "on_partial_partitions": "replace"}
-    if mode == "replace_where":
-        given["replace_where"] = "day = '2013-01-01'"
+    given: dict[str, Any] = {**CSV, "mode": mode}
     put_rows(lab, "a", 1, 2)
     message = fail(lab, table, {"as many": "count() >= 0.9 * old.count()"}, **given)
     old = 6 if mode == "replace_table" else 4
@@ -454,7 +456,7 @@ def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mo
 
 def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and load_mode='append'"):
+    with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
     with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
         lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
@@ -520,7 +522,7 @@ def test_bad_rows_are_not_checked(lab: Lab, table: str) -> None:
 @pytest.mark.thorough
 def test_without_staging_there_is_nothing_to_check(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    with pytest.raises(ConfigError, match="checks needs staging=True"):
+    with pytest.raises(ConfigError, match="checks does not go together with mode='direct'"):
         lab.load("in/*.csv", table, **CSV, mode="direct", checks=SANE)
 
 
@@ -579,7 +581,7 @@ def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
     """The table for users of other tools, on columns ``n`` and ``s``."""
     rows = PAGE.read_text().partition("## If you know other tools")[2].split("\n| --- | --- |\n")[1].splitlines()
     cells = [row.rsplit(" | ", 1)[1] for row in rows if row.startswith("|")]
-    shown = [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if not code.startswith("min_rows=")]
+    shown = [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if "min_rows=" not in code]
     given = [eval(code.replace("…", "n > 0"), {"Check": Check, "Expect": Expect}) for code in shown]
     checks = {
         code: Check(one, on_failure="warn") if isinstance(one, str) else one
@@ -615,7 +617,7 @@ def test_a_load_that_only_validates_changes_nothing(
     assert is_clean(lab)
     lab.loads()
     assert "  validated  " in capsys.readouterr().out
-    fail(lab, table, {"none": "count() = 0"}, task_id="next", checks=Checks(validate_only=True))
+    fail(lab, table, Checks({"none": "count() = 0"}, validate_only=True), task_id="next")
     assert is_clean(lab)
     # the files are as new as before
     assert lab.load("in/*.csv", table, task_id="real", **CSV)["is_validated_only"] is False
@@ -639,14 +641,17 @@ def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table
 def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"mode": "direct"}, "validate_only=True needs staging=True"),
-        ({"columns": Columns(on_new="add")}, "validate_only=True and on_new_columns='add' contradict each other"),
+        ({"mode": "direct"}, r"Checks\(validate_only=True\) does not go together with mode='direct'"),
+        (
+            {"columns": Columns(on_new="add")},
+            r"validate_only=True\) and Columns\(on_new='add'\) contradict each other",
+        ),
     ]
     for arguments, message in refused:
         with pytest.raises(ConfigError, match=message):
             lab.load("in/*.csv", table, **CSV, checks=Checks(validate_only=True), **arguments)
     reject: dict[str, Any] = {"data_format": "CSV", "bad_rows": Reject(), "checks": Checks(validate_only=True)}
-    with pytest.raises(ConfigError, match=r"on_bad_rows='reject' needs .*t_rejected, which does not exist; load"):
+    with pytest.raises(ConfigError, match=r"bad_rows=Reject\(…\) needs .*t_rejected, which does not exist; load"):
         lab.load("in/*.csv", table, **reject)
     lab.load("in/*.csv", table, task_id="first", **{**reject, "checks": Checks(validate_only=False)})
     put_rows(lab, "b", 2)
@@ -665,7 +670,7 @@ def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab
 @pytest.mark.thorough
 def test_a_deferred_load_may_only_validate(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    again, event = defer(lab, table, validate_only=True)
+    again, event = defer(lab, table, checks=Checks(validate_only=True))
     report = again.execute_complete(lab.context(again), event)
     assert report is not None
     assert report["is_validated_only"] is True

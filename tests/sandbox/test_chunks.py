@@ -66,7 +66,7 @@ def test_all_chunks_make_one_load(lab: Lab, table: str, caplog: pytest.LogCaptur
 
 
 def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
-    assert chunks_of(lab.load("in/*.csv", table, chunks="off", **CHUNKS_OF_3)) == (1, 7, 21)
+    assert chunks_of(lab.load("in/*.csv", table, chunks="off")) == (1, 7, 21)
     assert len(lab.inserts()) == 1
 
 
@@ -81,7 +81,7 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "nth", "on_loaded_files"),
+    ("statement", "nth", "on_loaded"),
     [
         ("insert_load", 2, "skip"),
         ("move_partitions", 4, "load"),
@@ -96,10 +96,8 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
         thorough("drop_lock", 4, "skip"),
     ],
 )
-def test_a_killed_task_goes_on_with_its_chunk(
-    lab: Lab, table: str, statement: str, nth: int, on_loaded_files: str
-) -> None:
-    how = {**CHUNKS_OF_3, "mode": Append(on_loaded=on_loaded_files)}
+def test_a_killed_task_goes_on_with_its_chunk(lab: Lab, table: str, statement: str, nth: int, on_loaded: str) -> None:
+    how = {**CHUNKS_OF_3, "mode": Append(on_loaded=on_loaded)}
     with start_worker(lab, table, before=die_before(statement, nth, signal.SIGKILL), **how) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
     done = len(lab.inserts())
@@ -208,8 +206,8 @@ def test_each_chunk_moves_its_files_into_a_folder_of_its_own(lab: Lab, table: st
 @pytest.mark.parametrize(
     ("content", "failure"),
     [
-        pytest.param(b"n,k,more\n9,9,9\n", NewColumnsError, id="on_new_columns"),
-        pytest.param(b"n\n9\n", TargetError, id="on_missing_columns"),
+        pytest.param(b"n,k,more\n9,9,9\n", NewColumnsError, id="on_new"),
+        pytest.param(b"n\n9\n", TargetError, id="on_missing"),
     ],
 )
 def test_columns_are_compared_per_chunk(lab: Lab, content: bytes, failure: type[ChS3Error]) -> None:

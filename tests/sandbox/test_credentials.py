@@ -151,7 +151,7 @@ def test_a_reader_who_pays(lab: Lab, table: str) -> None:
 def test_servers_that_are_too_old_for_roles(lab: Lab, table: str) -> None:
     """As 24.8 is, whose exports with a role fail after they have begun."""
     lab.monkeypatch.setattr(access, "ROLES_SINCE", (99, 1))
-    given: dict[str, Any] = {"clickhouse_conn_id": "ch", "aws_conn_id": "aws", "role_arn": "arn:x"}
+    given: dict[str, Any] = {"clickhouse_conn_id": "ch", "aws_conn_id": "aws", "credentials": Role("arn:x")}
     folder = lab.uri("out/")
     for operator in (
         lab.operator("in/*", table, **given),
@@ -165,11 +165,6 @@ def test_servers_that_are_too_old_for_roles(lab: Lab, table: str) -> None:
             operator.execute(lab.context(operator))
     assert lab.inserts() == []
     assert lab.rows(table) == []
-
-
-def test_two_ways_to_read_the_files(lab: Lab, table: str) -> None:
-    with pytest.raises(ConfigError, match="named_collection='sandbox_s3' and role_arn='arn:x' are two ways"):
-        lab.load("in/*", table, named_collection="sandbox_s3", role_arn="arn:x")
 
 
 @pytest.fixture
@@ -294,7 +289,7 @@ def test_a_look_at_every_node_shows_no_secret(
         pytest.param({"where": "n +"}, id="syntax"),
         pytest.param({"select": {"n": "nope"}}, id="sample"),
         pytest.param({"data_format": "Parquet"}, id="describe"),
-        pytest.param({"named_collection": "nope"}, id="collection"),
+        pytest.param({"credentials": NamedCollection("nope")}, id="collection"),
     ],
 )
 def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: Shown, arguments: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.modes import Merge, Mode, ReplacePartitions, ReplaceWhere
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -46,6 +47,11 @@ def disks(lab: Lab, table: str) -> dict[str, set[str]]:
 
 ON_S3 = {OLD_DAY: {"s3"}, NEW_DAY: {"s3"}}
 BY_AGE = {OLD_DAY: {"s3"}, NEW_DAY: {"default"}}
+MODES: dict[str, Mode] = {
+    "replace_partitions": ReplacePartitions(on_partial="replace"),
+    "replace_where": ReplaceWhere(f"day IN ('{OLD_DAY}', '{NEW_DAY}')"),
+    "merge": Merge(key=["n"]),
+}
 S3_DISK = "SETTINGS storage_policy = 's3'"
 TIERS = "TTL day + INTERVAL 1 MONTH TO VOLUME 'cold' SETTINGS storage_policy = 'tiered'"
 
@@ -67,13 +73,7 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
     """It dies before the second node's statement; the retry completes the commit, on the same disks."""
     table = make_table(lab, settings)
     change = "move_partitions" if mode == "append" else "replace_partitions"
-    given: dict[str, Any] = {"load_mode": mode, "on_partial_partitions": "replace", "retries": 1}
-    if mode == "replace_where":
-        given["replace_where"] = f"day IN ('{OLD_DAY}', '{NEW_DAY}')"
-    if mode == "merge":
-        given["merge_key"] = ["n"]
-    if mode != "replace_partitions":
-        del given["on_partial_partitions"]
+    given: dict[str, Any] = {"mode": MODES.get(mode, mode), "retries": 1}
     died = die_before(change, 2, signal.SIGKILL)
     with start_worker(lab, table, max_tries=1, before=died, **given) as worker:
         assert worker.wait(60) == -signal.SIGKILL, worker.errors()

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, OvertakenError, SourceError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
-from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
+from airflow_provider_ch_s3.modes import Append, Mode, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sql.filters import identifier
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.marks import thorough
@@ -564,18 +564,18 @@ class TestObjectsThatChange:
 class TestSharded:
     @pytest.mark.thorough
     @pytest.mark.parametrize(
-        "how",
+        "mode",
         [
-            pytest.param({"mode": "replace_partitions"}, id="partitions"),
-            pytest.param({"mode": ReplaceWhere("n < 1000")}, id="where"),
+            pytest.param(ReplacePartitions(on_partial="replace"), id="partitions"),
+            pytest.param(ReplaceWhere("n < 1000"), id="where"),
         ],
     )
-    def test_old_rows_go_from_shards_without_new_ones(self, lab: Lab, table: str, how: dict[str, Any]) -> None:
+    def test_old_rows_go_from_shards_without_new_ones(self, lab: Lab, table: str, mode: Mode) -> None:
         lab.everywhere(f"INSERT INTO {table} VALUES (1), (2)")
-        lab.load("in/*.csv", table, mode=ReplacePartitions(on_partial="replace"), **how)
+        lab.load("in/*.csv", table, mode=mode)
         lab.everywhere(f"INSERT INTO {table} VALUES (3), (4)")
         put_numbers(lab, "one/a.csv", OTHER)
-        lab.load("one/*.csv", table, task_id="one", mode=ReplacePartitions(on_partial="replace"), **how)
+        lab.load("one/*.csv", table, task_id="one", mode=mode)
         assert sorted(len(lab.rows(table, node=node)) for node in lab.nodes()) == [0, 0, 4]
         assert bag(lab.rows(table)) == bag(OTHER)
 

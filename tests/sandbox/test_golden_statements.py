@@ -61,7 +61,7 @@ NOT_FOR_24_8 = WHERE_KNOWN | {
     "check_grant": "sent from 25.8 on",
     "flush_logs_on_cluster": "24.8 is sent flush_logs_old",
     "insert_export_assumed_role": "24.8 knows no roles: they are refused",
-    "insert_lines_cluster": "24.8 does not number the lines of a file: on_bad_rows='reject' is refused",
+    "insert_lines_cluster": "24.8 does not number the lines of a file: bad_rows=Reject(…) is refused",
     "insert_lines_json": "as insert_lines_cluster",
     "insert_lines_single": "as insert_lines_cluster",
     "read_first_line_single": "as insert_lines_cluster",

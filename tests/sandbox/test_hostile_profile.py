@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Chunks
+from airflow_provider_ch_s3.arguments import Chunks, Format
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, SandboxError
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sandbox
 ONE_NODE: dict[str, Any] = {"cluster": None, "ddl_mode": None, "http_endpoints": None}
 
 
-HOW = {"structure": "p UInt8, n UInt32", "data_format": "CSV"}
+HOW = {"data_format": Format("CSV", structure="p UInt8, n UInt32")}
 ROWS = [{"p": p, "n": n} for p in range(5) for n in range(30)]
 
 
@@ -82,7 +82,7 @@ def test_loads_hold_each_row_once(lab: Lab) -> None:
         )
     ):
         lab.load("in/*.csv", table, task_id=f"load{number}", **HOW, **mode)
-        again = 2 if "max_files_per_chunk" in mode else 1
+        again = 2 if "chunks" in mode else 1
         assert bag(lab.rows(table)) == bag(again * ROWS)
     assert lab.left_overs() == []
 

@@ -44,7 +44,7 @@ from pyiceberg.types import (
 from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files import source
-from airflow_provider_ch_s3.modes import Merge
+from airflow_provider_ch_s3.modes import Merge, ReplaceWhere
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
@@ -199,7 +199,7 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id = 3")
     lake.append(orders(7))
-    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
         lab.load(LOCATION, table, task_id="second")
     assert len(loaded(lab)) == 6
     lab.load(LOCATION, table, task_id="third", mode="replace_table")
@@ -215,7 +215,7 @@ def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id > 0")
-    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
         lab.load(LOCATION, table, task_id="append")
     has_no_rows = (
         r"^snapshot 'latest' of s3://\S+ has no rows, .* TRUNCATE the ClickHouse table as well.*replace_table"
@@ -230,7 +230,7 @@ def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
         lab.load(LOCATION, table, task_id="empty", arrivals=Arrivals(on_none="succeed"), **replace)["query_id"] == ""
     )
     lake.append(orders(3))
-    with pytest.raises(SnapshotError, match=r"removed rows.*load_mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
         lab.load(LOCATION, table, task_id="append")
     lab.load(LOCATION, table, task_id="replace", **replace)
     lake.append(orders(4))
@@ -604,8 +604,8 @@ def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lak
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id = 1")
     lake.append(orders(4))
-    part = {"where": "city = 'Bergen'", "replace_where": "city = 'Bergen'"}
-    lab.load(LOCATION, table, task_id="second", load_mode="replace_where", **part)
+    condition = "city = 'Bergen'"
+    lab.load(LOCATION, table, task_id="second", where=condition, mode=ReplaceWhere(condition))
     assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 3]  # 4 is of Oslo
     with pytest.raises(SnapshotError, match="have replaced some of the ClickHouse table's"):
         lab.load(LOCATION, table, task_id="third")
@@ -641,7 +641,7 @@ def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> N
     lab.s3.delete_object(Bucket=lab.bucket, Key=added)
     for n in (3, 4):  # a newer snapshot does not help
         lake.append(orders(n))
-        with pytest.raises(SourceError, match=r"404.*was probably compacted .*VACUUM.*load_mode='replace_table'"):
+        with pytest.raises(SourceError, match=r"404.*was probably compacted .*VACUUM.*mode='replace_table'"):
             lab.load(LOCATION, table, task_id=f"added{n}")
     lab.load(LOCATION, table, task_id="all", mode="replace_table")
     lake.append(orders(5))
@@ -657,7 +657,7 @@ def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.add_again()
-    with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*load_mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*mode='replace_table'"):
         lab.load(LOCATION, table, task_id="second")
     with pytest.raises(SnapshotError, match="was added to the lake's table twice"):
         lab.load(LOCATION, table, task_id="third", mode="replace_table")
@@ -696,7 +696,7 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     ],
 )
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"has no meaning for a table of a lake.*remove it"):
+    with pytest.raises(ConfigError, match=r"has no meaning for a lake's table.*remove it"):
         lab.load(LOCATION, make_table(lab), **arguments)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Checks
+from airflow_provider_ch_s3.arguments import Checks, Format
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
@@ -26,7 +26,7 @@ from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
 
-CSV: dict[str, Any] = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure="day Date, n UInt32")}
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.cli import main
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
-CSV: dict[str, Any] = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure="day Date, n UInt32")}
 
 
 @pytest.fixture

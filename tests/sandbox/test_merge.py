@@ -1,4 +1,4 @@
-"""``load_mode="merge"``: the newest row of each key stays, wherever its older rows are."""
+"""``mode=Merge(…)``: the newest row of each key stays, wherever its older rows are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ pytestmark = pytest.mark.sandbox
 COLUMNS = "id UInt32, day Date, at UInt32, v String"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY id"
 FILES: dict[str, Any] = {"mode": Merge(key=["id"]), "data_format": Format("CSV", structure=f"{COLUMNS}, op String")}
-VERSIONED = {**FILES, "merge_version": "at", "merge_deleted": "op = 'D'"}
+BY_VERSION: dict[str, Any] = {"key": ["id"], "version": "at", "deleted": "op = 'D'"}
+VERSIONED = {**FILES, "mode": Merge(**BY_VERSION)}
 
 
 def row(key: int, at: int = 1, v: str = "a", *, day: int = 1, op: str = "") -> dict[str, Any]:
@@ -54,7 +55,7 @@ def counts(report: dict[str, Any]) -> tuple[int, ...]:
 def test_on_one_node(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)
-    arguments = {**FILES, "structure": COLUMNS}
+    arguments = {**FILES, "data_format": Format("CSV", structure=COLUMNS)}
     old = "(1, '2013-01-01', 1, 'old'), (2, '2013-01-01', 1, 'kept'), (4, '2013-01-05', 1, 'moved')"
     lab.query(f"INSERT INTO {table} VALUES {old}")
     lab.put("in/a.csv", b"1,2013-01-01,1,new\n3,2013-01-02,1,new\n4,2013-01-02,1,new\n")
@@ -175,7 +176,9 @@ def test_of_two_rows_that_the_table_holds(lab: Lab) -> None:
         lab.load("in/*.csv", table, **VERSIONED)
     assert len(lab.rows(table)) == 10
     assert lab.left_overs() == []
-    report = lab.load("in/*.csv", table, try_number=2, **VERSIONED, merge_duplicates="collapse")
+    report = lab.load(
+        "in/*.csv", table, try_number=2, **{**FILES, "mode": Merge(**BY_VERSION, duplicates="collapse")}
+    )
     assert counts(report) == (0, 1, 1, 0, 1)
     found = lab.rows(table)
     assert sorted(one["id"] for one in found) == [1, 2, 4, 4]
@@ -209,8 +212,7 @@ def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
     file = f"s3('{lab.sandbox.s3_endpoint}/{lab.bucket}/in/a.native', '{{key}}', '{{secret}}', 'Native')"
     keys = lab.sandbox.s3_access_key, lab.sandbox.s3_secret_key
     lab.query(f"INSERT INTO FUNCTION {file.format(key=keys[0], secret=keys[1])} SELECT * FROM {source}")
-    given = {"mode": Merge(key=["k", "p"]), "data_format": "Native"}
-    report = lab.load("in/*.native", table, **{**given, "merge_key": ["k"]})
+    report = lab.load("in/*.native", table, mode=Merge(key=["k"]), data_format="Native")
     assert counts(report) == (1, 1, 0, 0, 0)
     assert sorted((one["p"], one["v"]) for one in lab.rows(table, columns="p, v")) == [
         (1, "new"),
@@ -246,8 +248,8 @@ def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
     files = [(1, middle), (1, high), (2, middle), (3, middle), (4, low), (5, middle), (6, high), (7, low)]
     for number, (key, version) in enumerate(files):
         lab.put(f"in/{number}.csv", f"{key},{version},new\n".encode())
-    given = {"structure": columns, "merge_version": "at", "merge_duplicates": "collapse"}
-    report = lab.load("in/*.csv", table, **{**FILES, **given})
+    mode = Merge(key=["id"], version="at", duplicates="collapse")
+    report = lab.load("in/*.csv", table, mode=mode, data_format=Format("CSV", structure=columns))
     assert counts(report) == (1, 4, 0, 0, 3)
     after = {row["id"]: row["v"] for row in lab.rows(table)}
     assert after == {1: "new", 2: high, 3: "new", 4: "new", 5: high, 6: "new", 7: "new"}
@@ -258,16 +260,13 @@ def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        pytest.param({"merge_key": None}, ConfigError, "needs merge_key", id="no-key"),
-        pytest.param({"mode": "append"}, ConfigError, "merge_key has no effect without", id="no-mode"),
-        pytest.param({"merge_key": ["idd"]}, ConfigError, "merge_key names 'idd', .* did you mean 'id'", id="key"),
-        pytest.param({"merge_version": "att"}, ConfigError, "merge_version names 'att', .*mean 'at'", id="version"),
-        pytest.param({"merge_key": ["id", "id"]}, ConfigError, "name a column twice", id="twice"),
-        pytest.param(
-            {"merge_deleted": "opp = 'D'"}, ConfigError, "merge_deleted=.*opp.*did you mean op", id="column"
-        ),
-        pytest.param({"merge_deleted": "op"}, ConfigError, "merge_deleted='op' is a value of type String", id="text"),
-        pytest.param({"merge_deleted": "op = 'D'; --"}, ConfigError, "merge_deleted: ", id="hostile"),
+        pytest.param({"key": []}, ConfigError, "names no column", id="no-key"),
+        pytest.param({"key": ["idd"]}, ConfigError, "names 'idd', .* did you mean 'id'", id="key"),
+        pytest.param({"version": "att"}, ConfigError, "names 'att', .*mean 'at'", id="version"),
+        pytest.param({"key": ["id", "id"]}, ConfigError, "names a column twice", id="twice"),
+        pytest.param({"deleted": "opp = 'D'"}, ConfigError, "mode.deleted=.*opp.*did you mean op", id="column"),
+        pytest.param({"deleted": "op"}, ConfigError, "mode.deleted='op' is a value of type String", id="text"),
+        pytest.param({"deleted": "op = 'D'; --"}, ConfigError, r"Merge\(deleted=…\): ", id="hostile"),
         pytest.param({"columns": ["day", "v"]}, ConfigError, "does not fill this column", id="not-filled"),
         pytest.param(
             {"max_rewritten_bytes": 10}, LoadError, "would rewrite 1 partition with 1 row, .* of ", id="bytes"
@@ -276,7 +275,7 @@ def test_a_version_of_any_type(lab: Lab, kind: str) -> None:
             {"where": "v != 'a'"}, CheckFailedError, r"contain a key more than once, .*\(id=2, ch_s3", id="key-twice"
         ),
         pytest.param(
-            {"where": "v != 'a'", "merge_version": "at"},
+            {"where": "v != 'a'", "version": "at"},
             CheckFailedError,
             r"in the same version with different values, for example \(id=2, at=1, ch_s3_rows=2\)",
             id="version-twice",
@@ -287,8 +286,11 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
     table = lab.create("t", COLUMNS, BY_DAY)
     scatter(lab, table, row(1, v="old"))
     put(lab, row(1), row(2, v="b"), row(2, v="c")) if "where" in arguments else put(lab, row(1))
+    others = {name: value for name, value in arguments.items() if name in ("columns", "where")}
+    rule = {name: value for name, value in arguments.items() if name not in others}
+    mode = Merge(**{"key": ["id"], "deleted": "op = 'D'", **rule})
     with pytest.raises(error, match=says):
-        lab.load("in/*.csv", table, **{**FILES, "merge_deleted": "op = 'D'", **arguments})
+        lab.load("in/*.csv", table, **{**FILES, "mode": mode, **others})
     assert held(lab, table) == these(row(1, v="old"))
     assert lab.left_overs() == []
 
@@ -299,8 +301,8 @@ def test_a_key_or_version_without_a_value_is_refused(lab: Lab, kind: str, value:
     columns = f"id {kind}, v String"
     table = lab.create("t", columns)
     lab.put("in/a.csv", f"1,a\n{value},b\n".encode())
-    rule = {"merge_key": ["id"]} if place == "key" else {"merge_key": ["v"], "merge_version": "id"}
-    arguments = {"structure": columns, "load_mode": "merge", **rule}
+    mode = Merge(key=["id"]) if place == "key" else Merge(key=["v"], version="id")
+    arguments = {"data_format": Format(structure=columns), "mode": mode}
     says = r"1 of 2 rows from the files have no value \(NULL or NaN\) in .*, for example \(.*id=(None|nan)\)"
     with pytest.raises(CheckFailedError, match=says):
         lab.load("in/*.csv", table, **arguments)
@@ -400,8 +402,9 @@ def test_checks_and_validation(lab: Lab) -> None:
     report = lab.load("in/*.csv", table, try_number=3, **VERSIONED, checks=Checks(validate_only=True))
     assert report["is_validated_only"]
     assert (counts(report), report["merge"]["rewritten_rows"]) == ((0, 1, 0, 1, 0), 1)
+    mode = Merge(**BY_VERSION, max_rewritten_bytes=1)
     with pytest.raises(LoadError, match="the merge would rewrite 1 partition"):
-        lab.load("in/*.csv", table, task_id="large", **VERSIONED, validate_only=True, max_rewritten_bytes=1)
+        lab.load("in/*.csv", table, task_id="large", **{**FILES, "mode": mode}, checks=Checks(validate_only=True))
     assert (held(lab, table), is_clean(lab)) == (these(row(1, v="old"), row(7, day=2)), True)
     # old. are the rows of the partitions that staged rows belong to
     lab.load("in/*.csv", table, try_number=4, **VERSIONED, checks={"as many": "count() = old.count()"})
@@ -481,7 +484,7 @@ def test_a_retry_with_another_key_stages_again(lab: Lab) -> None:
         lab, table, before=die_before("write_event_committing", 1, signal.SIGKILL), **VERSIONED
     ) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
-    by_value = {**VERSIONED, "merge_key": ["v"]}
+    by_value = {**FILES, "mode": Merge(**{**BY_VERSION, "key": ["v"]})}
     lab.load("in/*.csv", table, try_number=2, **by_value)
     assert held(lab, table) == these(row(3, v="a", day=2), row(2, v="b"))
     assert len([one for one in lab.inserts() if one.endswith("-insert")]) == 2
@@ -509,7 +512,7 @@ def test_files_that_were_merged_are_merged_again_and_appended_no_more(lab: Lab) 
     lab.load("in/*.csv", table, **arguments)
     again = lab.load("in/*.csv", table, task_id="again", **arguments)
     assert counts(again) == (0, 0, 0, 2, 0)
-    append = {name: value for name, value in arguments.items() if name not in ("load_mode", "merge_key")}
+    append = {name: value for name, value in arguments.items() if name != "mode"}
     assert lab.load("in/*.csv", table, task_id="append", **append)["files_skipped"] == 1
     put(lab, row(1, v="corrected"), row(2))
     changed = lab.load("in/*.csv", table, task_id="changed", **arguments)
@@ -540,7 +543,8 @@ def test_five_rows_or_keys_are_shown_at_most(lab: Lab) -> None:
         "contain a key more than once": [row(n, v=v) for n in range(6) for v in "ab"],
         "holds 6 keys of these files more than once": [row(n) for n in range(6)],
     }
-    files = {**FILES, "structure": FILES["structure"].replace("UInt32", "Nullable(UInt32)")}
+    structure = f"{COLUMNS}, op String".replace("UInt32", "Nullable(UInt32)")
+    files = {**FILES, "data_format": Format("CSV", structure=structure)}
     for number, (says, rows) in enumerate(cases.items()):
         put(lab, *rows)
         with pytest.raises(LoadError, match=re.escape(says)) as failed:

@@ -1,4 +1,4 @@
-"""``load_mode="merge"`` with each kind of format, whose files say in a column of their own what becomes of a key."""
+"""``mode=Merge(…)`` with each kind of format, whose files say in a column of their own what becomes of a key."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def run(lab: Lab, drawn: Sequence[Batches], sharding_key: str, *, has_versions: 
                 f"INSERT INTO {table} VALUES ({old.id}, '2013-01-{old.day:02}', {old.at}, {value})",
                 node=shards[node % len(shards)],
             )
-    rule = {"merge_version": "at"} if has_versions else {}
+    mode = Merge(key=["id"], version="at" if has_versions else "", deleted="op = 'D'")
     for batch in range(BATCHES + 1):
         placed = [
             (file, of_lane(row, lane)) for lane, sequence in enumerate(drawn) for file, row in sequence.batches[batch]
@@ -154,10 +154,9 @@ def run(lab: Lab, drawn: Sequence[Batches], sharding_key: str, *, has_versions: 
             f"in{number}/{batch}/*.csv.gz",
             name,
             task_id=f"batch{batch}",
-            mode=Merge(key=["id"], deleted="op = 'D'"),
+            mode=mode,
             checks=Checks(min_rows=0),
             data_format=Format(structure=f"{COLUMNS}, op String"),
-            **rule,
         )
         counts = merge(held, [row for _, row in placed], has_versions=has_versions)
         assert bag(lab.rows(table, columns="id, toString(day) AS day, at, v")) == bag(

@@ -38,7 +38,7 @@ def table(lab: Lab) -> str:
     return lab.distribute(lab.create("t", DAYS, BY_DAY))
 
 
-STRUCTURE: dict[str, Any] = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+STRUCTURE: dict[str, Any] = {"data_format": Format("CSV", structure="day Date, n UInt32")}
 
 
 def test_append(lab: Lab, table: str) -> None:
@@ -86,7 +86,7 @@ def test_replace_where(lab: Lab, table: str) -> None:
     lab.load("in/**", table, mode=ReplaceWhere("n < 100"), **STRUCTURE)
     kept = [{"day": "2013-01-01", "n": 100}, {"day": "2013-01-03", "n": 300}] * len(lab.nodes())
     assert rows(lab, table[:-4]) == bag(first + kept)
-    with pytest.raises(LoadError, match="replace_where='n > 1' does not hold for 1 of 1 row from the files"):
+    with pytest.raises(LoadError, match=r"ReplaceWhere\('n > 1'\) does not hold for 1 of 1 row from the files"):
         lab.load("in/**", table, mode=ReplaceWhere("n > 1"), task_id="other", **STRUCTURE)
     assert rows(lab, table[:-4]) == bag(first + kept)
     assert left_overs(lab) == []

@@ -14,7 +14,6 @@ from airflow_provider_ch_s3.arguments import Arrivals, Format
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
-from airflow_provider_ch_s3.modes import ReplacePartitions
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.new_table import CreateTable
@@ -195,17 +194,7 @@ def test_a_process_that_dies_between_two_nodes_is_completed(
 def test_processes_that_come_at_the_same_time_make_one_table(lab: Lab, background: Background) -> None:
     for number in range(4):
         put_csv(lab, f"in/{number}.csv", "n,word", *[f"{number},w" for _ in range(10)])
-    tasks = [
-        background(
-            lab.load,
-            f"in/{n}.csv",
-            "made",
-            create_table="auto",
-            task_id=f"load{n}",
-            mode=ReplacePartitions(on_partial="replace"),
-        )
-        for n in range(4)
-    ]
+    tasks = [background(lab.load, f"in/{n}.csv", "made", create_table="auto", task_id=f"load{n}") for n in range(4)]
     assert [task.result()["partitions"] for task in tasks] == [{"all": 10}] * 4
     assert len({definition(lab, "made_local", "create_table_query", node) for node in lab.nodes()}) == 1
     assert len(lab.query(f"SELECT * FROM {lab.database}.made")) == 40

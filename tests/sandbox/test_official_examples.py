@@ -226,7 +226,7 @@ def test_trips(lab: Lab) -> None:
     for number in range(TRIP_FILES):
         part = {name: values[number::TRIP_FILES] for name, values in columns.items()}
         lab.put(f"in/trips_{number}.gz", tsv_gz(part, has_names=True))
-    published: dict[str, Any] = {"data_format": "TabSeparatedWithNames", "compression": "gz"}
+    published: dict[str, Any] = {"data_format": Format("TabSeparatedWithNames", compression="gz")}
     lab.load("in/trips_{0..2}.gz", "trips", create_table="auto", **published)
     types, found = found_in(lab, "trips", "trip_id")
     assert without_low_cardinality(types) == {name: kind for name, (_, kind) in TRIPS.items()}

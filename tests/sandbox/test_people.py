@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once import staging
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.sandbox
 
 COLUMNS = "k UInt32, v String, day UInt8, load String, path String"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY k"
-CSV: dict[str, Any] = {"structure": "k UInt32, v String, day UInt8", "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure="k UInt32, v String, day UInt8")}
 ORIGIN: dict[str, Any] = {"provenance": {"load": "load", "path": "path"}}
 
 

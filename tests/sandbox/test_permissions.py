@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.modes import ReplacePartitions
+from airflow_provider_ch_s3.modes import Merge, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sandbox import SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import SERVERS
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -36,11 +36,11 @@ OF_LAGS = ("system.replicated_fetches",)
 """Read only while a replica is behind."""
 ROWS = [{"n": n} for n in range(24)]
 MODES: dict[str, dict[str, Any]] = {
-    "append": {},
+    "append": {"mode": "append"},
     "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
-    "replace_table": {},
-    "replace_where": {"replace_where": "n < 1000"},
-    "merge": {"merge_key": ["n"]},
+    "replace_table": {"mode": "replace_table"},
+    "replace_where": {"mode": ReplaceWhere("n < 1000")},
+    "merge": {"mode": Merge(key=["n"])},
 }
 
 
@@ -143,7 +143,7 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     if not works:
         raise ChS3Error(said)
     for mode, arguments in MODES.items():
-        lab.load("in/*.csv", table, mode=mode, task_id=f"{name}-{mode}", **arguments)
+        lab.load("in/*.csv", table, task_id=f"{name}-{mode}", **arguments)
     lab.load("in/*.csv", table, mode="direct", task_id=f"{name}-direct")
     sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
     sensor.poke({})
@@ -254,7 +254,7 @@ def test_table_engines_that_need_a_grant(strict_lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     is_replicated = lab.sandbox.replicas > 1
     on_cluster = f"ON CLUSTER {lab.sandbox.cluster}" if is_replicated else ""
-    block = PAGE.read_text().partition("## Table engines")[2].partition("on_bad_rows")[0]
+    block = PAGE.read_text().partition("## Table engines")[2].partition("bad_rows")[0]
     memory, plain, replicated = re.findall(r"^GRANT (TABLE ENGINE ON \w+) TO loader;", block, re.MULTILINE)
     engines = [memory, replicated if is_replicated else plain]
     lab.query(f"CREATE USER {user} {on_cluster} IDENTIFIED BY 'pw of {user}'")
@@ -265,7 +265,7 @@ def test_table_engines_that_need_a_grant(strict_lab: Lab) -> None:
 
     def load_all(name: str) -> None:
         for mode, arguments in MODES.items():
-            lab.load("in/*.csv", table, mode=mode, task_id=f"{name}-{mode}", **arguments)
+            lab.load("in/*.csv", table, task_id=f"{name}-{mode}", **arguments)
 
     for engine in engines:
         lab.query(f"REVOKE {on_cluster} {engine} FROM {user}")

@@ -55,7 +55,7 @@ def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert f"validated 3 rows from 3 files into {table}" in shown
     assert "check 'from the first to the last' passed: min(id) = 0 AND max(id) = 6 is true" in shown
-    assert "committed: nothing, because of validate_only=True" in shown
+    assert "committed: nothing, because of Checks(validate_only=True)" in shown
     assert main([*given, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["is_validated_only"], report["rows_written"]) == (True, 3)

@@ -124,7 +124,7 @@ def test_a_killed_task_says_so_too(lab: Lab, table: str, caplog: pytest.LogCaptu
     wait_until(lambda: len(lab.running()) > 3, "the parts of the query on three nodes")
     with caplog.at_level(logging.INFO):
         operator.on_kill()
-    assert f"killed on 3 nodes; rows that it had written stay in {table} (staging=False)" in caplog.text
+    assert f"killed on 3 nodes; rows that it had written stay in {table} (mode='direct')" in caplog.text
 
 
 @pytest.mark.thorough
@@ -179,7 +179,7 @@ def test_an_ordinary_load_fits_on_a_page(
     )
     assert len(lines) <= most
     warnings = [record.getMessage()[:14] for record in caplog.records if record.levelno > logging.INFO]
-    assert warnings == ([] if how.get("staging", True) else ["staging=False:"])
+    assert warnings == ([] if how.get("mode") != "direct" else ["mode='direct':"])
     said = "\n".join(lines)
     for words in (
         r"1 Parquet file, [\d.]+ KiB, 1 row, from s3://",

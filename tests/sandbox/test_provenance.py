@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.modes import Merge
 from tests.sandbox.conftest import Lab
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.sandbox
 KNOWN = {"source_file": "path", "loaded_at": "time", "load_id": "load"}
 COLUMNS = "n UInt32, source_file String, loaded_at DateTime64(3), load_id LowCardinality(String)"
 BY_TENS = "MergeTree PARTITION BY intDiv(n, 10) ORDER BY n"
-FILES: dict[str, Any] = {"structure": "n UInt32", "data_format": "CSV", "provenance": KNOWN}
+FILES: dict[str, Any] = {"data_format": Format("CSV", structure="n UInt32"), "provenance": KNOWN}
 
 
 def put(lab: Lab, key: str, *numbers: int) -> None:

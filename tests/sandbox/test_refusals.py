@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Checks
+from airflow_provider_ch_s3.arguments import Checks, Format, NamedCollection
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.errors import (
     SourceError,
     TargetError,
 )
+from airflow_provider_ch_s3.modes import ReplaceWhere
 from tests.sandbox.conftest import Lab, wait_until
 from tests.sandbox.processes import all_answer, kept_down
 
@@ -88,7 +89,7 @@ class TestSource:
         lab.put_parquet("in/a.parquet", IDS)
         table = lab.create("t", "id UInt32")
         words = ("ClickHouse cannot read", lab.uri("in/*"), "no_such_collection", "check that the servers reach")
-        refuse(lab, SourceError, "in/*", table, *words, named_collection="no_such_collection")
+        refuse(lab, SourceError, "in/*", table, *words, credentials=NamedCollection("no_such_collection"))
 
     @pytest.mark.parametrize("glob", ["in", "in/"])
     def test_a_folder_instead_of_its_files(self, lab: Lab, glob: str) -> None:
@@ -228,16 +229,16 @@ class TestTarget:
         ],
     )
     @pytest.mark.parametrize("distributed", [False, True], ids=["local", "distributed"])
-    @pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
+    @pytest.mark.parametrize("mode", ["append", "direct"], ids=["staged", "direct"])
     def test_an_engine_without_parallel_inserts(
-        self, lab: Lab, engine: str, ddl: str, distributed: bool, staging: bool
+        self, lab: Lab, engine: str, ddl: str, distributed: bool, mode: str
     ) -> None:
         lab.create("t", "id UInt32, dt Date")
         lab.create("t2", "id UInt32, dt Date")
         lab.ddl(ddl.format(d=lab.database))
         table = lab.distribute(f"{lab.database}.v") if distributed else f"{lab.database}.v"
         words = (f"{lab.database}.v is a {engine} table on", "in parallel", "name such a table")
-        refuse(lab, TargetError, "in/**", table, *words, staging=staging)
+        refuse(lab, TargetError, "in/**", table, *words, mode=mode)
 
     @pytest.mark.parametrize(
         ("engine", "expected"),
@@ -256,7 +257,7 @@ class TestTarget:
     @pytest.mark.parametrize("engine", ["Memory", "TinyLog", "Null"])
     def test_an_engine_that_cannot_stage(self, lab: Lab, engine: str) -> None:
         table = lab.create("t", "id UInt32, dt Date", engine)
-        refuse(lab, TargetError, "in/**", table, f"{table} is a {engine}", "use a MergeTree table", "staging=False")
+        refuse(lab, TargetError, "in/**", table, f"{table} is a {engine}", "use a MergeTree table", "mode='direct'")
 
     @pytest.mark.parametrize(
         ("columns", "engine", "said"),
@@ -360,17 +361,18 @@ class TestArguments:
                 {"select": {"nope": "1"}}, ("select names 'nope'", "no such column; it has id"), id="select-of-none"
             ),
             pytest.param({"columns": ["nope"]}, ("columns names 'nope'", "it has id"), id="columns-of-none"),
-            pytest.param({"structure": "id"}, ("structure holds 'id'", "name Type"), id="structure"),
             pytest.param(
-                {"mode": "direct"},
-                ("load_mode='replace_table'", "use staging=True, or load_mode='append'"),
-                id="direct-replace",
+                {"data_format": Format(structure="id")}, ("structure holds 'id'", "name Type"), id="structure"
+            ),
+            pytest.param({"mode": "replace"}, ("mode='replace' is unknown", "'replace_table'"), id="mode"),
+            pytest.param(
+                {"mode": "replace_where"},
+                ("mode='replace_where' is unknown", "ReplaceWhere(condition=…)"),
+                id="no-condition",
             ),
             pytest.param(
-                {"load_mode": "replace"}, ("load_mode='replace' is unknown", "'replace_table'"), id="load-mode"
+                {"mode": ReplaceWhere(" ")}, ("mode=ReplaceWhere(' ') has no condition",), id="empty-condition"
             ),
-            pytest.param({"load_mode": "replace_where"}, ("replace_where=''", "give both"), id="no-condition"),
-            pytest.param({"replace_where": "id = 1"}, ("load_mode='append'", "give both"), id="no-mode"),
             pytest.param({"checks": Checks(min_rows="some")}, ("min_rows='some'", "whole number"), id="min-rows"),
             pytest.param({"poll_interval": 0}, ("poll_interval=0", "above 0"), id="poll-interval"),
         ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -21,7 +22,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 known = CommitPlan.as_dict
 CommitPlan.as_dict = lambda plan: {**known(plan), "colour": "red"}
 """
-CSV: dict[str, Any] = {"structure": "n UInt32", "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure="n UInt32")}
 
 
 @pytest.fixture

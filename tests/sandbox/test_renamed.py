@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import LoadError, TargetError
 from airflow_provider_ch_s3.modes import ReplacePartitions
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
@@ -219,7 +220,7 @@ def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str
 @pytest.mark.parametrize("together", [True, False], ids=["one-load", "a-load-for-each-file"])
 def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     table = lab.create("days", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")
-    arguments = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+    arguments = {"data_format": Format("CSV", structure="day Date, n UInt32")}
     for day in (1, 2):
         lab.put(f"in/{day}.csv", f"2013-01-0{day},{day}\n".encode())
     for day in ("*",) if together else (1, 2):

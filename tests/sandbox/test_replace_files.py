@@ -1,4 +1,4 @@
-"""``on_changed_files="replace"``: a file that changed replaces the rows of its older versions, and no others."""
+"""``Append(on_changed="replace")``: a file that changed replaces the rows of its older versions, and no others."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_disposal_after_files_were_replaced(lab: Lab) -> None:
     assert files(lab, table) == {5: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
 
 
-REMOVING: dict[str, Any] = {**REPLACING, "mode": Append(on_missing="delete")}
+REMOVING: dict[str, Any] = {**FILES, "mode": Append(on_changed="replace", on_missing="delete")}
 
 
 @pytest.mark.thorough
@@ -174,7 +174,7 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     whole = {1: "a.csv", 2: "a.csv", 11: "a.csv", 19: ""}
     kept = {3: "b.csv", 12: "b.csv", 31: "b.csv"}
     others = {number: name for number, (name, _) in origins(lab, table).items() if number == 39}
-    assert files(lab, table) == {**whole, **kept, **others}  # without on_missing_files
+    assert files(lab, table) == {**whole, **kept, **others}  # without on_missing
     put(lab, "in/a.csv", 1)
     lab.load("in/*.csv", table, task_id="third", **REMOVING)
     assert files(lab, table) == {1: "a.csv", 19: "", **others}
@@ -219,7 +219,7 @@ def test_only_files_count_as_files(lab: Lab) -> None:
         assert files(lab, table) == whole
     delete(lab, "other/in/x.csv")
     lab.put("other/in/y.csv", b"")
-    lab.load(both, table, task_id="empty", **{**wanted, "mode": Append(on_missing="keep")})
+    lab.load(both, table, task_id="empty", **{**wanted, "mode": Append(on_changed="replace")})
     assert files(lab, table) == {n: name for n, name in whole.items() if n != 38}
     put(lab, "other/in/y.csv", 37)
     put(lab, "in/b.csv", 3)
@@ -330,9 +330,8 @@ def test_what_cannot_be_replaced(lab: Lab) -> None:
     put(lab, "in/a.csv", 1)
     with pytest.raises(ConfigError, match=r"give provenance=\{'source_file': 'path', 'load_id': 'load'\}"):
         lab.load("in/*.csv", table, **{**REPLACING, "provenance": {"source_file": "path"}})
-    for wanted in ({"mode": Append(on_changed="replace")}, {"mode": Append(on_missing="delete")}):
-        with pytest.raises(ConfigError, match="needs staging=True"):
-            lab.load("in/*.csv", table, mode="direct", **FILES, **wanted)
+    with pytest.raises(ConfigError, match="needs on_changed='replace'"):
+        lab.load("in/*.csv", table, mode=Append(on_missing="delete"), **FILES)
     silent = {**FILES, "provenance": None, "columns": Columns(on_missing="default")}
     lab.load("in/*.csv", table, task_id="silent", **silent)
     put(lab, "in/a.csv", 2)

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.modes import Merge
+from airflow_provider_ch_s3.modes import Merge, ReplaceWhere
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sql import staging_queries
@@ -34,9 +35,8 @@ def put_day(lab: Lab, *numbers: int, day: str = DAY, key: str = "in/a.csv") -> l
     return [{"day": day, "n": n} for n in numbers]
 
 
-def where(condition: str, **arguments: Any) -> dict[str, Any]:
-    given = {"structure": "day Date, n UInt32", "data_format": "CSV", "load_mode": "replace_where"}
-    return {**given, "replace_where": condition, **arguments}
+def where(condition: str, structure: str = "day Date, n UInt32", **arguments: Any) -> dict[str, Any]:
+    return {"data_format": Format("CSV", structure=structure), "mode": ReplaceWhere(condition), **arguments}
 
 
 def days(lab: Lab, table: str) -> Any:
@@ -182,7 +182,7 @@ class TestConditions:
         self, lab: Lab, table: str, condition: str, reason: str
     ) -> None:
         put_day(lab, 1)
-        with pytest.raises(ConfigError, match=rf"^replace_where={re.escape(repr(condition))} .*{reason}"):
+        with pytest.raises(ConfigError, match=rf"^mode\.condition={re.escape(repr(condition))} .*{reason}"):
             lab.load("in/*.csv", table, **where(condition))
         assert lab.inserts() == []
         assert lab.left_overs() == []
@@ -203,8 +203,8 @@ class TestConditions:
         start = "toDateTime('2013-01-01 00:00:00', 'UTC')"
         lab.query(f"INSERT INTO {table} SELECT {start} + 3600 * (number - 20) FROM numbers(30)")
         lab.put("in/a.csv", b"1356912000\n")  # 2012-12-31 00:00:00 UTC
-        arguments = {"structure": "ts UInt32", "select": {"ts": "toDateTime(ts)"}}
-        lab.load("in/*.csv", table, **where("ts < '2013-01-01 00:00:00'", **arguments))
+        given = where("ts < '2013-01-01 00:00:00'", "ts UInt32", select={"ts": "toDateTime(ts)"})
+        lab.load("in/*.csv", table, **given)
         # of the hours from 04:00 UTC of the previous day on, those before 10:00 are replaced
         assert sorted(
             row["hour"] for row in lab.everywhere(f"SELECT toHour(ts, 'UTC') AS hour FROM {table}")
@@ -333,7 +333,7 @@ def test_a_row_policy_on_the_user_is_refused(policed_sandbox: Sandbox, monkeypat
     with pytest.raises(TargetError, match=r"sees 27 of 270 rows in partition 20130101 of .*because of a row policy"):
         lab.load("in/*.csv", table, **where("n IN (10, 20)"))
     merge = where("", mode=Merge(key=["n"]))
-    with pytest.raises(TargetError, match=r"sees 27 of 270 rows .* load_mode='merge' cannot decide whether to keep"):
+    with pytest.raises(TargetError, match=r"sees 27 of 270 rows .* mode='merge' cannot decide whether to keep"):
         lab.load("in/*.csv", table, task_id="merge", **merge)
     assert lab.query(f"SELECT count() AS rows FROM {table}") == [{"rows": 270}]
     assert lab.inserts() == []

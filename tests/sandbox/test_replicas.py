@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
-from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
+from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
@@ -54,12 +54,12 @@ def lab(replicated_lab: Lab) -> Lab:
 
 
 def load_by_mode(lab: Lab, table: str, mode: str, **arguments: Any) -> dict[str, Any]:
-    given: dict[str, dict[str, Any]] = {
-        "replace_where": {"replace_where": "n < 1020"},
-        "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
-        "merge": {"merge_key": ["n"]},
+    given: dict[str, Mode] = {
+        "replace_where": ReplaceWhere("n < 1020"),
+        "replace_partitions": ReplacePartitions(on_partial="replace"),
+        "merge": Merge(key=["n"]),
     }
-    return lab.load("in/*.csv", table, mode=mode, **given.get(mode, {}), **arguments)
+    return lab.load("in/*.csv", table, mode=given.get(mode, mode), **arguments)
 
 
 def after(mode: str) -> list[dict[str, int]]:

@@ -16,6 +16,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.load import base
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.query import monitor, state
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from tests.marks import thorough
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.sandbox
 
 CANCELLED = 394
 
-BOTH_WAYS = pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
+BOTH_WAYS = pytest.mark.parametrize("mode", ["append", "direct"], ids=["staged", "direct"])
 
 
 @pytest.fixture
@@ -48,9 +49,9 @@ def table(lab: Lab) -> str:
 
 @BOTH_WAYS
 @pytest.mark.thorough
-def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str, staging: bool) -> None:
+def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str, mode: str) -> None:
     lab.connect_clickhouse({"send_receive_timeout": 1})
-    report = lab.load("in/*.csv", table, staging=staging, **SLOW)
+    report = lab.load("in/*.csv", table, mode=mode, **SLOW)
     assert report["seconds"] > 1
     assert bag(lab.rows(table)) == bag(ROWS)
     assert lab.inserts() == [report["query_id"]]
@@ -58,12 +59,12 @@ def test_a_load_outlasts_the_clients_timeout(lab: Lab, table: str, staging: bool
 
 @BOTH_WAYS
 def test_a_retry_takes_over_what_a_killed_worker_left_running(
-    lab: Lab, table: str, staging: bool, caplog: pytest.LogCaptureFixture
+    lab: Lab, table: str, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with start_worker(lab, table, staging=staging, **SLOW) as worker:
+    with start_worker(lab, table, mode=mode, **SLOW) as worker:
         wait_until(lab.running, "the query of the worker")
         os.kill(worker.pid, signal.SIGKILL)
-    report = lab.load("in/*.csv", table, try_number=2, staging=staging, **SLOW)
+    report = lab.load("in/*.csv", table, try_number=2, mode=mode, **SLOW)
     assert report["attached"]
     assert re.search(f"submitted {report['query_id']}.*: taking it over", caplog.text)
     assert lab.inserts() == [report["query_id"]]
@@ -155,21 +156,21 @@ def test_a_cleared_task_loads_again(lab: Lab, table: str, caplog: pytest.LogCapt
 
 @BOTH_WAYS
 def test_clearing_a_running_task_ends_the_old_load(
-    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
 ) -> None:
     other = lab.create("other", "n UInt32")
     # longer than the new load needs to come as far as the lock, on a busy machine, too
-    old = background(lab.load, "in/*.csv", table, staging=staging, **{**SLOW, "where": "sleepEachRow(0.14) = 0"})
+    old = background(lab.load, "in/*.csv", table, mode=mode, **{**SLOW, "where": "sleepEachRow(0.14) = 0"})
     wait_until(lab.running, "the old load")
     (old_id,) = {row["id"] for row in lab.running()}
-    report = lab.load("in/*.csv", table, try_number=2, max_tries=1, staging=staging)
+    report = lab.load("in/*.csv", table, try_number=2, max_tries=1, mode=mode)
     assert lab.running() == []
     # a staged load may find that it was abandoned before it finds that its INSERT has ended
-    with pytest.raises(LoadError, match=f"{old_id}|no action needed" if staging else old_id):
+    with pytest.raises(LoadError, match=f"{old_id}|no action needed" if mode == "append" else old_id):
         old.result()
     assert (report["attached"], report["rows_written"]) == (False, 240)
     assert lab.inserts() == [old_id, report["query_id"]]
-    if staging:
+    if mode == "append":
         assert bag(lab.rows(table)) == bag(ROWS)
         assert lab.left_overs() == []
     else:  # what the old load had written stays
@@ -204,9 +205,9 @@ def node_pid(lab: Lab, node: int) -> int:
 
 @BOTH_WAYS
 def test_on_kill_ends_the_load_on_all_nodes(
-    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
 ) -> None:
-    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
+    operator = lab.operator("in/*.csv", table, mode=mode, **SLOW)
     task = background(operator.execute, lab.context(operator))
     wait_until(lambda: len({row["port"] for row in lab.running()}) == 3, "the load on all nodes")
     (query_id,) = {row["id"] for row in lab.running()}
@@ -216,7 +217,7 @@ def test_on_kill_ends_the_load_on_all_nodes(
         task.result()
     assert ended_with(lab, query_id) == CANCELLED
     assert lab.left_overs() == []
-    if staging:
+    if mode == "append":
         assert lab.rows(table) == []
 
 
@@ -240,10 +241,8 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
 
 
 @BOTH_WAYS
-def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
-    lab: Lab, table: str, staging: bool
-) -> None:
-    operator = lab.operator("in/*.csv", table, staging=staging)
+def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: Lab, table: str, mode: str) -> None:
+    operator = lab.operator("in/*.csv", table, mode=mode)
     real = base.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:
@@ -259,8 +258,8 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
 
 
 @BOTH_WAYS
-def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str, staging: bool) -> None:
-    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
+def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str, mode: str) -> None:
+    operator = lab.operator("in/*.csv", table, mode=mode, **SLOW)
     real = state.Submission
 
     def submitted_after_the_kill(*given: Any) -> Any:
@@ -271,15 +270,15 @@ def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str
     with pytest.raises(LoadError, match="was killed, and ch-s3-"):
         operator.execute(lab.context(operator))
     assert (lab.running(), lab.left_overs()) == ([], [])
-    assert len(lab.rows(table)) < (1 if staging else len(ROWS))
+    assert len(lab.rows(table)) < (1 if mode == "append" else len(ROWS))
 
 
 @BOTH_WAYS
 @pytest.mark.thorough
 def test_on_kill_does_not_need_the_table(
-    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
 ) -> None:
-    operator = lab.operator("in/*.csv", table, staging=staging, **SLOW)
+    operator = lab.operator("in/*.csv", table, mode=mode, **SLOW)
     task = background(operator.execute, lab.context(operator))
     wait_until(lab.running, "the load")
     lab.ddl(f"RENAME TABLE {table} TO {table}_renamed")
@@ -292,13 +291,13 @@ def test_on_kill_does_not_need_the_table(
 @BOTH_WAYS
 @pytest.mark.thorough
 def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
-    lab: Lab, table: str, staging: bool, background: Callable[..., Future[Any]]
+    lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
 ) -> None:
-    old = lab.operator("in/*.csv", lab.create("old", "n UInt32"), staging=staging)
+    old = lab.operator("in/*.csv", lab.create("old", "n UInt32"), mode=mode)
     old.table = table
     old.execute(lab.context(old))
     lab.everywhere(f"TRUNCATE TABLE {table}")
-    again: dict[str, Any] = {"staging": staging, "on_loaded_files": "load", **SLOW}
+    again: dict[str, Any] = {"mode": Append(on_loaded="load") if mode == "append" else mode, **SLOW}
     new = background(lab.load, "in/*.csv", table, try_number=2, max_tries=1, **again)
     wait_until(lab.running, "the new load")
     old.on_kill()
@@ -308,17 +307,17 @@ def test_on_kill_of_an_old_try_spares_the_cleared_tasks_load(
 
 @BOTH_WAYS
 @pytest.mark.thorough
-def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, staging: bool) -> None:
+def test_a_retry_finds_the_load_though_the_clocks_differ(lab: Lab, table: str, mode: str) -> None:
     lab.started += timedelta(seconds=30)  # the worker's clock is ahead of the servers'
-    first = lab.load("in/*.csv", table, staging=staging)
-    assert lab.load("in/*.csv", table, try_number=2, staging=staging)["query_id"] == first["query_id"]
+    first = lab.load("in/*.csv", table, mode=mode)
+    assert lab.load("in/*.csv", table, try_number=2, mode=mode)["query_id"] == first["query_id"]
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
 @BOTH_WAYS
 @pytest.mark.thorough
-def test_on_kill_before_anything_was_submitted(lab: Lab, table: str, staging: bool) -> None:
-    lab.operator("in/*.csv", table, staging=staging).on_kill()
+def test_on_kill_before_anything_was_submitted(lab: Lab, table: str, mode: str) -> None:
+    lab.operator("in/*.csv", table, mode=mode).on_kill()
     assert lab.rows(table) == []
 
 

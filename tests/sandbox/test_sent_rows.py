@@ -78,7 +78,7 @@ def queue_inserts(config: str) -> str:
 def test_a_cluster_that_copies_rows_is_refused(lab: Lab, how: dict[str, object]) -> None:
     put_keys(lab)
     table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
-    key = "rand()" if "merge_key" in how else "n"
+    key = "rand()" if isinstance(how.get("mode"), Merge) else "n"
     with changed_config(lab, add_copying_cluster):
         lab.connect_clickhouse({"cluster": "copying"})
         engine = f"Distributed(copying, {', '.join(table.split('.'))}, {key})"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.modes import Append
 from tests.sandbox.conftest import SLOW, WAIT_SECONDS, Lab, put_slow_files, start_worker, wait_until
 
 pytestmark = pytest.mark.sandbox
@@ -16,18 +17,19 @@ def shared_in(report: dict[str, Any]) -> bool:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("staging", [True, False], ids=["staged", "direct"])
-def test_a_plan_counts_the_loads_that_run(lab: Lab, staging: bool, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("mode", ["append", "direct"], ids=["staged", "direct"])
+def test_a_plan_counts_the_loads_that_run(lab: Lab, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     put_slow_files(lab)
     lab.put("other/a.csv", b"1\n")
     slow, quick = lab.create("slow", "n UInt32"), lab.create("quick", "n UInt32")
     slower = {**SLOW, "where": "sleepEachRow(0.1) = 0"}  # until the other load is planned, also on a busy machine
-    with start_worker(lab, slow, staging=staging, **slower) as worker:
+    with start_worker(lab, slow, mode=mode, **slower) as worker:
         wait_until(lab.running, "the query of the worker")
-        assert shared_in(lab.load("other/*.csv", quick, staging=staging))
+        assert shared_in(lab.load("other/*.csv", quick, mode=mode))
         assert "memory    50% per node, shared by 2 loads (1 other runs now)" in caplog.text
         assert worker.wait(WAIT_SECONDS) == 0
-    assert not shared_in(lab.load("other/*.csv", quick, staging=staging, task_id="alone", on_loaded_files="load"))
+    again = {"mode": Append(on_loaded="load") if mode == "append" else mode}
+    assert not shared_in(lab.load("other/*.csv", quick, task_id="alone", **again))
 
 
 def test_the_connection_says_how_many_may_run(lab: Lab) -> None:

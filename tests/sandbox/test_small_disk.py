@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
@@ -46,7 +47,7 @@ def test_the_refusal_names_node_and_volume(full_sandbox: Sandbox, monkeypatch: p
     lab.put("in/1.csv", b"1\n2\n")
     for policy in ("default", "full"):
         lab.create(policy, "n UInt32", f"MergeTree ORDER BY n SETTINGS storage_policy = '{policy}'")
-    how = {"structure": "n UInt32", "data_format": "CSV"}
+    how = {"data_format": Format("CSV", structure="n UInt32")}
     lab.load("in/*.csv", f"{lab.database}.default", task_id="roomy", **how)
     node = f":{full_sandbox.tcp_ports[1]}"
     with pytest.raises(LoadError, match=rf"{node} has too little room .* volumes 'tiny' \(0 B free\) .* 'full'"):

@@ -386,7 +386,7 @@ class TestAzure:
         with pytest.raises(SourceError, match="expected file '_SUCCESS' is missing in az://"):
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         azure.put("in/_SUCCESS", b"")
-        with pytest.raises(SourceError, match=r"is old enough: 'in/1.csv' changed less than min_file_age \(1 h"):
+        with pytest.raises(SourceError, match=r"is old enough: 'in/1.csv' changed less than min_age \(1 h"):
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(min_age=3600, expected="_SUCCESS"))
         azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert lab.rows(table) == [{"n": 1}]
@@ -792,9 +792,9 @@ class TestAfterLoad:
         assert store.tags("other/1.csv") == {}
         assert len(list(store.keys())) == 3
 
-    @pytest.mark.parametrize("wanted", ["delete", "move", "tag"])
+    @pytest.mark.parametrize("wanted", ["delete", Move("done/"), "tag"], ids=str)
     def test_what_has_changed_since_or_is_gone_is_left(
-        self, lab: Lab, store: Store, table: str, wanted: str, caplog: pytest.LogCaptureFixture
+        self, lab: Lab, store: Store, table: str, wanted: str | Move, caplog: pytest.LogCaptureFixture
     ) -> None:
         real = staged.dispose_of_files
 
@@ -803,8 +803,7 @@ class TestAfterLoad:
             real(*given)
 
         lab.monkeypatch.setattr(staged, "dispose_of_files", changed_meanwhile)
-        move = {"move_to": "done/"} if wanted == "move" else {}
-        store.load(lab, "in/**", table, after_load=wanted, **move)
+        store.load(lab, "in/**", table, after_load=wanted)
         assert store.read("in/a/1.csv") == b"n\n7\n"
         assert store.tags("in/a/1.csv") == {}
         assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
@@ -825,14 +824,14 @@ class TestAfterLoad:
         assert "moved 1 file" in caplog.text
         assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
 
-    @pytest.mark.parametrize(("wanted", "move_to"), [("delete", ""), ("move", "done")])
+    @pytest.mark.parametrize("wanted", ["delete", Move("done")], ids=str)
     def test_markers_go_with_the_last_file_of_their_folder(
-        self, lab: Lab, store: Store, table: str, wanted: str, move_to: str
+        self, lab: Lab, store: Store, table: str, wanted: str | Move
     ) -> None:
         store.put("in/a/_SUCCESS", b"")
         store.put("in/b/_SUCCESS", b"")
         store.put("in/b/1.json", b"{}")  # another load's
-        how: dict[str, Any] = {"after_load": wanted, "move_to": move_to, "expected_files": "_SUCCESS"}
+        how: dict[str, Any] = {"after_load": wanted, "arrivals": Arrivals(expected="_SUCCESS")}
         store.load(lab, "in/*/*.csv", table, **how)
         assert [key for key in list(store.keys()) if key.startswith("in/")] == ["in/b/1.json", "in/b/_SUCCESS"]
         store.put("in/a/2.csv", b"n\n4\n")
@@ -847,18 +846,24 @@ class TestAfterLoad:
         assert len(list(store.keys())) == 4
 
     @pytest.mark.thorough
-    @pytest.mark.parametrize("wanted", ["delete", "move"])
+    @pytest.mark.parametrize(
+        ("wanted", "method"), [("delete", "delete"), (Move("done"), "move")], ids=["delete", "move"]
+    )
     def test_a_retry_goes_on_where_it_broke_off(
-        self, lab: Lab, store: Store, table: str, wanted: str, caplog: pytest.LogCaptureFixture
+        self,
+        lab: Lab,
+        store: Store,
+        table: str,
+        wanted: str | Move,
+        method: str,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
-        operator = store.make(
-            "in/**", table, after_load=wanted, move_to="done" if wanted == "move" else "", retries=1
-        )
+        operator = store.make("in/**", table, after_load=wanted, retries=1)
         opened = operator.open_store
 
         def open_broken() -> Any:
             found = opened()
-            real = getattr(found, wanted)
+            real = getattr(found, method)
 
             def break_off(bucket: str, key: str, *given: Any, **named: Any) -> bool:
                 if key == "in/b/1.csv":
@@ -866,14 +871,14 @@ class TestAfterLoad:
                 done: bool = real(bucket, key, *given, **named)
                 return done
 
-            setattr(found, wanted, break_off)
+            setattr(found, method, break_off)
             return found
 
         operator.open_store = open_broken  # type: ignore[method-assign]
         with pytest.raises(SourceError, match="the store is away"):
             operator.execute(lab.context(operator, max_tries=1))
         assert len(lab.rows(table)) == 2
-        retry = store.make("in/**", table, after_load=wanted, move_to="done" if wanted == "move" else "", retries=1)
+        retry = store.make("in/**", table, after_load=wanted, retries=1)
         report = retry.execute(lab.context(retry, try_number=2, max_tries=1))
         assert report is not None
         assert not [key for key in list(store.keys()) if key.startswith("in/")]
@@ -883,10 +888,9 @@ class TestAfterLoad:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            pytest.param({"after_load": "move"}, "after_load='move' needs move_to", id="no-place"),
+            pytest.param({"after_load": "move"}, r"after_load='move' is unknown; .*Move\(folder=…\)", id="no-place"),
             pytest.param({"after_load": Move("in/done")}, "is in reach of", id="in-the-source"),
-            pytest.param({"move_to": "done/"}, "has no effect without after_load='move'", id="place-alone"),
-            pytest.param({"mode": "direct", "after_load": "delete"}, "needs staging=True", id="direct"),
+            pytest.param({"mode": "direct", "after_load": "delete"}, "together with mode='direct'", id="direct"),
             pytest.param({"after_load": "drop"}, "after_load='drop'", id="no-such-thing"),
         ],
     )

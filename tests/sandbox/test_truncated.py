@@ -41,15 +41,15 @@ COMPLETE = {"rows": 5_000, "total": 12_497_500}
 
 
 @pytest.mark.parametrize("codec", ["zst", "lz4"])
-@pytest.mark.parametrize("staging", [True, False])
+@pytest.mark.parametrize("mode", ["append", "direct"])
 def test_a_truncated_file_that_clickhouse_takes_for_a_complete_one(
-    lab: Lab, table: str, codec: str, staging: bool
+    lab: Lab, table: str, codec: str, mode: str
 ) -> None:
     body = compress(codec, TEXT)
     lab.put(f"in/a.csv.{codec}", compress(codec, b"1,2\n"))
     lab.put(f"in/b.csv.{codec}", body[: len(body) * 7 // 10])
     with pytest.raises(SourceError, match=f"'in/b.csv.{codec}' is truncated"):
-        lab.load("in/*", table, staging=staging)
+        lab.load("in/*", table, mode=mode)
     assert lab.inserts() == []
     assert found(lab, table)["rows"] == 0
 

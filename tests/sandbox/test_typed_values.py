@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
@@ -204,7 +205,7 @@ def test_days_that_no_date_holds(lab: Lab, write_file: Callable[[pa.Table], byte
     with pytest.raises(ChS3Error) as caught:
         lab.load("in/*", table)
     assert re.search(r"the day 9999-12-31.*structure='\w+ Nullable\(Int32\), …'", str(caught.value))
-    given: dict[str, Any] = {"structure": "d Nullable(Int32)"}
+    given: dict[str, Any] = {"data_format": Format(structure="d Nullable(Int32)")}
     as_null = "if(d BETWEEN -25567 AND 120529, toDate32(d), NULL)"
     lab.load("in/*", table, task_id="null", select={"d": as_null}, **given)
     assert sorted(str(row["d"]) for row in lab.rows(table)) == ["2020-01-02", "None", "None"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
@@ -16,7 +17,7 @@ from tests.sandbox.hostile_profiles import VISITOR, write_uneven_profile
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
 
-HOW = {"structure": "p UInt8, n UInt32", "data_format": "CSV"}
+HOW = {"data_format": Format("CSV", structure="p UInt8, n UInt32")}
 FILES = 12
 ROWS = [{"p": p, "n": n} for p in range(FILES) for n in range(30)]
 
@@ -63,12 +64,12 @@ def test_rows_are_sent_to_their_shards(lab: Lab) -> None:
     assert bag(lab.rows(f"{lab.database}.t")) == bag(ROWS)
 
 
-@pytest.mark.parametrize("staging", [True, False])
-def test_a_bad_row_fails_the_load(lab: Lab, staging: bool) -> None:
+@pytest.mark.parametrize("mode", ["append", "direct"])
+def test_a_bad_row_fails_the_load(lab: Lab, mode: str) -> None:
     for p in range(FILES):
         lab.put(f"bad/{p}.csv", f"{p},1\n{p},many\n".encode())
     table = f"{lab.database}.t"
     with pytest.raises(ChS3Error, match="many"):
-        lab.load("bad/*.csv", table, staging=staging, **HOW)
-    if staging:
+        lab.load("bad/*.csv", table, mode=mode, **HOW)
+    if mode == "append":
         assert lab.rows(table) == []

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Reject
+from airflow_provider_ch_s3.arguments import Format, Reject
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 
@@ -293,7 +293,7 @@ class TestText:
     def test_a_structure_that_is_too_narrow_fails(self, lab: Lab) -> None:
         table = lab.create("t", "n UInt64")
         lab.put("in/a.csv", b"300\n")
-        fails(lab, table, structure="n UInt8")
+        fails(lab, table, data_format=Format(structure="n UInt8"))
 
     def test_numbers_inside_of_arrays_and_tuples(self, lab: Lab) -> None:
         table = lab.create("t", "a Array(UInt8), b Tuple(x UInt8, y Int16)")

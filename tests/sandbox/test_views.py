@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, TargetError
 from airflow_provider_ch_s3.modes import Append, Merge
 from tests.marks import thorough
@@ -14,7 +15,7 @@ from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
 
-CSV: dict[str, Any] = {"structure": "day Date, n UInt32", "data_format": "CSV"}
+CSV: dict[str, Any] = {"data_format": Format("CSV", structure="day Date, n UInt32")}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def staging_tables(lab: Lab) -> list[Any]:
 
 def test_views_are_refused_by_default(lab: Lab, table: str) -> None:
     add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
-    with pytest.raises(TargetError, match=r"feeds \S+\.view, which .*: use materialized_views='replay'"):
+    with pytest.raises(TargetError, match=r"feeds \S+\.view, which .*: use Append\(views='replay'\)"):
         lab.load("in/*.csv", table, **CSV)
     assert lab.rows(f"{lab.database}.t") == []
 
@@ -72,7 +73,7 @@ def test_a_view_that_is_created_while_a_load_runs_gets_its_rows(lab: Lab, table:
     counts = add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     assert isinstance(gate.wake(), ChS3Error)
     assert lab.rows(f"{lab.database}.t") == []
-    with pytest.raises(TargetError, match="use materialized_views='replay'"):
+    with pytest.raises(TargetError, match=r"use Append\(views='replay'\)"):
         lab.load("in/*.csv", table, try_number=2, **CSV)
     lab.load("in/*.csv", table, task_id="again", mode=Append(views="replay"), **CSV)
     assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 7}
@@ -101,7 +102,7 @@ def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
 def test_what_cannot_be_replayed_is_refused(lab: Lab, table: str, arguments: dict[str, Any], message: str) -> None:
     add_view(lab, f"SELECT day, sum(n) AS total FROM {lab.database}.t GROUP BY day")
     with pytest.raises(TargetError, match=message):
-        lab.load("in/*.csv", table, mode=Append(views="replay"), **arguments, **CSV)
+        lab.load("in/*.csv", table, **arguments, **CSV)
     assert bag(lab.rows(f"{lab.database}.t")) == bag([])
 
 

@@ -175,7 +175,7 @@ class Harness:
         :raises ChS3Error: if that fails.
         """
         self.lab.query(f"TRUNCATE TABLE {self.full(table)}")
-        if self.is_whole or "on_bad_rows" in arguments:
+        if self.is_whole or "bad_rows" in arguments:
             self.lab.load(glob, self.full(table), **arguments, task_id=self.new_name("load"))
             return
         statement = self.plan(glob, table, **arguments).insert(self.identity(table))

@@ -59,7 +59,7 @@ function describeLoad(report) {
   const skipped = report.files_skipped ? `, ${formatCount(report.files_skipped)} skipped` : "";
   const rejected = report.rows_rejected ? `, ${countOf(report.rows_rejected, "row")} rejected` : "";
   const staged = report.is_validated_only ? ", only validated: the table was not changed" : ", verified";
-  const verified = report.checks.length ? staged : ", not verified (staging=False)";
+  const verified = report.checks.length ? staged : ", not verified (mode='direct')";
   return (
     `${countOf(report.rows_added, "row")} from ${countOf(report.files_read, "file")}${skipped}` +
     ` in ${formatSeconds(secondsOf(report)[1])}${rejected}${verified}.`

@@ -15,11 +15,8 @@ from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledS
 from airflow_provider_ch_s3.table.row_check import Check
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
-TABLE: dict[str, Any] = {
-    "table": "{{ dag_run.conf['table'] }}",
-    "columns": ["dt", "carrier", "flight", "distance"],
-    "mode": "replace_partitions",
-}
+COLUMNS: dict[str, Any] = {"columns": ["dt", "carrier", "flight", "distance"]}
+TABLE: dict[str, Any] = {**COLUMNS, "table": "{{ dag_run.conf['table'] }}", "mode": "replace_partitions"}
 
 with DAG(dag_id="load_report", schedule=None):
     load = S3ToClickHouseOperator(task_id="load", source="s3://flights/dt=2013-01-*/*.parquet", **TABLE)
@@ -53,7 +50,7 @@ class KilledOperator(S3ToClickHouseOperator):
         return super().execute(context)
 
 
-KIND: dict[str, Any] = {**TABLE, "table": "{{ dag_run.conf['kinds'] }}", "mode": "append"}
+KIND: dict[str, Any] = {**COLUMNS, "table": "{{ dag_run.conf['kinds'] }}"}
 
 with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
     FIRST = "s3://flights/dt=2013-01-01/*.parquet"
