@@ -257,7 +257,7 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
 
 def _build(name: str, kind: type[Value], given: Any) -> Value:
     if given is None:
-        return kind()
+        given = {}
     if not isinstance(given, Mapping):
         required = _required(kind)
         if len(required) != 1:
