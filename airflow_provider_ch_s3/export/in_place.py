@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import infer_format
@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ have been counted; last of all ``_SUCCESS``. Files that the manifest does not na
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder, Published
 from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest, attempt_of
@@ -36,7 +36,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, pa
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Each takes a statement, and a request or two to the store.
 MAX_DESCRIBED_FILES = 32

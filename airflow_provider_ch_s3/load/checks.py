@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -12,6 +11,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ConfigError,
@@ -47,7 +47,7 @@ from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.provenance import Origin, Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # The columns by which on_changed_files="replace" finds rows, as messages propose them.
 REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}

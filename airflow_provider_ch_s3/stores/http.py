@@ -18,6 +18,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import UrlAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -25,7 +26,7 @@ from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 MAX_REDIRECTS = 10
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, to respond

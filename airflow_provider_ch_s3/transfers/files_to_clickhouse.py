@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +18,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
 from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
@@ -41,7 +41,7 @@ from airflow_provider_ch_s3.tuning import SettingValue
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 class FilesToClickHouseOperator(BaseOperator):  # type: ignore[misc]

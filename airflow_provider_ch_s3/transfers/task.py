@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf, mask_secret, timezone
 
+from airflow_provider_ch_s3.discretion import keep_secret
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.tuning import LoadLimit
 
@@ -75,6 +76,7 @@ class HidesExternalId:
         """Render the templates; Airflow stores the rendered fields right afterwards."""
         super().render_template_fields(context, jinja_env)  # type: ignore[misc]
         if self.external_id:
+            keep_secret(self.external_id)
             mask_secret(self.external_id)
 
 

@@ -20,9 +20,10 @@ from sqlalchemy.engine import make_url
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.discretion import scrub
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 
 PASSWORD = "h1dden w'ord+/\\"
