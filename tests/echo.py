@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, quote_plus, unquote
 
@@ -48,14 +49,16 @@ class Echo:
     """The server.
 
     :param wrap: makes a body of the echo, as the store would answer.
-    :param answer: body and status of a request that it answers as it should, by method and path; None for an echo.
+    :param behind: host and port of the store that answers what is to be answered as it should be; '' for none.
+    :param is_echoed: whether a request, by its user agent, is answered with an echo.
+    :param asked: what each request has sent.
     """
 
     url: str = ""
     status: int = 400
-    content_type: str = "application/xml"
     wrap: Callable[[str], str] = str
-    answer: Callable[[str, str], bytes | None] = lambda method, path: None
+    behind: str = ""
+    is_echoed: Callable[[str], bool] = lambda agent: True
     asked: list[str] = field(default_factory=list)
 
 
@@ -66,23 +69,30 @@ def running_echo() -> Iterator[Echo]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode(errors="replace")
-            said = "\n".join([self.path, *(f"{name}: {value}" for name, value in self.headers.items()), sent])
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            lines = [f"{name}: {value}" for name, value in self.headers.items()]
+            said = "\n".join([self.path, *lines, sent.decode(errors="replace")])
             echo.asked.append(said)
-            good = echo.answer(self.command, self.path)
-            body = good if good is not None else echo.wrap(html.escape(_every_part(said))).encode()
-            self.send_response(200 if good is not None else echo.status, None if good is not None else said[:300])
-            self.send_header("Content-Type", echo.content_type)
-            self.send_header("Date", "Fri, 02 Jan 2026 00:00:00 GMT")
-            self.send_header("Content-Length", str(len(body)))
+            if echo.is_echoed(self.headers.get("User-Agent", "")):
+                body = echo.wrap(html.escape(_every_part(said))).encode()
+                headers = {"Content-Type": "application/xml", "Content-Length": str(len(body))}
+                self.answer(echo.status, said[:300].replace("\n", " "), headers, body)
+                return
+            connection = HTTPConnection(echo.behind)
+            connection.request(self.command, self.path, sent, dict(self.headers))
+            response = connection.getresponse()
+            self.answer(response.status, response.reason, dict(response.headers), response.read())
+            connection.close()
+
+        def answer(self, status: int, reason: str, headers: dict[str, str], body: bytes) -> None:
+            self.send_response_only(status, reason)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
 
         do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
-
-        def send_response(self, code: int, message: str | None = None) -> None:
-            super().send_response(code, message and message.replace("\n", " "))
 
         def log_message(self, *_: object) -> None:
             """Nothing to see."""

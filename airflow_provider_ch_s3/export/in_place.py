@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
+from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import SourceSpec
@@ -74,6 +75,7 @@ def query_in_place(
     source = _read_source(client, store, request)
     plan = _plan(client, declaration, request, source)
     log_folded(log, f"the plan for {request.pattern}", plan.describe())
+    warn_if_plain(source.access)
     statement = render_select_files(
         source,
         request.sql,

@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.export.prepare import (
 )
 from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.export.request import ExportRequest
+from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
@@ -194,6 +195,7 @@ class ExportRun:
         prepared = self._prepared
         statement = prepared.insert(self.identity, query_id)
         log_folded(log, f"the plan for {self.request.destination}", prepared.plan.describe())
+        warn_if_plain(self.store.access())
         # While this process was preparing, another one of the same task may have come this far.
         if self.monitor.find(query_id):
             log.info("another process of this try submitted %s: taking it over", query_id)

@@ -75,6 +75,7 @@ def test_a_log_shows_none_either(caplog: pytest.LogCaptureFixture) -> None:
     """Nor do stack traces, whose causes nobody has looked through; ids of DAGs may have control characters."""
     log = get_log("airflow_provider_ch_s3.tests")
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="airflow_provider_ch_s3")
     keep_secret("l0ng-enough")
     log.info("%s of %s: %d", "load\x1b]0;x\x07", "l0ng-enough", 5)
     try:

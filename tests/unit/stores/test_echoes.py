@@ -142,6 +142,7 @@ def test_no_secret_comes_back(
     name: str, wrap: str, echo: Echo, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="airflow_provider_ch_s3")
     echo.status = 403 if wrap == "xml-denied" else 400
     echo.wrap = WRAPS[wrap]
     shown = []
