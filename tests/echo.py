@@ -29,6 +29,9 @@ FORMS: tuple[Callable[[str], str], ...] = (
 )
 
 
+OF_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
+
+
 def in_all_forms(text: str) -> str:
     """The text in each form, each on a line of its own."""
     return "\n".join(form(text) for form in FORMS)
@@ -81,7 +84,10 @@ def running_echo() -> Iterator[Echo]:
             connection = HTTPConnection(echo.behind)
             connection.request(self.command, self.path, sent, dict(self.headers))
             response = connection.getresponse()
-            self.answer(response.status, response.reason, dict(response.headers), response.read())
+            body = response.read()
+            headers = {name: value for name, value in response.headers.items() if name.lower() not in OF_CONNECTION}
+            headers.setdefault("Content-Length", str(len(body)))
+            self.answer(response.status, response.reason, headers, body)
             connection.close()
 
         def answer(self, status: int, reason: str, headers: dict[str, str], body: bytes) -> None:

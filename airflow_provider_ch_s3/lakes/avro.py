@@ -21,7 +21,7 @@ def check_inflated(address: str, body: bytes) -> None:
     """Decompress a file piece by piece, keeping none of them.
 
     :raises SnapshotError: if it becomes longer than :data:`MAX_BYTES`.
-    :raises ValueError: if it is no Avro file, or damaged; others may be raised for what is no compressed text.
+    :raises ValueError: if the file is damaged; zlib and the others raise their own errors.
     """
     stream = io.BytesIO(body)
     stream.seek(len(MAGIC))
