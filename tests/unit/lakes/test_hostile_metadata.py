@@ -71,7 +71,9 @@ def test_a_manifest_that_is_cut_off(cut: int) -> None:
 @pytest.mark.parametrize(
     "body", [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file("odd", b"x")]
 )
-def test_manifests_that_are_none(server: S3Server, bucket: str, tmp_path: Path, body: bytes) -> None:
+def test_manifests_that_are_none(
+    server: S3Server, bucket: str, tmp_path: Path, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
     lake.append(orders(1))
     client = server.client()
@@ -83,6 +85,8 @@ def test_manifests_that_are_none(server: S3Server, bucket: str, tmp_path: Path, 
         client.put_object(Bucket=bucket, Key=key, Body=body)
         assert_is_refused(lake, f"s3://{bucket}/lake/t")
         client.put_object(Bucket=bucket, Key=key, Body=kept)
+    monkeypatch.setattr(avro, "MAX_BYTES", 100)
+    assert "become more than 100 B" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +106,9 @@ def test_a_commit_that_is_none(server: S3Server, bucket: str, tmp_path: Path, bo
     assert_is_refused(lake, f"s3://{bucket}/lake/t")
 
 
-def assert_is_refused(lake: Any, uri: str) -> None:
+def assert_is_refused(lake: Any, uri: str) -> str:
     store = open_lake(lake, uri)
     with pytest.raises(SnapshotError) as raised:
         list(store.at(store.pin(())).list_files(store.pattern))
     assert "s3://" in str(raised.value)
+    return str(raised.value)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_ch_s3.common.arguments import parse_whole
 from airflow_provider_ch_s3.errors import ConfigError
@@ -362,3 +363,19 @@ def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypa
     )
     operator.render_template_fields({"id": "only-for-us"})
     assert (operator.external_id, masked) == ("only-for-us", ["only-for-us"])
+
+
+def test_an_external_id_is_on_no_rendered_page() -> None:
+    """By Airflow's own way from a task to the page "Rendered Templates", whatever fields it is in."""
+    operator = S3ToClickHouseOperator(
+        task_id="load",
+        source="s3://b/{{ id }}/**",
+        table="d.t",
+        role_arn="arn",
+        external_id="{{ id }}",
+        where="x != '{{ id }}'",
+    )
+    operator.render_template_fields({"id": "only-for-us"})
+    shown = task_runner._serialize_rendered_fields(operator)
+    assert (shown["source"], shown["external_id"], shown["where"]) == ("s3://b/***/**", "***", "x != '***'")
+    assert "only-for-us" not in json.dumps(shown)
