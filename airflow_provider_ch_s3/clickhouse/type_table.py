@@ -246,10 +246,11 @@ _LAST_DAY_OF_NANOSECONDS = "2262-04-11"
 
 
 def _midnight(source: str, target: str) -> Conversion | None:
-    if source != "Date32":
-        return None
+    """East of UTC, 1970-01-01 begins before the first second of a DateTime: the server makes another day of it."""
     if parse_type(target)[0] == "DateTime":
-        return _cast(source, target)
+        return Conversion(method=Method.MIDNIGHT, type=target)
+    if source == "Date":
+        return Conversion(method=Method.PLAIN, type="Date32")
     if scale_and_zone(target)[0] < 9:
         return None
     return Conversion(method=Method.RANGE, type=source, limits=("1900-01-01", _LAST_DAY_OF_NANOSECONDS))

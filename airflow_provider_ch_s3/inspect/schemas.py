@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
+from airflow_provider_ch_s3.clickhouse.column_types import is_nullable, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.discretion import get_log
@@ -149,6 +149,7 @@ def read_schemas(
         named = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows}
         if source.format.has_footers:
             named = {name: _JSON.sub("String", kind) for name, kind in named.items()}
+        named = {name: plain_type(kind) if _DICTIONARY.search(kind) else kind for name, kind in named.items()}
         types = {name: _with_nulls(name, kind, nulls) for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)
@@ -156,6 +157,8 @@ def read_schemas(
 
 # Servers from 25.8 on would read Parquet's JSON as their type, which changes texts that look like dates (26.7).
 _JSON = re.compile(r"\bJSON(?=[),]|$)")
+# Servers describe dictionaries of numbers and times in Arrow files by types that they do not read by default.
+_DICTIONARY = re.compile(r"\bLowCardinality\((?!(?:Nullable\()?(?:Fixed)?String\b)")
 
 
 def _with_nulls(name: str, kind: str, empty: Set[str]) -> str:

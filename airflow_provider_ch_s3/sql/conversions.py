@@ -152,9 +152,11 @@ def _read_text(column: FileColumn) -> Sql:
     if column.null_words:
         text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
     if column.form:
-        refused = cast(Sql(f"concat(assumeNotNull({text}), ' does not fit')"), "Int8")
-        has_form = f"ifNull(match({text}, {literal(column.form)}), 1)"
-        text = Sql(f"if({has_form}, {text}, toString({refused}))")
+        # A conversion refuses the words: if it contained what fails, ClickHouse would compute that for all rows.
+        refused = Sql(f"concat(assumeNotNull({text}), ' does not fit')")
+        if column.conversion is None:
+            refused = Sql(f"toString({cast(refused, 'Int8')})")
+        text = Sql(f"if(ifNull(match({text}, {literal(column.form)}), 1), {text}, {refused})")
     return text
 
 

@@ -247,11 +247,11 @@ def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     scale, zone = scale_and_zone(kind)
     own = literal(zone) if zone else None
     spaced = f"replaceOne({text}, 'T', ' ')"
-    local = _read_shown(
-        f"if(length({text}) = 10, concat({text}, ' 00:00:00'), {spaced})", text, kind, own, lengths=(10, 19)
-    )
-    utc = _read_shown(f"substring({spaced}, 1, length({text}) - 1)", text, kind, _UTC, lengths=(20,))
-    utc = replace(utc, is_form=_all(utc.is_form, f"endsWith({text}, 'Z')"))
+    local = _read_shown(spaced, kind, own)
+    utc = _read_shown(f"substring({spaced}, 1, length({text}) - 1)", kind, _UTC)
+    utc = replace(utc, is_form=_all(f"endsWith({text}, 'Z')", utc.is_form))
+    day = _read_shown(f"concat({text}, ' 00:00:00')", kind, own)
+    day = replace(day, is_form=_all(f"length({text}) = 10", day.is_form))
 
     fraction = literal(rf"(?:{text_grammar.BEFORE_FRACTION})[.,]([0-9]{{1,{max(1, scale)}}})")
     end, kept = literal(f"({text_grammar.BEFORE_FRACTION})[.,][0-9]+"), literal(r"\1")
@@ -267,25 +267,21 @@ def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     low, high = _limits(kind)
     form = _matches(text, text_grammar.other_time(kind, is_us=is_us))
     is_form = _all(form, _exists(exists, zone), f"ifNull({other} BETWEEN {low} AND {high}, 0)")
-    return [local, utc, _Reading(is_form=is_form, value=_cast_time(Sql(other), kind))]
+    return [local, utc, day, _Reading(is_form=is_form, value=_cast_time(Sql(other), kind))]
 
 
-def _read_shown(usual: str, text: Sql, kind: str, zone: Sql | None, *, lengths: tuple[int, ...]) -> _Reading:
-    """Read a time that a zone's clock shows like its text.
-
-    :param usual: the text, with a space in place of ``T``, and without its zone.
-    :param lengths: of texts without a fraction of a second, the shortest first.
-    """
+def _read_shown(text: str, kind: str, zone: Sql | None) -> _Reading:
+    """Read a time that a zone's clock shows like its text, which has a space in place of ``T``, and no zone."""
     in_zone = f", {zone}" if zone else ""
     if parse_type(kind)[0] == "DateTime":
-        made = f"toDateTimeOrZero({usual}{in_zone})"
-        return _Reading(is_form=f"toString({made}) = {usual}", value=_plain_cast(Sql(made), kind))
+        made = f"toDateTimeOrZero({text}{in_zone})"
+        return _Reading(is_form=f"toString({made}) = {text}", value=_plain_cast(Sql(made), kind))
     scale = scale_and_zone(kind)[0]
-    made = f"toDateTime64OrZero({usual}, {scale}{in_zone})"
+    made = f"toDateTime64OrZero({text}, {scale}{in_zone})"
     low, high = _limits(kind)
     is_form = _all(
-        f"startsWith(toString({made}), {usual})",
-        f"(length({text}) IN ({', '.join(map(str, lengths))}) OR length({text}) > {lengths[-1] + 1})",
+        f"startsWith(toString({made}), {text})",
+        f"(length({text}) = 19 OR length({text}) > 20)",  # without a fraction of a second, or with digits of one
         _is_known_year(text, kind),
         f"{made} BETWEEN {low} AND {high}" if scale == _FINEST else "",
     )
