@@ -526,7 +526,10 @@ TRUE_DECIMAL = replace(ONE, plan=_truth_to_decimal)
 ADDRESS = Rule(name="fits", meaning=NUMBER.meaning, plan=_address, is_readable=False)
 DAY = Rule(name="in range", meaning="A day or time outside of the column's range fails the load.", plan=_day)
 MIDNIGHT = Rule(
-    name="midnight", meaning="The day's first second, in the column's time zone.", plan=_midnight, is_readable=False
+    name="midnight",
+    meaning="The day's first second, in the column's time zone, if the column holds it.",
+    plan=_midnight,
+    is_readable=False,
 )
 MOMENT = Rule(
     name="moment",
