@@ -30,10 +30,11 @@ a grant is missing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
+
+from airflow_provider_ch_s3.discretion import showable
 
 
 class ErrorCode(IntEnum):
@@ -65,17 +66,6 @@ class ErrorCode(IntEnum):
     QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS = 704
 
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def without_controls(text: str) -> str:
-    """Escape what a terminal or the reader of a log would obey instead of showing it: ESC becomes ``\\x1b``.
-
-    Line breaks and tabs stay.
-    """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
 class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
@@ -86,7 +76,7 @@ class ChS3Error(Exception):
 
     def __init__(self, message: str = "") -> None:
         # Servers, files and their names have a say in it.
-        super().__init__(without_controls(message))
+        super().__init__(showable(message))
 
 
 class ConfigError(ChS3Error):

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+
+from airflow_provider_ch_s3 import discretion
 
 _HOME = tempfile.TemporaryDirectory(prefix="ch-s3-airflow-")
 
@@ -106,3 +108,10 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert f"{text}\n" == path.read_text()
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def forget_secrets() -> Iterator[None]:
+    """Secrets of one test may be ordinary words of another."""
+    yield
+    discretion._kept.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,13 @@ from airflow_provider_ch_s3.bench.score import BEST, CEILING, FORMULA, Result, b
 from airflow_provider_ch_s3.bench.workloads import Workload
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.common.text import MIB, format_bytes
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import LoadRun
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.tuning import SettingValue
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 Settings = Mapping[str, SettingValue]
 

@@ -5,7 +5,6 @@ The sandbox's own store is written in Python, so a benchmark would measure the s
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.bound import bound_command
 from airflow_provider_ch_s3.sandbox.engine import cache_dir
@@ -30,7 +30,7 @@ VERSITYGW_VERSION = "v1.8.0"
 BUILD_TIMEOUT_SECONDS = 900
 START_TIMEOUT_SECONDS = 20.0
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

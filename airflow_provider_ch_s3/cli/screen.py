@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from airflow_provider_ch_s3.errors import without_controls
+from airflow_provider_ch_s3.discretion import showable
 
 Row = Sequence[str]
 
@@ -33,7 +33,7 @@ def clean_output() -> Iterator[None]:
 
 def print_table(heads: Row, rows: Sequence[Row]) -> None:
     """Print a table."""
-    rows = [[without_controls(text).replace("\n", "\\n") for text in row] for row in rows]
+    rows = [[showable(text).replace("\n", "\\n") for text in row] for row in rows]
     if not sys.stdout.isatty():
         print(align([[head.upper() for head in heads], *rows]))
         return
@@ -51,7 +51,7 @@ def print_table(heads: Row, rows: Sequence[Row]) -> None:
 
 def print_line(mark: str, text: str) -> None:
     """Print a mark, coloured, and what it is about."""
-    text = without_controls(text)
+    text = showable(text)
     if not sys.stdout.isatty():
         print(mark, text, flush=True)
         return
@@ -63,7 +63,7 @@ def print_line(mark: str, text: str) -> None:
 
 def print_text(text: str) -> None:
     """Print a text of several lines, with its numbers, names and addresses coloured."""
-    text = without_controls(text)
+    text = showable(text)
     if not sys.stdout.isatty():
         print(text, flush=True)
         return

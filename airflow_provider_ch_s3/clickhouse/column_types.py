@@ -220,13 +220,12 @@ def _wide_inside(type_name: str) -> str:
 
 
 def parsed_type(type_name: str) -> str:
-    """Return the type that the server should parse a column of text files as: String, if our rules read the text.
+    """Return the type that the server should parse a column of text files as: String, unless it is nested.
 
     Its parsers take almost anything, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64, 2023-02-30 is
-    2023-03-02.
+    2023-03-02, and a LowCardinality(String) in CSV loses the blanks before it.
     """
-    base = base_type(type_name)
-    if family(base) not in SCALARS or re.match(r"(Fixed)?String", base):
+    if family(base_type(type_name)) not in SCALARS:
         return type_name
     return "Nullable(String)" if is_nullable(type_name) else "String"
 

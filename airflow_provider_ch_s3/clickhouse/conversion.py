@@ -19,6 +19,7 @@ class Method(Enum):
     the other type, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes of
     a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text. ``PLAIN`` is a cast for values that
     were checked before. ``RANGE`` fails outside of the limits of a time, ``FINITE`` for nan and infinite numbers.
+    ``MIDNIGHT`` fails if the first second of a day is none that the other type holds.
     ``DIGITS`` is a Decimal of an integer, which may have too many digits. ``KNOWN`` is the text of a value whose
     type is only known row by row, unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
     """
@@ -32,6 +33,7 @@ class Method(Enum):
     RAW = "raw"
     PLAIN = "plain"
     RANGE = "range"
+    MIDNIGHT = "midnight"
     FINITE = "finite"
     DIGITS = "digits"
     KNOWN = "known"

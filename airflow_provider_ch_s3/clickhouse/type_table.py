@@ -246,10 +246,11 @@ _LAST_DAY_OF_NANOSECONDS = "2262-04-11"
 
 
 def _midnight(source: str, target: str) -> Conversion | None:
-    if source != "Date32":
-        return None
+    """East of UTC, 1970-01-01 begins before the first second of a DateTime: the server makes another day of it."""
     if parse_type(target)[0] == "DateTime":
-        return _cast(source, target)
+        return Conversion(method=Method.MIDNIGHT, type=target)
+    if source == "Date":
+        return Conversion(method=Method.PLAIN, type="Date32")
     if scale_and_zone(target)[0] < 9:
         return None
     return Conversion(method=Method.RANGE, type=source, limits=("1900-01-01", _LAST_DAY_OF_NANOSECONDS))
@@ -525,7 +526,10 @@ TRUE_DECIMAL = replace(ONE, plan=_truth_to_decimal)
 ADDRESS = Rule(name="fits", meaning=NUMBER.meaning, plan=_address, is_readable=False)
 DAY = Rule(name="in range", meaning="A day or time outside of the column's range fails the load.", plan=_day)
 MIDNIGHT = Rule(
-    name="midnight", meaning="The day's first second, in the column's time zone.", plan=_midnight, is_readable=False
+    name="midnight",
+    meaning="The day's first second, in the column's time zone, if the column holds it.",
+    plan=_midnight,
+    is_readable=False,
 )
 MOMENT = Rule(
     name="moment",

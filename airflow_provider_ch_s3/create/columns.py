@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from airflow_provider_ch_s3.create.observe import (
     is_scalar,
     observe_texts,
 )
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
@@ -44,7 +44,7 @@ from airflow_provider_ch_s3.table.path_columns import (
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Enough to see what is rare, few enough to be read within seconds.
 SAMPLE_FILES = 16

@@ -6,20 +6,20 @@ add columns levels them: it adds to each what only others have.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable, parts
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.inspect.table import LocatedTable, locate_table, read_columns, read_table
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, has_replicas
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 def for_earlier_rows(column: NewColumn) -> NewColumn:

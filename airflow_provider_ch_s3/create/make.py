@@ -6,7 +6,6 @@ files, so the other nodes get copies of that one. Whoever finds that some nodes 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,6 +15,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.layout import plan_table
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.snapshots import Layout
@@ -34,7 +34,7 @@ from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTa
 from airflow_provider_ch_s3.table.provenance import new_columns
 from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas, parse_distribution, parse_table
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 LOCAL_SUFFIX = "_local"
 

@@ -14,7 +14,6 @@ Who has to wait for an owner that is alive stands in line (``line.py``).
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_seconds
 from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     LoadError,
@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.target import TableName, short_hash
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # More than any table is locked; with it, a ledger's epochs stay behind the clock.
 EPOCHS_PER_SECOND = 100

@@ -7,16 +7,16 @@ while.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Mapping
 
 from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTables
 from airflow_provider_ch_s3.table.target import TableName, short_hash
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 def line_prefix(target: TableName) -> str:

@@ -7,13 +7,13 @@ a row that is the newest already is unchanged.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.row_check import describe_row
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSize
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 SHOWN_KEYS = 5
 COUNTED = ("inserted", "updated", "deleted", "unchanged", "late", "added", "dropped")

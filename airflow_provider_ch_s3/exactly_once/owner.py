@@ -8,7 +8,6 @@ A process owns it for the length of a block: :meth:`Target.owned`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ErrorCode,
@@ -48,7 +48,7 @@ from airflow_provider_ch_s3.sql.table_queries import render_read_table
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # The two tables of a MOVE or a REPLACE have different definitions.
 DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})

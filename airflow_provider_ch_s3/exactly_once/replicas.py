@@ -6,7 +6,6 @@ left out, and a MOVE loses them for good. So no staged row is read, moved or cop
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError, TargetChangingError, TargetError
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
 from airflow_provider_ch_s3.table.target import TableName
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 POLL_SECONDS = 0.2
 _NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}

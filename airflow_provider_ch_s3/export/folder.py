@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError, OvertakenError, TargetError
 from airflow_provider_ch_s3.export.manifest import (
     MANIFEST,
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ExportStore, SmallObject
 from airflow_provider_ch_s3.identity import LoadIdentity
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,9 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
+from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import SourceSpec
@@ -27,7 +28,7 @@ from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,7 @@ def query_in_place(
     source = _read_source(client, store, request)
     plan = _plan(client, declaration, request, source)
     log_folded(log, f"the plan for {request.pattern}", plan.describe())
+    warn_if_plain(source.access)
     statement = render_select_files(
         source,
         request.sql,

@@ -6,7 +6,6 @@ have been counted; last of all ``_SUCCESS``. Files that the manifest does not na
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, TargetError, UnknownStateError
 from airflow_provider_ch_s3.export.folder import ExportFolder, Published
 from airflow_provider_ch_s3.export.manifest import MANIFEST, Manifest, attempt_of
@@ -31,12 +31,13 @@ from airflow_provider_ch_s3.export.prepare import (
 )
 from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.export.request import ExportRequest
+from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(kw_only=True)
@@ -194,6 +195,7 @@ class ExportRun:
         prepared = self._prepared
         statement = prepared.insert(self.identity, query_id)
         log_folded(log, f"the plan for {self.request.destination}", prepared.plan.describe())
+        warn_if_plain(self.store.access())
         # While this process was preparing, another one of the same task may have come this far.
         if self.monitor.find(query_id):
             log.info("another process of this try submitted %s: taking it over", query_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,10 +9,11 @@ from ipaddress import ip_address
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 ROLES_SINCE = (25, 8)
 EXTERNAL_IDS_SINCE = (26, 6)

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.files.globs import (
     folder_of,
     glob_regex,
     leaves_out,
-    mask_url,
+    mask_malformed,
     read_host,
     read_url_glob,
 )
@@ -89,7 +89,7 @@ AZURE = Scheme(
 HTTP = Scheme(
     store="HTTP",
     operator="HttpToClickHouseOperator",
-    start=r"(?P<bucket>https?://([^/*?{}@#:\\\s\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?)",
+    start=r"(?P<bucket>https?://([^/*?{}@#%:\\\s\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d+)?)",
     prefix="",
     path_prefix="",
     example="https://host/folder/{1..9}.parquet",
@@ -222,8 +222,8 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
             raise _is_malformed(address, scheme)
         if len(WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
             raise ConfigError(
-                f"source {mask_url(str(address))!r} has more than {MAX_WILDCARDS} wildcards, and each multiplies the"
-                " ways in which a key may match; use fewer, such as * for several in a row"
+                f"source {mask_malformed(str(address))!r} has more than {MAX_WILDCARDS} wildcards, and each of them"
+                " multiplies the ways in which a key may match; use fewer, such as * for several in a row"
             )
         buckets.add(scheme.read_bucket(match["bucket"]))
         globs.append(scheme.read_glob(match["glob"]))
@@ -255,9 +255,9 @@ def find_scheme(address: str) -> Scheme:
 
 
 def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
-    shown = repr(mask_url(address) if isinstance(address, str) else address)
+    shown = repr(mask_malformed(address) if isinstance(address, str) else address)
     other = find_scheme(str(address))
-    if other is HTTP and "?" in str(address):
+    if other is HTTP and "?" in str(address) and "@" not in str(address):
         read_url_glob(str(address))  # says what is wrong with it
     if other is not scheme and re.match(other.start, str(address)):
         return ConfigError(f"source {shown} is an address of {other.store}; use {other.operator} for it")

@@ -152,6 +152,12 @@ def mask_url(text: str) -> str:
     return re.sub(r"\?.*", "?…", text, flags=re.DOTALL)
 
 
+def mask_malformed(text: str) -> str:
+    """Hide what may be a secret in a text that should be an address: all before the last @, however it is written."""
+    text = re.sub(r"^(\s*[A-Za-z][A-Za-z0-9+.-]*\s*:[/\\\s]*)?.*(?:@|%40)", r"\1***@", text, flags=re.DOTALL)
+    return re.sub(r"([?#]).*", r"\1…", text, flags=re.DOTALL)
+
+
 def read_host(url: str) -> str:
     """Bring scheme and host into their usual form: in lower case, without a default port."""
     scheme, _, host = url.lower().partition("://")

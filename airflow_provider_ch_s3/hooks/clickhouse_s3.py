@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from airflow_provider_ch_s3.cluster.fields import FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
+from airflow_provider_ch_s3.discretion import get_log, scrub, showable
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -23,14 +23,14 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     ServerUnreachableError,
 )
+from airflow_provider_ch_s3.files.globs import mask_malformed
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
-from airflow_provider_ch_s3.hooks.driver_errors import scrub
 from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.server_queries import render_read_node
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
 # Only a response that is sent when the statement has ended can report a node that failed after others had finished.
@@ -279,7 +279,7 @@ class ClickHouseS3Hook(DriverHook):
             ok, said = self._examine()
         except Exception as error:  # any error has to be shown in the browser
             ok, said = False, str(error) or type(error).__name__
-        return ok, said if ok else scrub(said, secrets).replace(own_id, shown)
+        return ok, said if ok else showable(scrub(said, secrets).replace(own_id, mask_malformed(shown)))
 
     def _examine(self) -> tuple[bool, str]:
         # Loads import more than what a connection needs.

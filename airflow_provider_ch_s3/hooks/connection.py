@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cluster.extra import field_error, parse_extra, parse_fields
 from airflow_provider_ch_s3.cluster.fields import DRIVER_FIELDS
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.globs import mask_malformed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
 HTTPS_PORT = 8443
 
+# A name, or an address of IPv4 or IPv6: the driver writes it into the address of each request as it is.
+_HOST = re.compile(r"[\w.-]+|[0-9A-Fa-f:.]+(%[\w.-]+)?|\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]")
 _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 
 TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
@@ -36,6 +40,11 @@ def clean_connection(connection: Connection, conn_id: str) -> Connection:
         )
     if not (connection.host or "").strip():
         raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")
+    if not _HOST.fullmatch(connection.host.strip()):
+        raise ConfigError(
+            f"connection {conn_id!r} has the host {mask_malformed(connection.host)!r}; give only the name or the"
+            " address of the server: port, login, password and secure are fields of their own"
+        )
     extra = _clean_extra(connection.extra, conn_id)
     return type(connection)(
         conn_id=connection.conn_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import format_seconds
 from airflow_provider_ch_s3.common.timing import Pace
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ClusterError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.server_queries import render_read_ddl_entry
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Each poll makes the server read the whole queue.
 POLL_SECONDS = 2.0

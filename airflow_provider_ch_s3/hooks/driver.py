@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -19,9 +18,10 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address
+from airflow_provider_ch_s3.discretion import get_log, keep_secret, scrub
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
-from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.tuning.rule import SettingValue, is_same
 from airflow_provider_ch_s3.tuning.rules import NEWER_ANSWERS, WHOLE_ANSWERS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
     from clickhouse_connect.driver.client import Client
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 Result = TypeVar("Result")
 
@@ -203,6 +203,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
         with self._clients_lock:
             if kind not in self._clients:
+                keep_secret(*self._secrets)
                 client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
                 client.http = _LongForms(client.http)
                 _pin_settings(client, kind)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import re
-from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from collections.abc import Iterable
 
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, STACK_TRACE, shorten_lines
+from airflow_provider_ch_s3.discretion import scrub
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, ServerUnreachableError
-from airflow_provider_ch_s3.sql.filters import literal, short_identifier
+from airflow_provider_ch_s3.sql.filters import short_identifier
 
 _LOGIN_CODES = frozenset(
     {
@@ -48,9 +45,6 @@ _TLS_REMEDIES = (
         "correct the connection's fields client_cert and client_cert_key",
     ),
 )
-MIN_CORE_LENGTH = 8
-"""Fewer characters of base64 may stand in any text."""
-
 _CODE = re.compile(r"\bCode: (\d+)|exception, code: (\d+)")
 _NOISE = (
     re.compile(r"Received ClickHouse exception, code: \d+(?:, server response: )?"),
@@ -101,41 +95,6 @@ def grant_remedy(reason: str) -> str:
         return ""
     user = short_identifier(missing["user"])
     return f"; have an administrator run GRANT {missing['grant']} TO {user} on every node"
-
-
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in a text by ``***``, however it is written there: quoted, encoded, or in lower case."""
-    known = [secret for secret in secrets if secret]
-    written = {form for secret in known for form in _written_forms(secret) if form}
-    for form in sorted(written, key=len, reverse=True):
-        text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
-    for core in {core for secret in known for core in _base64_cores(secret) if len(core) >= MIN_CORE_LENGTH}:
-        text = re.sub(rf"[\w+/-]*{re.escape(core)}[\w+/-]*=*", "***", text)
-    return text
-
-
-def _written_forms(secret: str) -> tuple[str, ...]:
-    one_line = " ".join(secret.split())  # as the cleaned message has it
-    in_url = (quote(secret), quote(secret, safe=""), quote_plus(secret), quote(quote(secret, safe=""), safe=""))
-    in_json = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    quoted = (literal(secret)[1:-1], repr(secret)[1:-1], html.escape(secret), *in_json, *in_url)
-    slashes = tuple(form.replace("/", "\\/") for form in in_json)
-    as_bytes = secret.encode()
-    encoded = (as_bytes.hex(), base64.b64encode(as_bytes).decode(), base64.urlsafe_b64encode(as_bytes).decode())
-    return secret, one_line, *quoted, *slashes, *encoded, *(form.rstrip("=") for form in encoded)
-
-
-def _base64_cores(secret: str) -> Iterator[str]:
-    """What the base64 of any text has that contains a secret, as the login in a header of a request does.
-
-    Three bytes become four characters, so there is one for each place at which the secret may begin among three; the
-    characters at its ends depend on the text around it.
-    """
-    for before in range(3):
-        padded = b"\0" * before + secret.encode()
-        whole = padded[: len(padded) // 3 * 3]
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            yield encode(whole).decode()[4 if before else 0 :]
 
 
 def _read_code(error: Exception) -> int:

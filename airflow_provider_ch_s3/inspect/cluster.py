@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +17,11 @@ from airflow_provider_ch_s3.cluster.spec import (
     resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.common.text import GIB, show_name
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.sql.server_queries import render_detect_nodes, render_read_memory, render_read_server
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 _CODE = re.compile(r"\(([A-Z][A-Z0-9_]{2,})\)")
 _NULL = frozenset({"CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"})

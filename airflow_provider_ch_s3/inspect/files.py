@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.table.text_columns import type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
 MAX_NESTING = 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -14,6 +13,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.expressions import find_names
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import count_of, name_first
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, find_rivals
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
@@ -34,7 +34,7 @@ from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value
 from airflow_provider_ch_s3.table.path_columns import path_column_names
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # One statement looks at so many files: some from the first to the last, and the smallest, such as error messages.
 SPREAD_HEADS = 8

@@ -6,7 +6,6 @@ then halves of a file. Of text, whose rows the servers name themselves, only the
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, f
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column, reason_of
@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning import SettingValue
 from airflow_provider_ch_s3.tuning.rule import is_same
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 SEARCH_SECONDS = 30.0
 SHOWN_CHARACTERS = 60

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.column_types import is_nullable
+from airflow_provider_ch_s3.clickhouse.column_types import is_nullable, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, pa
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Each takes a statement, and a request or two to the store.
 MAX_DESCRIBED_FILES = 32
@@ -149,6 +149,7 @@ def read_schemas(
         named = {row["name"].removeprefix("\ufeff"): row["type"] for row in rows}
         if source.format.has_footers:
             named = {name: _JSON.sub("String", kind) for name, kind in named.items()}
+        named = {name: plain_type(kind) if _DICTIONARY.search(kind) else kind for name, kind in named.items()}
         types = {name: _with_nulls(name, kind, nulls) for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)
@@ -156,6 +157,8 @@ def read_schemas(
 
 # Servers from 25.8 on would read Parquet's JSON as their type, which changes texts that look like dates (26.7).
 _JSON = re.compile(r"\bJSON(?=[),]|$)")
+# Servers describe dictionaries of numbers and times in Arrow files by types that they do not read by default.
+_DICTIONARY = re.compile(r"\bLowCardinality\((?!(?:Nullable\()?(?:Fixed)?String\b)")
 
 
 def _with_nulls(name: str, kind: str, empty: Set[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES, ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ColumnsDifferError,
     ConfigError,
@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.table.target import (
     parse_table,
 )
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Engines besides the MergeTree family that accept inserts from several threads and nodes at once.
 _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence, Set
 from dataclasses import asdict
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, HeldSnapshots, SnapshotRange
 from airflow_provider_ch_s3.lakes.table import LakeTable, Snapshot
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 def choose_range(

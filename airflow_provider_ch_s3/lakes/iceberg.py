@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes import avro
 from airflow_provider_ch_s3.lakes.rest_catalog import BoundedRestCatalog
 from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 
@@ -96,13 +97,15 @@ class StoreInput(InputFile):
     def open(self, seekable: bool = True) -> io.BytesIO:
         """Open it.
 
-        :raises SnapshotError: if it is gone.
+        :raises SnapshotError: if it is gone, or a manifest that becomes too large.
         """
         if self._body is None:
             raise SnapshotError(
                 f"{self.location} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
                 " snapshot"
             )
+        if self._body.startswith(avro.MAGIC):
+            avro.check_inflated(self.location, self._body)
         return io.BytesIO(self._body)
 
 

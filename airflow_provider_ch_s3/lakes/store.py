@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
+from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, shorten_lines
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
@@ -57,19 +59,40 @@ class LakeStore:
     @cached_property
     def table(self) -> LakeTable:
         """The table."""
-        return self.open_table(self.files, self.pattern.bucket, self.location)
+        with self._reading():
+            return self.open_table(self.files, self.pattern.bucket, self.location)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Read what others have written: the readers of metadata raise whatever their parsers do.
+
+        :raises SnapshotError: instead of that.
+        """
+        try:
+            yield
+        except (ChS3Error, MemoryError, OSError):
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {shorten_lines(str(error), limit=MESSAGE_LIMIT)}"
+            raise SnapshotError(
+                f"the metadata of {self.pattern.address(self.location)} cannot be read ({said}); they are damaged, or"
+                " of a version that this worker's library does not know: update the library, or have the table's"
+                " writer repair it"
+            ) from error
 
     @cached_property
     def _data_files(self) -> Sequence[SourceFile]:
         """In the order of their keys; kept, because reading the manifests of a large table takes minutes."""
         pinned = self.pinned
-        if pinned and pinned.after:
-            return sorted(self.table.files_after(pinned.after, pinned.id))
-        return sorted(self.table.files_of(pinned.id if pinned else self._find("").id))
+        with self._reading():
+            if pinned and pinned.after:
+                return sorted(self.table.files_after(pinned.after, pinned.id))
+            return sorted(self.table.files_of(pinned.id if pinned else self._find("").id))
 
     def read_layout(self) -> Layout:
         """Read how the table lays out its rows."""
-        return self.table.layout
+        with self._reading():
+            return self.table.layout
 
     def pin(self, held: Sequence[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load.
@@ -77,9 +100,10 @@ class LakeStore:
         :raises SnapshotError: as :func:`choose_range`.
         """
         self.__dict__.pop("table", None)  # it was read for an earlier attempt
-        wanted = self._find(begun)
-        is_latest = not begun and wanted.id == self.table.find(LATEST).id
-        found = choose_range(self.table, wanted, held, record_key=self.record_key, is_latest=is_latest)
+        with self._reading():
+            wanted = self._find(begun)
+            is_latest = not begun and wanted.id == self.table.find(LATEST).id
+            found = choose_range(self.table, wanted, held, record_key=self.record_key, is_latest=is_latest)
         is_left = found.after != found.id
         if begun and is_left and replace(found, id=begun).record(is_whole=False).etag not in held:
             raise SnapshotError(

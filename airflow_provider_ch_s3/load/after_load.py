@@ -6,7 +6,6 @@ ETag that was loaded. Each step can be repeated: a retry finds the load committe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +14,7 @@ from functools import partial
 from airflow_provider_ch_s3.arguments import Delete, Move, Tag
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.load.arrivals import ReadyFiles, is_marker, line_up_
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 LOAD_TAG = "ch-s3-load"
 LoadedFile = tuple[AttemptId, str, str]

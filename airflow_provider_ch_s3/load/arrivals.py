@@ -8,7 +8,6 @@ that the source names: what is there belongs to something else.
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from functools import cache
 
 from airflow_provider_ch_s3.arguments import Keep, OnNothing, Tag
 from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.request import LoadRequest
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # What XML has no form for, and what its readers take for a line feed.
 _UNREADABLE = re.compile(r"[\0\r]")

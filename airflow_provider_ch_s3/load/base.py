@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.make import TableMaker
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
 from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.regions import Region, find_apart
@@ -43,7 +43,7 @@ from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, check_given_settings
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ConfigError,
@@ -38,7 +38,7 @@ from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.provenance import Origin, Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # The columns by which Append(on_changed="replace") finds rows, as messages propose them.
 REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}

@@ -7,7 +7,6 @@ is running, or whose outcome is unknown, is never submitted a second time.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.inspect.table import FoundTable, locate_table, read_target
@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.table.target import TableName
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(kw_only=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.file_format import file_extension
 from airflow_provider_ch_s3.files.first_bytes import is_text, show_head
@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
 from airflow_provider_ch_s3.request import LoadRequest
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # How Parquet and Arrow files end; ORC files have one more byte.
 BARE_ENDS = (b"PAR1", b"ARROW1")

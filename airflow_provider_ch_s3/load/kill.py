@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.query.state import Submission, kill_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 def kill_load(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from dataclasses import replace
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import GIB, MIB
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, Reduction, SettingValue
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 SAMPLE_ROWS = 10_000
 # Of tiny files, all would be read otherwise. To count partitions, they are read for a second at most, and of columnar

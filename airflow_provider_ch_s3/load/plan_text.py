@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import textwrap
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count, with_facts
 from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.load.report import describe_snapshot
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.tuning import Setting
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Airflow's UI cuts longer lines off at its right edge, if the window has the width of a laptop's screen.
 LINE_LENGTH = 100

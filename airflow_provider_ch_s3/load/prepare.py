@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.observe import kept_form
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -65,7 +65,7 @@ from airflow_provider_ch_s3.tuning import (
 )
 from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_user_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
 # Names in a header are read with the spaces with which the load reads them.

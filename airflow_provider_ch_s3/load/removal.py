@@ -6,10 +6,10 @@ way, any later process can finish it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     LoadError,
@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
 from airflow_provider_ch_s3.modes import LoadMode
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Others may change what is to be removed between two looks.
 ROUNDS = 3

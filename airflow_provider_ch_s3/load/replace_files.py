@@ -6,12 +6,12 @@ decided by the owner of the table, right before the commit.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
 from airflow_provider_ch_s3.table.provenance import Origin, names_of
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 def check_replaced_files(

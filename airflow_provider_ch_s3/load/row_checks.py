@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     split_comparison,
 )
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -37,7 +38,7 @@ from airflow_provider_ch_s3.table.row_check import (
 )
 from airflow_provider_ch_s3.table.target import TableName
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 SHOWN_ROWS = 5
 SHOWN_COLUMNS = 8

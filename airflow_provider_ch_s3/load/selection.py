@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, RECENT_EPOCHS, Ledger
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.modes import LoadMode, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import ledger_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 @dataclass(kw_only=True)

@@ -28,6 +28,7 @@ from airflow_provider_ch_s3.common.steps import TimedStep, timed_step
 from airflow_provider_ch_s3.common.text import count_of, format_seconds
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows, level_columns
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
     ChS3Error,
@@ -107,7 +108,7 @@ from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # An ALTER reaches all nodes within milliseconds, unless somebody sends it by hand.
 ALTER_PATIENCE_POLLS = 3

@@ -6,7 +6,6 @@ Users may have the commit wait until the staged parts have settled.
 from __future__ import annotations
 
 import dataclasses
-import logging
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
@@ -15,6 +14,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import TimedStep
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
@@ -41,7 +41,7 @@ from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 NOT_COMMITTED = "committed nothing; load again, and if that fails in the same way, check the files"

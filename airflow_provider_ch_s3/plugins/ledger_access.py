@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -15,6 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import check_schema, find_ledgers, ledger_name
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.inspect.cluster import read_server
 from airflow_provider_ch_s3.records.view import LedgerView
 from airflow_provider_ch_s3.table.target import TableName
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Somebody waits in front of the page. The server gives up before the page does, and says why.
 TIMEOUTS = {"connect_timeout": 5, "send_receive_timeout": 20}

@@ -29,7 +29,6 @@ connection, ledger, load or table, 502 if ClickHouse does not answer, or refuses
 
 # Without `from __future__ import annotations`: FastAPI evaluates the annotations of the routes.
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -39,12 +38,13 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
 from airflow_provider_ch_s3.plugins.ledger_access import describe_absent, may_see, reading_ledger
 from airflow_provider_ch_s3.records.values import OPEN, Selection
 from airflow_provider_ch_s3.records.view import LedgerView
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 STATES = {"": (), "open": OPEN, "committed": ("committed",), "undone": ("undone",), "abandoned": ("abandoned",)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import not_
@@ -12,10 +11,11 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerUnreachableError
 from airflow_provider_ch_s3.sql import load_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # How often a server writes its log by itself; in ClickHouse Cloud every 30 s.
 LOG_INTERVAL_SECONDS = 7.5

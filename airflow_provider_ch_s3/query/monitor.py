@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds
 from airflow_provider_ch_s3.common.timing import Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
 from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, QueryLog
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
 from airflow_provider_ch_s3.sql import server_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Small loads end within a second: poll often at first, then less and less.
 FIRST_POLL_SECONDS = 0.25

@@ -7,7 +7,6 @@ all nodes are the truth.
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections import defaultdict
@@ -22,10 +21,11 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, STACK_TRACE, Statement, shorten_lines
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
 from airflow_provider_ch_s3.sql import load_queries
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 POLL_SECONDS = 0.5
 # Values of parallel_distributed_insert_select with which rows are sent to their shards: by one node, by all.

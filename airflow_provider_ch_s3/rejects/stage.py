@@ -6,7 +6,6 @@ too many are bad.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any
 from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.owner import Target
@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
 from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 LINES = "_lines"
 REJECTED_COLUMNS = frozenset({"load_id", "query_id", "file", "row", "column", "value", "line", "reason", "time"})

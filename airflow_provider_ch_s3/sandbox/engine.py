@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
-import logging
 import os
 import platform
 import shutil
@@ -15,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_ch_s3.common.bars import show_bytes
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED
 from airflow_provider_ch_s3.sandbox.registries import Registry, fetch, unpack
 
-_log = logging.getLogger(__name__)
+_log = get_log(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
 from airflow_provider_ch_s3.common.declared import SECONDS, TEXT, Kind, count, parse_literal
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.inspect.parts import read_parts, read_parts_history, summarize_parts
@@ -47,7 +47,7 @@ from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # A run that is older, such as one of `airflow dags test`, did not write the parts that are waited for when it began.
 HISTORY_SECONDS = 86_400

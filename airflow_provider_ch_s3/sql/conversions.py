@@ -39,7 +39,8 @@ def _function(conversion: Conversion) -> str:
         case Method.FLOAT:
             return "ch_s3_float"
         case Method.TEXT if not is_parsed_strictly(conversion.type):
-            return identifier(f"ch_s3_{conversion.type}")
+            kind = f"Nullable({conversion.type})" if conversion.is_nullable else conversion.type
+            return identifier(f"ch_s3_{kind}")
     return ""
 
 
@@ -48,7 +49,11 @@ def _define(conversion: Conversion, parser: str) -> Sql:
         return Sql(
             "(number, made) -> if(isFinite(made) OR NOT isFinite(number), made, accurateCast(number, 'Float32'))"
         )
-    return Sql(f"(text) -> {value_or_error(Sql('text'), conversion.type, parser)}")
+    return Sql(f"(text) -> {_read(Sql('text'), conversion, parser)}")
+
+
+def _read(text: Sql, conversion: Conversion, parser: str = "") -> Sql:
+    return value_or_error(text, conversion.type, parser, is_nullable=conversion.is_nullable)
 
 
 def select_item(column: MappedColumn) -> Sql:
@@ -147,9 +152,11 @@ def _read_text(column: FileColumn) -> Sql:
     if column.null_words:
         text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
     if column.form:
-        refused = cast(Sql(f"concat(assumeNotNull({text}), ' does not fit')"), "Int8")
-        has_form = f"ifNull(match({text}, {literal(column.form)}), 1)"
-        text = Sql(f"if({has_form}, {text}, toString({refused}))")
+        # A conversion refuses the words: if it contained what fails, ClickHouse would compute that for all rows.
+        refused = Sql(f"concat(assumeNotNull({text}), ' does not fit')")
+        if column.conversion is None:
+            refused = Sql(f"toString({cast(refused, 'Int8')})")
+        text = Sql(f"if(ifNull(match({text}, {literal(column.form)}), 1), {text}, {refused})")
     return text
 
 
@@ -157,6 +164,9 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
     if conversion is None:
         return value
     value = _convert(value, conversion.first, depth=depth)
+    if conversion.method is Method.TEXT:
+        text = Sql(f"toString({value})") if conversion.is_coded_text else value
+        return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)
     # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
     convert = _convert_inside if conversion.inside else _convert_known
@@ -185,12 +195,6 @@ def _convert_inside(value: Sql, conversion: Conversion, depth: int) -> Sql:
 
 
 def _convert_known(value: Sql, conversion: Conversion, depth: int) -> Sql:
-    kind = conversion.type
-    if conversion.is_coded_text:
-        value = Sql(f"toString({value})")
-    match conversion.method:
-        case Method.TEXT:
-            return Sql(f"{name}({value})") if (name := _function(conversion)) else value_or_error(value, kind)
-        case Method.FLOAT:
-            return Sql(f"ch_s3_float(toFloat64({value}), to{kind}({value}))")
+    if conversion.method is Method.FLOAT:
+        return Sql(f"ch_s3_float(toFloat64({value}), to{conversion.type}({value}))")
     return convert_typed(value, conversion)

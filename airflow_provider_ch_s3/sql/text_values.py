@@ -1,12 +1,14 @@
 """Text as SQL values: the forms of ``clickhouse/text_grammar.py``, as a load reads them, and as a rejected line does.
 
-ClickHouse evaluates equal expressions once, and the branches of an ``if`` only for the rows that need them.
+ClickHouse evaluates a branch of an ``if``, and a condition of an AND but the first, only for the rows that need it.
+It evaluates equal expressions once, unless all of them are in such branches and conditions. So the usual form of a
+type is the first condition, which contains the parsed value and is right for any text; other forms are in a branch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse import text_grammar
 from airflow_provider_ch_s3.clickhouse.column_types import (
@@ -36,28 +38,31 @@ def is_parsed_strictly(kind: str) -> bool:
     return 0 < integer_bits(kind) <= 64
 
 
-def value_or_error(text: Sql, kind: str, parser: str = "") -> Sql:
-    """Render the value of a text that is not NULL; for any other text, the server fails with the text in its error.
+def value_or_error(text: Sql, kind: str, parser: str = "", *, is_nullable: bool = False) -> Sql:
+    """Render the value of a text; for a text of another form, the server fails with the text in its error.
 
     :param kind: a type that has a grammar, without Nullable and LowCardinality.
     :param parser: the setting ``date_time_input_format``.
+    :param is_nullable: the text may be NULL, which stays NULL.
     """
+    known = Sql(f"assumeNotNull({text})") if is_nullable else text
     if is_parsed_strictly(kind):
-        return _cast(text, kind)
+        made = _cast(known, kind)
+        return Sql(f"if({text} IS NULL, NULL, {made})") if is_nullable else made
     # Words are appended that no value has; the parsers of these types show the text.
     shown_as = kind if kind_of(kind) in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.UUID) else "Date32"
-    refused = _cast(Sql(f"concat({text}, ' does not fit')"), shown_as)
+    refused = _cast(Sql(f"concat({known}, ' does not fit')"), shown_as)
     if shown_as != kind:
         refused = _cast(Sql(f"toString({refused})"), kind)
-    return _choose(_readings(text, kind, parser), refused)
+    return _choose(_readings(known, kind, parser), refused, null_if=f"{text} IS NULL" if is_nullable else "")
 
 
 def value_or_null(text: Sql, kind: str, parser: str = "") -> Sql:
     """Render the value of a text by the same rules; NULL if the text is NULL or no value."""
     if is_parsed_strictly(kind):
         return _cast_or_null(text, kind)
-    known = Sql(f"assumeNotNull({text})")
-    return Sql(f"if({text} IS NULL, NULL, {_choose(_readings(known, kind, parser), Sql('NULL'))})")
+    readings = _readings(Sql(f"assumeNotNull({text})"), kind, parser)
+    return _choose(readings, Sql("NULL"), null_if=f"{text} IS NULL")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +73,23 @@ class _Reading:
     value: str
 
 
-def _choose(readings: Sequence[_Reading], otherwise: Sql) -> Sql:
-    """Render the value by the first reading that fits."""
+def _choose(readings: Sequence[_Reading], otherwise: Sql, *, null_if: str) -> Sql:
+    """Render the value by the first reading that fits.
+
+    :param null_if: a condition that there is no text; '' if there always is.
+    """
+    usual, *others = readings
     chosen = otherwise
-    for reading in reversed(readings):
-        chosen = Sql(f"if({reading.is_form}, {reading.value}, {chosen})")
-    return chosen
+    for reading in reversed(others):
+        chosen = _either(reading, chosen)
+    if not null_if:
+        return _either(usual, chosen)
+    usual = replace(usual, is_form=f"({usual.is_form}) AND NOT {null_if}")
+    return _either(usual, Sql(f"if({null_if}, NULL, {chosen})"))
+
+
+def _either(reading: _Reading, otherwise: Sql) -> Sql:
+    return Sql(f"if({reading.is_form}, {reading.value}, {otherwise})")
 
 
 def _readings(text: Sql, kind: str, parser: str) -> list[_Reading]:
@@ -85,6 +101,8 @@ def _readings(text: Sql, kind: str, parser: str) -> list[_Reading]:
             return _read_time(text, kind, is_us=parser == US)
         case Kind.DECIMAL:
             return _read_decimal(text, kind)
+        case Kind.FLOAT:
+            return _read_float(text, kind)
         case other:
             return [_READ[other](text, kind)]
 
@@ -97,6 +115,10 @@ def _cast(value: Sql, kind: str) -> Sql:
     return Sql(f"accurateCast({value}, {literal(kind)})")
 
 
+def _plain_cast(value: Sql, kind: str) -> Sql:
+    return Sql(f"CAST({value}, {literal(kind)})")
+
+
 def _cast_or_null(value: Sql, kind: str) -> Sql:
     return Sql(f"accurateCastOrNull({value}, {literal(kind)})")
 
@@ -107,7 +129,7 @@ def _all(*conditions: str) -> str:
 
 def _parsed(made: Sql, *conditions: str) -> _Reading:
     """Have a text be what a parser makes of it, if it takes it and further conditions hold."""
-    return _Reading(is_form=_all(*conditions, f"{made} IS NOT NULL"), value=f"assumeNotNull({made})")
+    return _Reading(is_form=_all(f"{made} IS NOT NULL", *conditions), value=f"assumeNotNull({made})")
 
 
 def _read_long_integer(text: Sql, kind: str) -> _Reading:
@@ -118,7 +140,7 @@ def _read_long_integer(text: Sql, kind: str) -> _Reading:
     return _parsed(made, f"({_matches(text, text_grammar.short_integer(kind))} OR {is_same})")
 
 
-def _read_float(text: Sql, kind: str) -> _Reading:
+def _read_float(text: Sql, kind: str) -> list[_Reading]:
     """With ``precise_float_parsing``, the parser takes numbers only, but for names, and for spaces before a number.
 
     What is too large becomes infinite.
@@ -126,9 +148,10 @@ def _read_float(text: Sql, kind: str) -> _Reading:
     made = _cast_or_null(text, kind)
     # 25.8 has no isFinite for BFloat16
     number = f"toFloat32({made})" if kind == "BFloat16" else made
-    is_number = f"isFinite({number}) AND {text} >= '+'"
-    is_form = f"ifNull({is_number}, 0) OR {_matches(text, text_grammar.NOT_FINITE)}"
-    return _Reading(is_form=is_form, value=f"assumeNotNull({made})")
+    return [
+        _Reading(is_form=f"ifNull(isFinite({number}), 0) AND {text} >= '+'", value=f"assumeNotNull({made})"),
+        _Reading(is_form=_matches(text, text_grammar.NOT_FINITE), value=f"assumeNotNull({made})"),
+    ]
 
 
 def _read_bool(text: Sql, kind: str) -> _Reading:
@@ -167,7 +190,6 @@ def _read_clock(text: Sql, kind: str) -> _Reading:
 
 _READ: dict[Kind, Callable[[Sql, str], _Reading]] = {
     Kind.INTEGER: _read_long_integer,
-    Kind.FLOAT: _read_float,
     Kind.BOOL: _read_bool,
     Kind.ENUM: _read_enum,
     Kind.UUID: _read_uuid,
@@ -193,16 +215,17 @@ def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
         f" - toInt32OrZero(extract({text}, '[eE](.*)'))"
     )
     return [
+        _parsed(made, _matches(text, text_grammar.usual_decimal(scale)), *held),
         _parsed(made, _matches(text, text_grammar.decimal(scale)), *held),
         _parsed(made, _matches(text, text_grammar.WITH_EXPONENT), f"({bare} = '' OR {last} <= {scale})", *held),
     ]
 
 
 def _read_day(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
-    """The parsers replace days that do not exist, and days that the type does not hold."""
-    other = _parse_any(text, 1, _UTC, is_us=is_us)
+    """The parsers replace days that do not exist, and days that the type does not hold: these are shown otherwise."""
+    usual, other = f"to{kind}OrZero({text})", _parse_any(text, 1, _UTC, is_us=is_us)
     return [
-        _Reading(is_form=_matches(text, text_grammar.usual_day(kind)), value=f"to{kind}OrZero({text})"),
+        _Reading(is_form=_all(f"toString({usual}) = {text}", _is_known_year(text, kind)), value=usual),
         _Reading(
             is_form=_matches(text, text_grammar.other_day(kind, is_us=is_us)),
             value=f"to{kind}(assumeNotNull({other}))",
@@ -210,23 +233,31 @@ def _read_day(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     ]
 
 
+def _is_known_year(text: str, kind: str) -> str:
+    """Render whether a day or time that is shown like its text is one of 1900 to 2299: some servers hold more."""
+    return "" if kind == "Date" else f"{text} BETWEEN '1900' AND '2300'"
+
+
 def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
-    """``toDateTime64`` reads the usual forms.
+    """A time in its usual form, with a space or ``T``, is shown like its text; one that does not exist is not.
 
     ``parseDateTime64BestEffort`` reads the others, without the fraction of a second: 24.8 and 25.8 subtract it before
     1970.
     """
     scale, zone = scale_and_zone(kind)
     own = literal(zone) if zone else None
-    local, usual = _parse(text, scale, own), f"replaceOne(substring({text}, 1, 19), 'T', ' ')"
-    is_shown = f"startsWith(toString({local}), {usual})"
-    utc = _parse(f"substring({text}, 1, length({text}) - 1)", scale, _UTC)
+    spaced = f"replaceOne({text}, 'T', ' ')"
+    local = _read_shown(spaced, kind, own)
+    utc = _read_shown(f"substring({spaced}, 1, length({text}) - 1)", kind, _UTC)
+    utc = replace(utc, is_form=_all(f"endsWith({text}, 'Z')", utc.is_form))
+    day = _read_shown(f"concat({text}, ' 00:00:00')", kind, own)
+    day = replace(day, is_form=_all(f"length({text}) = 10", day.is_form))
 
     fraction = literal(rf"(?:{text_grammar.BEFORE_FRACTION})[.,]([0-9]{{1,{max(1, scale)}}})")
     end, kept = literal(f"({text_grammar.BEFORE_FRACTION})[.,][0-9]+"), literal(r"\1")
     second = Sql(f"replaceRegexpOne({text}, {end}, {kept})")
-    whole, in_utc = (_parse_any(second, scale, one, is_us=is_us) for one in (own, _UTC))
-    exists = f"ifNull({whole} = {in_utc} OR addSeconds({whole}, timeZoneOffset({whole})) = {in_utc}, 0)"
+    whole, there = (_parse_any(second, scale, one, is_us=is_us) for one in (own, _UTC))
+    exists = f"ifNull({whole} = {there} OR addSeconds({whole}, timeZoneOffset({whole})) = {there}, 0)"
     digits = f"extract({text}, {fraction})"
     added = f"toDecimal64({whole}, {scale}) + toDecimal64OrZero(concat('0.', {digits}), {scale})"
     other = (
@@ -234,21 +265,27 @@ def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     )
 
     low, high = _limits(kind)
-    within = f"ifNull({{}} BETWEEN {low} AND {high}, 0)"
-    is_short = parse_type(kind)[0] == "DateTime"
-    # The patterns have the years that a DateTime64 holds.
-    may_not_fit = is_short or scale == _FINEST
-    return [
-        _Reading(
-            is_form=_all(_matches(text, form), exists_here, within.format(made) if is_tested else ""),
-            value=_cast_time(made, kind),
-        )
-        for form, made, exists_here, is_tested in (
-            (text_grammar.local_time(kind), local, _exists(is_shown, zone), may_not_fit),
-            (text_grammar.utc_time(kind), utc, "", may_not_fit),
-            (text_grammar.other_time(kind, is_us=is_us), Sql(other), _exists(exists, zone), True),
-        )
-    ]
+    form = _matches(text, text_grammar.other_time(kind, is_us=is_us))
+    is_form = _all(form, _exists(exists, zone), f"ifNull({other} BETWEEN {low} AND {high}, 0)")
+    return [local, utc, day, _Reading(is_form=is_form, value=_cast_time(Sql(other), kind))]
+
+
+def _read_shown(text: str, kind: str, zone: Sql | None) -> _Reading:
+    """Read a time that a zone's clock shows like its text, which has a space in place of ``T``, and no zone."""
+    in_zone = f", {zone}" if zone else ""
+    if parse_type(kind)[0] == "DateTime":
+        made = f"toDateTimeOrZero({text}{in_zone})"
+        return _Reading(is_form=f"toString({made}) = {text}", value=_plain_cast(Sql(made), kind))
+    scale = scale_and_zone(kind)[0]
+    made = f"toDateTime64OrZero({text}, {scale}{in_zone})"
+    low, high = _limits(kind)
+    is_form = _all(
+        f"startsWith(toString({made}), {text})",
+        f"(length({text}) = 19 OR length({text}) > 20)",  # without a fraction of a second, or with digits of one
+        _is_known_year(text, kind),
+        f"{made} BETWEEN {low} AND {high}" if scale == _FINEST else "",
+    )
+    return _Reading(is_form=is_form, value=_plain_cast(Sql(made), kind))
 
 
 def _cast_time(made: Sql, kind: str) -> Sql:
@@ -256,17 +293,13 @@ def _cast_time(made: Sql, kind: str) -> Sql:
     if parse_type(kind)[0] != "DateTime":
         return _cast(known, kind)
     # A cast of the time fails for the last second, and for what is beyond the limits even where it is not used.
-    return Sql(f"CAST(toUnixTimestamp({known}), {literal(kind)})")
+    return _plain_cast(Sql(f"toUnixTimestamp({known})"), kind)
 
 
-def _parse(text: str, scale: int, zone: Sql | None) -> Sql:
-    # With no digit after the second, the result would be a DateTime, which replaces what it does not hold.
-    return Sql(f"toDateTime64OrNull({text}, {max(1, scale)}{f', {zone}' if zone else ''})")
-
-
-def _parse_any(text: Sql, scale: int, zone: Sql | None, *, is_us: bool) -> Sql:
+def _parse_any(text: str, scale: int, zone: Sql | None, *, is_us: bool) -> Sql:
     function = f"parseDateTime64BestEffort{'US' if is_us else ''}OrNull"
-    return Sql(_parse(text, scale, zone).replace("toDateTime64OrNull", function, 1))
+    # With no digit after the second, the result would be a DateTime, which replaces what it does not hold.
+    return Sql(f"{function}({text}, {max(1, scale)}{f', {zone}' if zone else ''})")
 
 
 def _exists(is_shown: str, zone: str) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from airflow.providers.common.compat.sdk import mask_secret
+
+from airflow_provider_ch_s3.discretion import keep_secret
 from airflow_provider_ch_s3.errors import StoreAnswerError
 from airflow_provider_ch_s3.files.source import SourceFile
+
+
+def hide_secrets(secrets: Iterable[str]) -> None:
+    """Have neither this package nor Airflow show what logs in to a store."""
+    for secret in secrets:
+        keep_secret(secret)
+        mask_secret(secret)
 
 
 @contextmanager

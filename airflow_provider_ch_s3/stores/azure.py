@@ -10,17 +10,18 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
 
+from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change
-from airflow_provider_ch_s3.stores.answers import listed_file, reading_listing
+from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_listing
 from airflow_provider_ch_s3.stores.http import quiet_urllib3
 
 COPY_POLL_SECONDS = 1.0
@@ -57,12 +58,14 @@ class AzureBlobFileStore:
     @cached_property
     def _connection(self) -> Any:
         try:
-            return self._hook.get_connection(self.wasb_conn_id)
+            connection = self._hook.get_connection(self.wasb_conn_id)
         except AirflowNotFoundException as error:
             raise ConfigError(
                 f"Airflow has no connection {self.wasb_conn_id!r} to Azure Blob Storage; create it, or correct"
                 " wasb_conn_id"
             ) from error
+        keep_connection(connection.login, connection.password, connection.extra_dejson)
+        return connection
 
     @cached_property
     def _client(self) -> Any:
@@ -223,8 +226,7 @@ class AzureBlobFileStore:
         if self.named_collection:
             return AzureAccess(endpoint_url=endpoint_url, named_collection=self.named_collection)
         access = self._log_in(endpoint_url)
-        for secret in access.secrets:
-            mask_secret(secret)
+        hide_secrets(access.secrets)
         return access
 
     def _log_in(self, endpoint_url: str) -> AzureAccess:

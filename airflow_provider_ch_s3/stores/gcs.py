@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from botocore import UNSIGNED
@@ -31,8 +30,7 @@ class GCSFileStore(S3FileStore):
     def __init__(self, *, hmac_conn_id: str | None, named_collection: str = "") -> None:
         super().__init__(aws_conn_id=hmac_conn_id, named_collection=named_collection)
 
-    @cached_property
-    def _client(self) -> Any:
+    def _connect(self) -> Any:
         hook = self._hook
         endpoint_url = hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
         config = hook.config if self.aws_conn_id else _UNSIGNED

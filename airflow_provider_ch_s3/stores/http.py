@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import datetime
+import http.client
 import logging
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from airflow_provider_ch_s3.common.text import KIB, format_bytes
 from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import UrlAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -25,7 +32,7 @@ from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 MAX_REDIRECTS = 10
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, to respond
@@ -39,6 +46,76 @@ MAX_VERSION_LENGTH = 1024
 
 # A number with more digits is not a size, and Python takes long to parse it.
 _SIZE = re.compile(r"[0-9]{1,18}")
+
+
+MAX_HEADER_BYTES = 64 * KIB
+"""Bytes of the longest headers of an answer. Python itself bounds a line of them and, unless a library raises that
+number as clickhouse-connect does, their number."""
+
+
+class _HeadersError(Exception):
+    """An answer has more headers than are read."""
+
+
+class _BoundedLines:
+    """The stream of an answer while its headers are read."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self._left = MAX_HEADER_BYTES
+
+    def readline(self, limit: int = -1) -> bytes:
+        """:raises _HeadersError: after too many bytes."""
+        line: bytes = self.stream.readline(limit)
+        self._left -= len(line)
+        if self._left < 0:
+            raise _HeadersError
+        return line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class _BoundedResponse(http.client.HTTPResponse):
+    def begin(self) -> None:
+        self.fp: Any = _BoundedLines(self.fp)
+        super().begin()
+        if self.fp is not None:
+            self.fp = self.fp.stream
+
+
+class _Connection(HTTPConnection):
+    response_class = _BoundedResponse
+
+
+class _SecureConnection(HTTPSConnection):
+    response_class = _BoundedResponse
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+_POOLS = {"http": _Pool, "https": _SecurePool}
+
+
+class _Adapter(HTTPAdapter):
+    """Connects as requests does, and reads no more headers than an answer may have."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Make the pools of servers."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the pools of a proxy."""
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = _POOLS
+        return manager
 
 
 class _Session(requests.Session):
@@ -83,7 +160,7 @@ class HttpFileStore:
             raise_on_status=False,
             respect_retry_after_header=False,
         )
-        adapter = HTTPAdapter(pool_maxsize=REQUESTS_AT_ONCE, max_retries=busy)
+        adapter = _Adapter(pool_maxsize=REQUESTS_AT_ONCE, max_retries=busy)
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         return session
@@ -106,7 +183,7 @@ class HttpFileStore:
         for file, headers in self._ask(pattern, after):
             changed, now = (_read_time(headers.get(name)) for name in ("Last-Modified", "Date"))
             if changed is None or now is None:
-                raise SourceError(
+                raise StoreAnswerError(
                     f"{pattern.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
                     " unknown; set min_age=0"
                 )
@@ -144,14 +221,14 @@ class HttpFileStore:
         return response.headers
 
     def _request(self, method: str, url: str, headers: dict[str, str] | None = None) -> requests.Response:
-        try:
+        with (
+            _reaching(url),
             # stream: the headers are enough, even of a server that answers with the whole file
-            with self._session.request(
+            self._session.request(
                 method, url, headers=headers, allow_redirects=True, stream=True, timeout=TIMEOUT_SECONDS
-            ) as response:
-                return response
-        except requests.RequestException as error:
-            raise _is_unreachable(url, error) from None
+            ) as response,
+        ):
+            return response
 
     def _note_redirects(self, url: str, response: requests.Response) -> None:
         """Note at which host a file is.
@@ -190,17 +267,17 @@ class HttpFileStore:
         :raises SourceError: if it no longer exists, or the server sends whole files only.
         """
         url = f"{bucket}/{key}"
-        try:
-            with self._session.get(
+        with (
+            _reaching(url),
+            self._session.get(
                 url, headers={"Range": f"bytes=-{size_bytes}"}, stream=True, timeout=TIMEOUT_SECONDS
-            ) as response:
-                is_part = response.status_code == HTTPStatus.PARTIAL_CONTENT
-                said = response.headers.get("Content-Length", "")
-                is_small = bool(_SIZE.fullmatch(said)) and int(said) <= size_bytes
-                if response.ok and (is_part or is_small):
-                    return bytes(response.raw.read(size_bytes, decode_content=False))
-        except (requests.RequestException, HTTPError) as error:
-            raise _is_unreachable(url, error) from None
+            ) as response,
+        ):
+            is_part = response.status_code == HTTPStatus.PARTIAL_CONTENT
+            said = response.headers.get("Content-Length", "")
+            is_small = bool(_SIZE.fullmatch(said)) and int(said) <= size_bytes
+            if response.ok and (is_part or is_small):
+                return bytes(response.raw.read(size_bytes, decode_content=False))
         raise SourceError(
             f"{url} cannot be read in parts (the server answers with {response.status_code} {response.reason} to a"
             " range request), so it is unknown whether this .zst or .lz4 file is complete; have the server support"
@@ -250,6 +327,23 @@ def _read_time(header: str | None) -> datetime.datetime | None:
         return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
     except (ValueError, TypeError, OverflowError, IndexError):  # an impossible zone, among others
         return None
+
+
+@contextmanager
+def _reaching(url: str) -> Iterator[None]:
+    """:raises StoreAnswerError: if the headers are too long.
+
+    :raises SourceError: if the server cannot be reached.
+    """
+    try:
+        yield
+    except _HeadersError:
+        raise StoreAnswerError(
+            f"{url} answers with more than {format_bytes(MAX_HEADER_BYTES)} of headers; have the server, or the"
+            " proxy before it, send what is needed, or copy the files to a bucket"
+        ) from None
+    except (requests.RequestException, HTTPError) as error:
+        raise _is_unreachable(url, error) from None
 
 
 def _is_unreachable(url: str, error: Exception) -> SourceError:

@@ -13,21 +13,22 @@ from typing import Any
 from urllib.parse import urlencode
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, mask_secret
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.exceptions import BotoCoreError, ClientError
 
 from airflow_provider_ch_s3.common.arguments import check_flag, check_text
 from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, ChangedError, SmallObject
-from airflow_provider_ch_s3.stores.answers import listed_file, reading_listing
+from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_listing
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, which takes its tags and metadata along."""
@@ -104,20 +105,25 @@ class S3FileStore:
         if self.aws_conn_id is not None:
             # S3Hook falls back to the worker's own credentials if the connection does not exist
             try:
-                hook.get_connection(self.aws_conn_id)
+                connection = hook.get_connection(self.aws_conn_id)
             except AirflowNotFoundException as error:
                 raise ConfigError(
                     f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
                     f" {self.argument}, or set {self.argument}=None to {self.without_connection}"
                 ) from error
+            keep_connection(connection.login, connection.password, connection.extra_dejson)
         return hook
 
     @cached_property
     def _client(self) -> Any:
-        client = self._hook.get_conn()
+        client = self._connect()
+        client.meta.events.register("before-send.s3", _keep_token)
         if self.requester_pays:
             client.meta.events.register("before-call.s3", _agree_to_pay)
         return client
+
+    def _connect(self) -> Any:
+        return self._hook.get_conn()
 
     @property
     def _who(self) -> str:
@@ -323,7 +329,7 @@ class S3FileStore:
         if self.named_collection:
             return reach(named_collection=self.named_collection)
         if self.role_arn:
-            mask_secret(self.external_id)
+            hide_secrets([self.external_id])
             return reach(role_arn=self.role_arn, external_id=self.external_id)
         if self.aws_conn_id is None:
             return reach()
@@ -340,8 +346,7 @@ class S3FileStore:
             expires_at=expiry.timestamp() if expiry else None,
         )
         # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
-        for secret in access.secrets:
-            mask_secret(secret)
+        hide_secrets(access.secrets)
         return access
 
 
@@ -352,6 +357,12 @@ def _read_item(item: Mapping[str, Any]) -> SourceFile:
 def _agree_to_pay(params: dict[str, Any], **_: Any) -> None:
     """Add the header to a request; every operation takes it, also those without an argument for it."""
     params["headers"]["x-amz-request-payer"] = "requester"
+
+
+def _keep_token(request: Any, **_: Any) -> None:
+    """Keep the token that a request has, wherever botocore has it from, before anybody can answer with it."""
+    token = request.headers.get("X-Amz-Security-Token", "")
+    keep_secret(token.decode() if isinstance(token, bytes) else token)
 
 
 def quiet_botocore() -> None:

@@ -108,12 +108,17 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
     strict = [c if c.in_path else _read_strictly(c, is_given, source.format) for c in source.columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
-        text = ("String", "Nullable(String)")
-        read = [replace(c, is_trimmed=c.read_as in text and base_type(c.type) != _UNTYPED) for c in read]
+        read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
     return replace(source, columns=tuple(read))
+
+
+def _has_blanks_around(column: FileColumn) -> bool:
+    """Whether blanks around the text of a column do not belong to its value."""
+    is_parsed = column.read_as in ("String", "Nullable(String)")
+    return is_parsed and base_type(column.type) != _UNTYPED and family(base_type(column.type)) != "string"
 
 
 def _read_escaped(column: FileColumn) -> FileColumn:

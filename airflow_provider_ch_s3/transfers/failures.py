@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 Self = TypeVar("Self")
 Given = ParamSpec("Given")

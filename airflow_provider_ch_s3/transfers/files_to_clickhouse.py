@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,6 +36,7 @@ from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
@@ -58,7 +58,7 @@ from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
@@ -75,7 +75,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
     settings. All arguments but the last two are templated. Nine of ten DAGs need no more than ``source``, ``table``,
-    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes all arguments that are not described here.
+    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes the arguments that are not described
+    here.
 
     :param source: addresses of the files.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).

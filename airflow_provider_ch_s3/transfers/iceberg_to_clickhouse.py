@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
+from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
@@ -68,6 +69,7 @@ def _read_properties(conn_id: str) -> Mapping[str, Any]:
             f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"
             " as source instead"
         ) from error
+    keep_connection(connection.login, connection.password, connection.extra_dejson)
     properties = dict(connection.extra_dejson)
     if connection.host:
         properties.setdefault("uri", connection.host)

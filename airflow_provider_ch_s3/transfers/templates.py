@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import mask_secret
 
 from airflow_provider_ch_s3.common.declared import Form, Kind, Value, kind_of, secrets_of
+from airflow_provider_ch_s3.discretion import keep_secret
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class RendersArguments:
             if name in self.kinds and value is not None:
                 rendered = self._render_argument(name, self.kinds[name], value, context, jinja_env)
                 for secret in secrets_of(rendered):
+                    keep_secret(secret)
                     mask_secret(secret)
                 setattr(parent, name, rendered)
 

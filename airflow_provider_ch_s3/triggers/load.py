@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
-import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import closing, suppress
 from functools import partial
@@ -15,13 +14,14 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace, read_running
 from airflow_provider_ch_s3.triggers.polling import connect, describe, in_thread, join_poller, until
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # A poll does not see all nodes at the same instant, and work on the query may move from node to node in between.
 POLLS_WITHOUT_QUERY = 2

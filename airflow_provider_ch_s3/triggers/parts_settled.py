@@ -7,11 +7,14 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SettleError, TargetError
 from airflow_provider_ch_s3.inspect.parts import read_partitions, read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 from airflow_provider_ch_s3.triggers.polling import Read, describe, join_poller, until
+
+log = get_log(__name__)
 
 
 class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
@@ -94,4 +97,4 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     def _log_reason(self, reason: str, line: str) -> None:
         self._reason = reason
-        self.log.info("%s.%s: %s", self.database, self.table, line)
+        log.info("%s.%s: %s", self.database, self.table, line)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,9 +25,10 @@ from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import Pace
+from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -183,8 +183,8 @@ Raises:
 
 ## Values
 
-Each is in `airflow_provider_ch_s3.modes` or `airflow_provider_ch_s3.arguments`, and may also be a dict of its fields. A
-field that is named `(first)` may be given without its name.
+Each is in `airflow_provider_ch_s3.modes` or `airflow_provider_ch_s3.arguments`, and may also be a dict of its fields.
+A field that is named `(first)` may be given without its name.
 
 {values}
 
@@ -194,8 +194,8 @@ Class methods that make one of what is compared most often:
 
 ## Export operator
 
-`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. All arguments but `deferrable` and
-`poll_interval` are templated. See
+`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. All arguments but
+`deferrable` and `poll_interval` are templated. See
 [Exports](export.md).
 
 {export}
@@ -223,8 +223,8 @@ Raises:
 
 ## Sensor
 
-`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. All arguments but `poke_interval` and `deferrable`
-are templated.
+`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. All arguments but
+`poke_interval` and `deferrable` are templated.
 
 {sensor}
 

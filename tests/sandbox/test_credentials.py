@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+import os
+import signal
 import traceback
 import unicodedata
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from tests.failures import own_errors
-from tests.sandbox.conftest import Lab
+from tests.sandbox.conftest import ROWS, SLOW, WAIT_SECONDS, Lab, bag, put_slow_files, start_worker, wait_until
 
 pytestmark = pytest.mark.sandbox
 
@@ -298,6 +300,25 @@ def test_a_failing_load_shows_no_secret(lab: Lab, table: str, watch: Shown, argu
     assert any("Error" in text for text in watch.shown)
     assert lab.rows(table) == []
     assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key) == []
+
+
+def test_a_kill_during_the_insert_shows_no_secret(lab: Lab, watch: Shown) -> None:
+    """Neither in the log of the worker that was killed, nor in the ledger, nor in what the next try finds of it."""
+    put_slow_files(lab)
+    table = lab.create("slow", "n UInt32")
+    lab.connect_aws({"aws_session_token": TOKEN})
+    loud = "import logging; logging.basicConfig(level=logging.DEBUG)"
+    with start_worker(lab, table, max_tries=1, before=loud, **SLOW) as worker:
+        wait_until(lab.running, "the INSERT")
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(WAIT_SECONDS)
+        watch.shown.append(worker.errors())
+    assert "submitting ch-s3-" in watch.shown[-1]
+    watch.shown.append(json.dumps(lab.load("in/*.csv", table, try_number=2, max_tries=1, **SLOW)))
+    assert bag(lab.rows(table)) == bag(ROWS)
+    for ledger in ("ch_s3_ledger", "ch_s3_ledger_files"):
+        watch.shown.append(json.dumps(lab.everywhere(f"SELECT * FROM {lab.database}.{ledger}"), default=str))
+    assert watch.find(lab.sandbox.password, lab.sandbox.s3_secret_key, TOKEN) == []
 
 
 def test_wrong_secrets_are_not_shown_either(lab: Lab, table: str, watch: Shown) -> None:

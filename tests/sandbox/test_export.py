@@ -21,6 +21,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow_provider_ch_s3.arguments import Arrivals, NamedCollection
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerUnreachableError, TargetError
 from airflow_provider_ch_s3.export import prepare
+from airflow_provider_ch_s3.files import access
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -133,8 +134,10 @@ def out(lab: Lab) -> Out:
     return Out(lab=lab)
 
 
-def test_a_query_becomes_a_file(out: Out) -> None:
+def test_a_query_becomes_a_file(out: Out, caplog: pytest.LogCaptureFixture) -> None:
+    out.lab.monkeypatch.setattr(access, "_is_loopback", lambda _: False)  # as if the store were another machine
     report = out.export()
+    assert caplog.text.count("is reached over plain HTTP") == 1
     (key,) = out.files()
     assert key == f"part-{report['query_id']}.parquet"
     assert out.values() == ROWS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox.object_store import start_object_store
 from airflow_provider_ch_s3.sandbox.ports import free_ports
@@ -88,6 +90,39 @@ def test_columns(lab: Lab, data_format: str) -> None:
     where = " AND ".join(f"{identifier(name)} = {n}" for n, name in enumerate(names))
     lab.load("in/a", table, data_format=data_format, where=where)
     assert lab.rows(table) == [{name: n for n, name in enumerate(names)}]
+
+
+INJECTION = "x'; DROP TABLE {table}; --"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"extra": {"cluster": INJECTION}}, id="cluster"),
+        pytest.param({"extra": {"cluster": "sandbox', 'system', 'one') --"}}, id="cluster-argument"),
+        pytest.param({"extra": {"ledger_table": INJECTION}}, id="ledger"),
+        pytest.param({"extra": {"ledger_table": "d.`x` (n Int8) ENGINE = Log; DROP TABLE {table}"}}, id="ledger-ddl"),
+        pytest.param({"extra": {"http_endpoints": ["127.0.0.1:1\r\nX: y", "127.0.0.1:1/?query=SELECT"]}}, id="ends"),
+        pytest.param({"extra": {"session_settings": {"max_threads = 1; DROP TABLE {table}": 1}}}, id="setting"),
+        pytest.param({"extra": {"session_settings": {"log_comment": INJECTION, "query": "SELECT 1"}}}, id="query"),
+        pytest.param({"extra": {"play_url": "javascript:alert(1)"}}, id="link"),
+        pytest.param({"schema": "x&query=DROP TABLE {table}"}, id="schema"),
+        pytest.param({"login": "x\r\nX-ClickHouse-Database: system", "password": "x\r\nX: y"}, id="login"),
+        pytest.param({"host": "127.0.0.1/?query=DROP TABLE {table}#"}, id="host"),
+        pytest.param({"host": "u:p@127.0.0.1"}, id="host-with-login"),
+    ],
+)
+def test_a_field_of_the_connection(lab: Lab, fields: dict[str, Any]) -> None:
+    """It is refused, or is a name of something that is not there; no statement is another one by it."""
+    table = lab.create("t", "n UInt8")
+    lab.put("in/a.csv", b"n\n1\n")
+    hostile = json.loads(json.dumps(fields).replace("{table}", table))
+    lab.connect_clickhouse(hostile.pop("extra", None), **hostile)
+    with pytest.raises(ChS3Error):
+        lab.load("in/*", table)
+    lab.connect_clickhouse()
+    lab.load("in/*", table)
+    assert lab.rows(table) == [{"n": 1}]
 
 
 def pattern(name: str) -> str:

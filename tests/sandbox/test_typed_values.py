@@ -212,3 +212,18 @@ def test_days_that_no_date_holds(lab: Lab, write_file: Callable[[pa.Table], byte
     nearest = lab.create("nearest", "d Date32")
     lab.load("in/*", nearest, task_id="near", select={"d": "toDate32(least(greatest(d, -25567), 120529))"}, **given)
     assert sorted(row["d"] for row in lab.rows(nearest)) == ["1900-01-01", "2020-01-02", "2299-12-31"]
+
+
+def test_a_dictionary_of_numbers_is_read_as_its_numbers(lab: Lab) -> None:
+    """DESCRIBE of an Arrow file calls it ``LowCardinality(Nullable(Int64))``, which no server reads by default."""
+    numbers = pa.array([5, None, 5], pa.int64()).dictionary_encode()
+    days = pa.array([19_782, 19_783, None], pa.date32()).dictionary_encode()
+    rows = pa.table({"n": [1, 2, 3], "a": numbers, "d": days, "unused": numbers, "s": pa.array(["x", None, "x"])})
+    lab.put("in/a.arrow", arrow_ipc_file(rows))
+    table = lab.create("t", "n Int64, a Nullable(Int32), d Nullable(Date32), s LowCardinality(Nullable(String))")
+    lab.load("in/*", table, columns=["n", "a", "d", "s"])
+    assert sorted(lab.rows(table, columns="n, a, toString(d) AS d, s"), key=lambda row: row["n"]) == [
+        {"n": 1, "a": 5, "d": "2024-02-29", "s": "x"},
+        {"n": 2, "a": None, "d": "2024-03-01", "s": None},
+        {"n": 3, "a": 5, "d": None, "s": "x"},
+    ]

@@ -166,6 +166,25 @@ CELLS = (
         kept={"'2106-02-06'": "2106-02-06 00:00:00", "NULL": ""},
         failing=("'2106-02-08'", "'1969-12-31'"),
     ),
+    # the first second of 1970-01-01 is before that of a DateTime in Asia, and after it in America
+    Cell(
+        source="Date",
+        target="DateTime('Asia/Kolkata')",
+        kept={"'1970-01-02'": "1970-01-02 00:00:00"},
+        failing=("'1970-01-01'",),
+    ),
+    Cell(
+        source="Array(Date32)",
+        target="Array(DateTime('Asia/Kolkata'))",
+        kept={"['1970-01-02']": "['1970-01-02 00:00:00']"},
+        failing=("['1970-01-01']",),
+    ),
+    Cell(source="Date32", target="DateTime('America/New_York')", kept={"'1970-01-01'": "1970-01-01 00:00:00"}),
+    Cell(
+        source="Nullable(Date)",
+        target="Nullable(DateTime64(3, 'Asia/Kolkata'))",
+        kept={"'1970-01-01'": "1970-01-01 00:00:00.000", "NULL": ""},
+    ),
     Cell(source="Date32", target=_MS, kept={"'2299-12-31'": "2299-12-31 00:00:00.000"}),
     Cell(
         source="Date32",

@@ -13,7 +13,7 @@ import airflow_provider_ch_s3
 PACKAGE = "airflow_provider_ch_s3"
 ROOT = Path(airflow_provider_ch_s3.__file__).parent
 
-GROUND = {"errors", "common"}
+GROUND = {"discretion", "errors", "common"}
 LANGUAGE = GROUND | {"clickhouse"}
 VALUES = LANGUAGE | {"cluster", "files", "table"}
 ARGUMENTS = VALUES | {"modes", "arguments"}
@@ -22,8 +22,9 @@ PURE = ASKING | {"inspect", "query", "create", "exactly_once", "rejects", "load"
 
 # room -> what of ours it may import, beside itself
 MAY_IMPORT = {
-    "errors": set(),
-    "common": {"errors"},
+    "discretion": set(),
+    "errors": {"discretion"},
+    "common": {"discretion", "errors"},
     "clickhouse": GROUND,
     "cluster": LANGUAGE,
     "files": LANGUAGE,

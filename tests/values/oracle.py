@@ -180,12 +180,13 @@ def judge_float(text: str, *, bits: int) -> Verdict:
 def judge_decimal(text: str, *, precision: int, scale: int) -> Verdict:
     number = parse_number(text)
     value = exact(number) if number else None
-    if value is None:
+    if number is None or value is None:
         return REFUSED
     unscaled = value * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
         return REFUSED
-    return must(str(value))
+    # A zero may have an exponent that no number of the type has.
+    return must(str(value)) if abs(number[2]) <= LARGEST_EXPONENT else may(str(value))
 
 
 def judge_bool(text: str) -> Verdict:

@@ -203,8 +203,9 @@ def arrive_day(days: int, kind: Kind) -> Verdict:
         first, last = (FIRST_DAY, LAST_DAY) if kind.type == "Date32" else (EPOCH.date(), date(2149, 6, 6))
         if day and first <= day <= last:
             return must(str(days))
-        return REFUSED
-    if kind.family == "time" and day and FIRST_DAY <= day <= LAST_DAY:
+        # Whoever stores the day unchanged is right, too: Parquet's reader of 26.7 takes 2300-01-01.
+        return may(str(days)) if kind.type == "Date32" else REFUSED
+    if kind.family == "time" and day:
         local = datetime.combine(day, datetime.min.time(), tzinfo=ZoneInfo(zone_of(kind)))
         midnights = (
             Fraction(round((one - EPOCH).total_seconds())) for one in (local, local.replace(tzinfo=EPOCH.tzinfo))
@@ -236,6 +237,8 @@ def arrive_moment(ticks: int, kind: Kind, *, unit: str, is_zoned: bool) -> Verdi
 def arrive_clock(ticks: int, kind: Kind, *, unit: str) -> Verdict:
     if kind.family == "integer":
         return arrive_integer(ticks, kind).weaker()
+    if kind.family == "time":  # servers describe a time of Parquet as the one of 1970-01-01
+        return ticks_within(Fraction(ticks, PER_SECOND[unit]), kind).weaker()
     if kind.family != "span":
         return REFUSED
     scale = int(kind.type.split("(")[1][0]) if "(" in kind.type else 0

@@ -127,12 +127,23 @@ def test_each_element_is_converted(
         pytest.param("Bool", "UInt8", id="bool-integer"),
         pytest.param("Int32", "Decimal(12, 2)", id="decimal-that-holds-each-integer"),
         pytest.param("Decimal(9, 2)", "Nullable(Decimal(18, 4))", id="wider-decimal"),
-        pytest.param("Date", "DateTime", id="date-time"),
         pytest.param("DateTime", "DateTime64(3)", id="fraction-of-a-second"),
     ],
 )
 def test_what_the_insert_may_convert(source_type: str, target_type: str) -> None:
     assert plan_conversion(source_type, target_type) is None
+
+
+@pytest.mark.parametrize(
+    ("source_type", "target_type", "expected"),
+    [
+        pytest.param("Date", "DateTime", Conversion(method=Method.MIDNIGHT, type="DateTime"), id="checked"),
+        pytest.param("Date", "DateTime64(3)", Conversion(method=Method.PLAIN, type="Date32"), id="before-1970"),
+        pytest.param("Date32", "DateTime64(3)", None, id="by-the-insert"),
+    ],
+)
+def test_the_first_second_of_a_day(source_type: str, target_type: str, expected: Conversion | None) -> None:
+    assert plan_conversion(source_type, target_type) == expected
 
 
 def test_text_that_is_no_string_is_written_as_one() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import DELTA, S3, SCHEMES, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.path_columns import path_column_names
@@ -470,3 +470,42 @@ def test_a_text_is_nullable_where_the_format_tells_a_null(data_format: str, expe
     source = spec("a", data_format=data_format)
     typed = type_text_columns(source, text_columns("s"), [TableColumn(name="s", type="String")])
     assert names_and_types(typed) == [("s", expected)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.store)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http:/u:PW@h/x",
+        "http:///u:PW@h/x",
+        "https:u:PW@h/x",
+        "https ://u:PW@h/x",
+        " https://u:PW@h/x",
+        "http:\\\\u:PW@h/x",
+        "HTTP://u:PW@h/x",
+        "jdbc:http://u:PW@h/x",
+        "//u:PW@h/x",
+        "u:PW@h/x",
+        "ftp://u:PW@h/x",
+        "https://u:P/PW@h/x",
+        "https://u:P?PW@h/x",
+        "https://u:P#PW@h/x",
+        "https://u:P@PW@h/x",
+        "https://u%3APW%40h/x",
+        "https://u:PW@[::1]:80/x",
+        "https://u:PW@h/{1..3}/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*",
+        "https://u:\nPW@h/x",
+        "s3:/u:PW@b/x",
+        "s3:u:PW@b/x",
+        "s3://u:PW@b/x",
+        "s3a://u:PW@b/x/*",
+        "gs://u:PW@b/x",
+        "az://u:PW@b/x",
+        "http:/h/x?sig=PW",
+        "https:h/x#PW",
+    ],
+)
+def test_a_malformed_address_shows_no_login(scheme: Scheme, address: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_source(address.replace("PW", "hunter2"), scheme)
+    assert "hunter2" not in str(raised.value)

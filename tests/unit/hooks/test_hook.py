@@ -20,9 +20,10 @@ from sqlalchemy.engine import make_url
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode, NodeSpec
+from airflow_provider_ch_s3.discretion import scrub
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.hooks.driver_errors import explain, scrub
+from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 
 PASSWORD = "h1dden w'ord+/\\"
@@ -101,6 +102,38 @@ def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:
 def test_a_connection_without_a_host_is_refused(make_hook: MakeHook, host: str | None) -> None:
     with pytest.raises(ConfigError, match="connection 'unit' has no host; set its host to that of a ClickHouse"):
         make_hook(host=host).query(Statement(text="SELECT 1"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "h/?query=DROP TABLE t#",
+        "u:hunter2@h",
+        "http://h",
+        "h\r\nX: y",
+        "h h",
+        "h:8123",
+        "u:hunter2@h/x?q",
+        "[::1",
+        "h%0d",
+    ],
+)
+def test_a_host_that_is_no_name_of_a_server_is_refused(make_hook: MakeHook, host: str) -> None:
+    hook = make_hook(host=host)
+    with pytest.raises(ConfigError, match=r"has the host .*; give only the name") as caught:
+        hook.query(Statement(text="SELECT 1"))
+    works, said = hook.test_connection()
+    assert not works
+    for text in (str(caught.value), said):
+        assert "hunter2" not in text
+        assert "\r" not in text
+
+
+@pytest.mark.parametrize(
+    "host", ["ch-1.example.com", "ch_1", " h ", "10.0.0.1", "::1", "[fe80::1%eth0]", "b\u00fcro.example"]
+)
+def test_names_and_addresses_are_hosts(make_hook: MakeHook, host: str) -> None:
+    assert make_hook(host=host).declaration.host == host
 
 
 @pytest.mark.parametrize("extra", ["{'cluster': 'main'}", "cluster=main", '["main"]', '"main"', "3"])

@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
 from airflow_provider_ch_s3.load.selection import pin_snapshots
-from airflow_provider_ch_s3.modes import Append, Merge
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator

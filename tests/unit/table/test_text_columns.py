@@ -30,6 +30,8 @@ def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
         pytest.param("UInt256", "String", id="huge"),
         pytest.param("Nullable(Int64)", "Nullable(String)", id="integer"),
         pytest.param("String", "", id="text"),
+        pytest.param("LowCardinality(String)", "String", id="text-in-a-dictionary"),
+        pytest.param("Nullable(FixedString(4))", "Nullable(String)", id="text-of-a-length"),
         pytest.param("Nullable(Float64)", "Nullable(String)", id="float"),
         pytest.param("Bool", "String", id="bool"),
         pytest.param("Nullable(Time64(3))", "Nullable(String)", id="time-of-day"),
@@ -59,6 +61,12 @@ def test_a_column_typed_by_the_table(kind: str, read_as: str) -> None:
 def test_a_column_typed_by_the_user_may_be_too_narrow(given: str, kind: str, read_as: str) -> None:
     (column,) = read_text_strictly(source(given), is_given=True).columns
     assert (column.type, column.read_as) == (kind, read_as)
+
+
+def test_blanks_around_a_text_belong_to_it() -> None:
+    for kind, is_trimmed in (("LowCardinality(String)", False), ("FixedString(4)", False), ("Bool", True)):
+        (column,) = read_text_strictly(source(kind), is_given=False).columns
+        assert column.is_trimmed is is_trimmed
 
 
 def test_numbers_in_lists_are_read_from_the_whole_text() -> None:

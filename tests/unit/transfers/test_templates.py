@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
+from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_ch_s3.arguments import Arrivals, Check, Checks, Columns, Csv, Expect, Format, Move, Role
 from airflow_provider_ch_s3.errors import ConfigError
@@ -186,3 +188,17 @@ def test_an_external_id_is_masked_before_the_rendered_fields_are_stored(monkeypa
     operator = render(is_native=False, credentials=Role("arn", external_id="{{ word }}"))
     assert operator.credentials == Role("arn", external_id="id")
     assert (str(operator.credentials), masked) == ("Role('arn', external_id='***')", ["id"])
+
+
+def test_an_external_id_is_on_no_rendered_page() -> None:
+    """By Airflow's own way from a task to the page "Rendered Templates", whatever fields it is in."""
+    operator = render(
+        is_native=False,
+        source="s3://b/{{ number }}/**",
+        credentials=Role("arn", external_id="{{ number }}"),
+        where="x != '{{ number }}'",
+    )
+    shown = task_runner._serialize_rendered_fields(operator)
+    assert (shown["source"], shown["where"]) == ("s3://b/***/**", "x != '***'")
+    assert shown["credentials"] == "Role('arn', external_id='***')"
+    assert "20240131" not in json.dumps(shown)

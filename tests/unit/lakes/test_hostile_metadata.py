@@ -1,0 +1,114 @@
+"""Metadata that become larger than memory, or are none: a final error says which, and nothing else comes out."""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zstandard import ZstdCompressor
+
+from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.lakes import avro
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from tests.lakes import DeltaLake, IcebergLake, orders
+from tests.marks import thorough
+from tests.unit.lakes.reading import open_lake
+
+
+def number(value: int) -> bytes:
+    """Write a number of Avro."""
+    coded, found = value << 1 if value >= 0 else (~value << 1) | 1, b""
+    while coded > 0x7F:
+        found += bytes([coded & 0x7F | 0x80])
+        coded >>= 7
+    return found + bytes([coded])
+
+
+def text(value: bytes) -> bytes:
+    return number(len(value)) + value
+
+
+def avro_file(codec: str, *blocks: bytes) -> bytes:
+    header = b"Obj\x01" + number(1) + text(b"avro.codec") + text(codec.encode()) + number(0) + b"s" * 16
+    return header + b"".join(number(1) + text(block) + b"s" * 16 for block in blocks)
+
+
+def deflated(data: bytes) -> bytes:
+    return zlib.compress(data)[2:-4]
+
+
+CODECS = {
+    "null": bytes,
+    "deflate": deflated,
+    "bzip2": bz2.compress,
+    "zstandard": ZstdCompressor().compress,
+    "snappy": lambda data: b"\xe8\x07" + b"\0" * 8 if len(data) == 1000 else b"\x01\0a",  # its length: 1000, or 1
+}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_manifest_that_becomes_larger_than_memory(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a file count together."""
+    pack: Any = CODECS[codec]
+    small, large = pack(b"x"), pack(b"x" * 1000)
+    monkeypatch.setattr(avro, "MAX_BYTES", 2000)
+    avro.check_inflated("s3://b/m.avro", avro_file(codec, large, large))
+    with pytest.raises(SnapshotError, match=r"s3://b/m\.avro has .*, which become more than 2\.0 KiB") as raised:
+        avro.check_inflated("s3://b/m.avro", avro_file(codec, large, large, small))
+    assert raised.value.is_final
+
+
+@pytest.mark.parametrize("cut", [0, 5, 15, 60])
+def test_a_manifest_that_is_cut_off(cut: int) -> None:
+    whole = avro_file("null", b"x" * 100)
+    with pytest.raises(ValueError, match="ends early"):
+        avro.check_inflated("s3://b/m.avro", whole[: 4 + cut])
+
+
+@pytest.mark.parametrize(
+    "body", [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file("odd", b"x")]
+)
+def test_manifests_that_are_none(
+    server: S3Server, bucket: str, tmp_path: Path, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    client = server.client()
+    keys = [one["Key"] for one in client.list_objects_v2(Bucket=bucket, Prefix="lake/t/metadata/")["Contents"]]
+    manifests = [key for key in keys if key.endswith(".avro")]
+    assert len(manifests) == 2
+    for key in manifests:
+        kept = client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        client.put_object(Bucket=bucket, Key=key, Body=body)
+        assert_is_refused(lake, f"s3://{bucket}/lake/t")
+        client.put_object(Bucket=bucket, Key=key, Body=kept)
+    monkeypatch.setattr(avro, "MAX_BYTES", 100)
+    assert "become more than 100 B" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"commitInfo": 7}',
+        b'{"add": {"path": 7}}',
+        *map(thorough, (b"{", b"[]", b"7", b"\xff\xfe", b'{"metaData": 7}', b"[" * 100_000)),
+    ],
+)
+def test_a_commit_that_is_none(server: S3Server, bucket: str, tmp_path: Path, body: bytes) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    client = server.client()
+    log = client.list_objects_v2(Bucket=bucket, Prefix="lake/t/_delta_log/")["Contents"]
+    client.put_object(Bucket=bucket, Key=max(one["Key"] for one in log), Body=body)
+    assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+def assert_is_refused(lake: Any, uri: str) -> str:
+    store = open_lake(lake, uri)
+    with pytest.raises(SnapshotError) as raised:
+        list(store.at(store.pin(())).list_files(store.pattern))
+    assert "s3://" in str(raised.value)
+    return str(raised.value)
