@@ -8,8 +8,8 @@ from typing import Any
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_ch_s3.arguments import Check, CreateTable, Expect
 from airflow_provider_ch_s3.modes import Append
-from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 ORDERS = """id,customer,amount,ordered_on
@@ -41,7 +41,7 @@ with DAG(
         task_id="load",
         source="s3://checked-orders/*.csv",
         table="checked_orders",
-        create_table={"order_by": "id"},
+        create_table=CreateTable(order_by="id"),
         mode=Append(on_loaded="load"),
         checks={
             "each order once": "count() = uniqExact(id)",

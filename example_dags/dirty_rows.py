@@ -48,7 +48,10 @@ with DAG(
         )
 
     load = S3ToClickHouseOperator(
-        task_id="load", source="s3://orders/*.csv", table="orders", bad_rows=Reject(max_ratio=0.75)
+        task_id="load",
+        source="s3://orders/*.csv",
+        table="orders",
+        bad_rows=Reject(max_ratio=0.75),
     )
 
     @task

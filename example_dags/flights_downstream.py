@@ -36,7 +36,11 @@ with DAG(
     doc_md=__doc__,
 ) as producer:
     load = S3ToClickHouseOperator(
-        task_id="load", source="{{ params.source }}", table=TABLE, mode="replace_partitions", outlets=[FLIGHTS]
+        task_id="load",
+        source="{{ params.source }}",
+        table=TABLE,
+        mode="replace_partitions",
+        outlets=[FLIGHTS],
     )
     create_tables(TABLE, partition="dt") >> load
 

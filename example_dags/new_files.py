@@ -34,7 +34,11 @@ with DAG(
     wait = S3KeySensor(task_id="wait", bucket_key=NEW_FILES, wildcard_match=True, mode="reschedule", poke_interval=10)
 
     load = S3ToClickHouseOperator(
-        task_id="load", source=NEW_FILES, table="arrivals", create_table="auto", after_load=Move("loaded/")
+        task_id="load",
+        source=NEW_FILES,
+        table="arrivals",
+        create_table="auto",
+        after_load=Move("loaded/"),
     )
 
     bucket >> wait >> load

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_ch_s3.arguments import CreateTable
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 with DAG(
@@ -17,5 +18,5 @@ with DAG(
         task_id="load",
         source="s3://flights/dt=*/*.parquet",
         table="new_flights",
-        create_table={"order_by": "carrier, dt"},  # or "auto"
+        create_table=CreateTable(order_by="carrier, dt"),  # or "auto"
     )

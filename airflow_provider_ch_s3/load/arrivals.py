@@ -92,8 +92,8 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
 
 
 NO_FILES_REMEDY = (
-    "check the address, the date in it, and that the files were delivered; Arrivals(on_none='skip') allows that there"
-    " is none"
+    "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts an"
+    " empty source"
 )
 LEFT_OUT_REMEDY = (
     "wildcards select no names that begin with _ or ., which jobs give to unfinished files, nor checksums (.crc) and"
@@ -266,7 +266,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
             f" ({format_seconds(request.arrivals.min_age)}) ago; load again later, e.g. by a retry of the task"
         )
     if request.snapshot:
-        return f"{describe_empty(request)}; Arrivals(on_none='skip') allows that"
+        return f"{describe_empty(request)}; arrivals=Arrivals(on_none='skip') accepts an empty source"
     if found.left_out_count:
         return f"no data file matches {pattern}, but {found.left_out}: {LEFT_OUT_REMEDY}"
     if not found.missed_count:

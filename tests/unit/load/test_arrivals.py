@@ -116,8 +116,8 @@ class TestNoDataFiles:
 
 class TestNoFiles:
     REMEDY = (
-        "check the address, the date in it, and that the files were delivered; Arrivals(on_none='skip') allows that"
-        " there is none"
+        "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts"
+        " an empty source"
     )
 
     def test_an_error_names_the_pattern(self) -> None:
@@ -177,8 +177,8 @@ class TestNoFiles:
         assert refusal(Store(), asked) == (
             "snapshot '7' of s3://b/t/** has no rows, so there is nothing to load; load again once it has some; if"
             " all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
-            " mode='replace_table' then, after which 'append' goes on from there; Arrivals(on_none='skip')"
-            " allows that"
+            " mode='replace_table' then, after which 'append' goes on from there;"
+            " arrivals=Arrivals(on_none='skip') accepts an empty source"
         )
 
 
