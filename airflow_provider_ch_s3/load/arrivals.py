@@ -92,7 +92,8 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
 
 
 NO_FILES_REMEDY = (
-    "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts an"
+    "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts"
+    " an"
     " empty source"
 )
 LEFT_OUT_REMEDY = (

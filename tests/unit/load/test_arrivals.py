@@ -116,7 +116,8 @@ class TestNoDataFiles:
 
 class TestNoFiles:
     REMEDY = (
-        "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts"
+        "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip')"
+        " accepts"
         " an empty source"
     )
 

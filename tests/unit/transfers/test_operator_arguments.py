@@ -185,19 +185,15 @@ def test_the_arguments_of_a_merge_arrive() -> None:
 def test_other_values_arrive() -> None:
     request = make_request(
         table=20231023,
-        arrivals={
-            "min_age": datetime.timedelta(minutes=5),
-            "expected": "_SUCCESS",
-            "arrivals": Arrivals(min_files=np.int64(3)),
-        },
-        after_load={"move": "loaded"},
-        columns=Columns(["a", "b"]),
-        checks=Checks({"sane": "min(n) >= 0"}),
-        data_format=Format(Csv(delimiter=";", skip_lines="2")),
+        arrivals={"min_age": datetime.timedelta(minutes=5), "expected": "_SUCCESS", "min_files": np.int64(3)},
+        data_format=Csv(delimiter=";", skip_lines="2"),  # type: ignore[arg-type]
+        columns=["a", "b"],
         select={"n": "m + 1"},
         provenance={"file": "path"},
         bad_rows={"reject": {"max_ratio": "0.1"}},
+        checks={"sane": "min(n) >= 0"},
         chunks={"max_files": "500"},
+        after_load={"move": "loaded"},
         settings={"max_threads": np.int64(4)},
         create_table={"order_by": "n"},
         settle_before_commit="True",
