@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+DEFAULT_CONNECTION = "clickhouse_s3_default"
+
 
 class FieldKind(Enum):
     """What a field holds; the value is its JSON type."""

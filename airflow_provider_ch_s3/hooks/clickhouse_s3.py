@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
-from airflow_provider_ch_s3.cluster.fields import FIELD_BEHAVIOUR
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION, FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
@@ -58,7 +58,7 @@ class ClickHouseS3Hook(DriverHook):
     """
 
     conn_name_attr = "clickhouse_conn_id"
-    default_conn_name = "clickhouse_s3_default"
+    default_conn_name = DEFAULT_CONNECTION
     conn_type = "clickhouse_s3"
     hook_name = "ClickHouse S3 cluster"
 

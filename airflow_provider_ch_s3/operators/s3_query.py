@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_ch_s3.arguments import Csv, Format, NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import SETTINGS, SQL, TEXT, Kind, count
 from airflow_provider_ch_s3.files.addresses import SOURCE, parse_source
 from airflow_provider_ch_s3.files.data_format import DATA_FORMAT
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import S3_KINDS, identify, s3_arguments, timeout_of
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments, renderers_of
@@ -70,7 +70,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         *,
         sql: str,
         source: str | Sequence[str],
-        clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
+        clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",
         credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
         requester_pays: bool = False,
@@ -99,6 +99,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         """
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.export.in_place import InPlaceRequest, query_in_place
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.query.state import kill_queries
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 

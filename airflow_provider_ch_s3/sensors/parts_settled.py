@@ -19,15 +19,12 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
 from airflow_provider_ch_s3.common.declared import SECONDS, TEXT, Kind, count, parse_literal
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.inspect.parts import read_parts, read_parts_history, summarize_parts
-from airflow_provider_ch_s3.inspect.table import locate_table
-from airflow_provider_ch_s3.query.log import flush_part_log
 from airflow_provider_ch_s3.table.settle import (
     DEFAULT_MAX_PARTS,
     DEFAULT_STABLE_SECONDS,
@@ -41,8 +38,6 @@ from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments
-from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
-from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -123,7 +118,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         *,
         table: str,
         partitions: Mapping[str, int] | Sequence[str] | Sequence[Mapping[str, int]] | str | None = None,
-        clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
+        clickhouse_conn_id: str = DEFAULT_CONNECTION,
         max_parts: int | str = DEFAULT_MAX_PARTS,
         max_parts_per_partition: int | str | None = None,
         stable_seconds: float = DEFAULT_STABLE_SECONDS,
@@ -152,6 +147,8 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
         :raises SettleError: if the parts will never settle.
         """
+        from airflow_provider_ch_s3.inspect.parts import summarize_parts
+
         rule = self._rule()
         if self._partitions == ():
             log.info("%s: settled: no partition to wait for, since the load added no rows", self.table)
@@ -191,6 +188,11 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         return SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
 
     def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
+        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+        from airflow_provider_ch_s3.inspect.parts import read_parts
+        from airflow_provider_ch_s3.inspect.table import locate_table
+
         with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)) as hook:
             located = locate_table(hook, hook.declaration, self.table)
             nodes = read_parts(hook, located.found, located.cluster, self._partitions)
@@ -199,6 +201,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
 
     def _defer(self, rule: SettleRule, snapshot: _Snapshot) -> None:
+        from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
+        from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
+
         seconds = self._deferred_seconds
         self.defer(
             trigger=PartsSettledTrigger(
@@ -223,12 +228,18 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         return min(float(self.timeout), timeout_of(self) or float("inf"))
 
     def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
+        from airflow_provider_ch_s3.inspect.parts import summarize_parts
+
         return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
 
     def _with_history(
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
     ) -> dict[str, Any]:
         """Add what the servers' logs tell of the way there; whoever waits does not depend on it."""
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+        from airflow_provider_ch_s3.inspect.parts import read_parts_history
+        from airflow_provider_ch_s3.query.log import flush_part_log
+
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
         try:
             with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:

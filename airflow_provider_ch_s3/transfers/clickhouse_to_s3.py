@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import BaseOperator, conf
 
 from airflow_provider_ch_s3.arguments import NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
 from airflow_provider_ch_s3.common.declared import EXPRESSIONS, FLAG, SETTINGS, SQL, TEXT, Kind
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import S3_KINDS, identify, limit_of, s3_arguments, timeout_of
@@ -95,7 +94,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         destination: str,
         query: str = "",
         table: str = "",
-        clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
+        clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",
         credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
         requester_pays: bool = False,
@@ -171,7 +170,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
     @contextmanager
     def _exporting(self, context: Context) -> Iterator[ExportRun]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+        from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
         from airflow_provider_ch_s3.export.run import ExportRun
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
         check_flag("deferrable", self.deferrable)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.transfers.task import timeout_of
-from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator
@@ -39,6 +38,7 @@ def defer_until_over(
     :param kwargs: further arguments of ``execute_complete``; Airflow keeps them in plain text.
     """
     from airflow_provider_ch_s3.triggers.load import dump_identity
+    from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
     left = None if deadline is None else max(0.0, deadline - time.time())
     operator.defer(

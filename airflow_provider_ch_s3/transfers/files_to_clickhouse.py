@@ -33,6 +33,7 @@ from airflow_provider_ch_s3.arguments import (
 )
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
@@ -40,13 +41,8 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.base import TaskLoad
-from airflow_provider_ch_s3.load.contradictions import check_request
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.modes import Append, Mode
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
@@ -57,6 +53,11 @@ from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.load.base import TaskLoad
+    from airflow_provider_ch_s3.load.report import LoadReport
+    from airflow_provider_ch_s3.transfers.announcements import LoadLineage
 
 log = get_log(__name__)
 
@@ -127,7 +128,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         after_load: str | Tag | Move | Delete | Mapping[str, Any] = Keep.name,
         settle_before_commit: bool = False,
         settings: Mapping[str, SettingValue] | None = None,
-        clickhouse_conn_id: str = ClickHouseS3Hook.default_conn_name,
+        clickhouse_conn_id: str = DEFAULT_CONNECTION,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 5.0,
         **kwargs: Any,
@@ -179,6 +180,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         :param limit: how many loads of the task Airflow may run at once.
         :raises ConfigError: for the first argument that is wrong, or contradicts another one.
         """
+        from airflow_provider_ch_s3.load.contradictions import check_request
+
         check_text("clickhouse_conn_id", self.clickhouse_conn_id)
         check_flag("deferrable", self.deferrable)
         check_seconds("poll_interval", self.poll_interval, is_positive=True)
@@ -228,7 +231,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def _result_of(
         self, context: Context, load: TaskLoad, reached: LoadReport | str, deadline: float | None
     ) -> dict[str, Any] | None:
-        if isinstance(reached, LoadReport):
+        if not isinstance(reached, str):
             return self._result(context, load, reached)
         from airflow_provider_ch_s3.triggers.load import LoadTrigger
 
@@ -261,6 +264,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     def _tell(self, context: Context, load: TaskLoad, report: LoadReport) -> None:
         """Tell assets, OpenLineage and metrics what was loaded."""
+        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics
+
         if load.table_name is not None:
             describe_in_events(context, self.outlets, load.table_name, report)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
@@ -269,6 +274,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     @contextmanager
     def _loading(self, context: Context) -> Iterator[TaskLoad]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.load.direct import DirectLoadRun
         from airflow_provider_ch_s3.load.staged import LoadRun
 
@@ -299,6 +305,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     def _tell_failed(self, load: TaskLoad, error: ChS3Error) -> None:
         """Tell metrics and OpenLineage what a failed load leaves in the table, and what its checks found."""
+        from airflow_provider_ch_s3.load.report import LoadReport
+        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
+
         results = error.results if isinstance(error, CheckFailedError) else ()
         if load.left is not None:
             emit_metrics(load.left)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, parse_location
-from airflow_provider_ch_s3.load.contradictions import check_lake
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
 
         :raises ConfigError: also if one is about files in a folder.
         """
+        from airflow_provider_ch_s3.load.contradictions import check_lake
+
         request = super().read_request(store, hook, limit)
         check_lake(request)
         return request

@@ -11,8 +11,6 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import BaseOperatorLink, conf
 
-from airflow_provider_ch_s3.sql.load_queries import render_show_queries
-
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.load.base import TaskLoad
 
@@ -48,6 +46,8 @@ def build_clickhouse_link(load: TaskLoad) -> str:
 
     ClickHouse's own page reads its query from what follows the ``#``.
     """
+    from airflow_provider_ch_s3.sql.load_queries import render_show_queries
+
     declared = load.declaration
     if not declared.play_url:
         return ""

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, LoadErr
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.table.row_check import Check, Expect
-from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from airflow_provider_ch_s3.transfers import announcements
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.failures import own_errors
 from tests.marks import thorough
@@ -113,7 +113,7 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
     put_rows(lab, "new", 3, -4, -5)
     counted: list[tuple[list[str], dict[str, str]]] = []
     lab.monkeypatch.setattr(
-        files_to_clickhouse,
+        announcements,
         "emit_check_metrics",
         lambda results, **tags: counted.append(([one.outcome for one in results], tags)),
     )
@@ -329,7 +329,7 @@ def test_each_chunk_is_checked_by_itself(lab: Lab, table: str, caplog: pytest.Lo
     put_rows(lab, "a", 1, 2)
     put_rows(lab, "b", -3)
     told: list[int] = []
-    lab.monkeypatch.setattr(files_to_clickhouse, "emit_metrics", lambda report: told.append(report.rows_added))
+    lab.monkeypatch.setattr(announcements, "emit_metrics", lambda report: told.append(report.rows_added))
     message = fail(lab, table, SANE, chunks=Chunks(max_files=1), max_tries=3)
     assert told == [2]
     assert "(1 = 0), for example (n=-3," in message

@@ -8,10 +8,25 @@ import sys
 import pytest
 
 PURE = (
-    *("errors", "common", "clickhouse", "cluster", "files", "table", "tuning", "request", "identity", "sql"),
+    *(
+        "errors",
+        "common",
+        "clickhouse",
+        "cluster",
+        "files",
+        "table",
+        "tuning",
+        "modes",
+        "arguments",
+        "request",
+        "identity",
+        "sql",
+    ),
     *("inspect", "query", "create", "rejects", "exactly_once", "load", "records", "export"),
     *("bench.measure", "bench.measurement", "bench.search"),
 )
+PACKAGE = "airflow_provider_ch_s3"
+MOST_PARSED = 90
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
 # What is for trials, and what the extras bring for it.
 NOT_ON_A_WORKER = (
@@ -59,15 +74,26 @@ def test_the_pure_part_imports_alone() -> None:
         "transfers.delta_to_clickhouse",
         "transfers.clickhouse_to_s3",
         "operators.s3_query",
+        "sensors.parts_settled",
     ],
 )
 def test_a_dag_file_imports_nothing_that_reads_files(operator: str) -> None:
     """A DAG file is imported every few seconds; only a running task lists files, and reads the metadata of lakes."""
-    heavy = ("boto3", "pyiceberg", "deltalake")
+    own = (f"{PACKAGE}.{room}" for room in ("load", "exactly_once", "sql", "inspect", "query", "create", "hooks"))
+    heavy = ("boto3", "pyiceberg", "deltalake", "clickhouse_connect", *own)
     found = f"[name for name in {heavy} if name in sys.modules]"
     script = f"import airflow_provider_ch_s3.{operator}, sys; print({found})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_dag_file_imports_little_of_the_package() -> None:
+    script = (
+        f"import {PACKAGE}.transfers.s3_to_clickhouse, {PACKAGE}.sensors.parts_settled, sys\n"
+        f"print(len([name for name in sys.modules if name.startswith('{PACKAGE}')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) < MOST_PARSED
 
 
 def test_the_plugin_imports_nothing_of_its_pages() -> None:

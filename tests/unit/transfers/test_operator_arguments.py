@@ -54,7 +54,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.provenance import Origin
-from airflow_provider_ch_s3.transfers import files_to_clickhouse
+from airflow_provider_ch_s3.transfers import announcements
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -88,7 +88,7 @@ def test_a_validation_tells_nobody_even_if_nothing_is_new(
     is_only_validated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[LoadReport] = []
-    monkeypatch.setattr(files_to_clickhouse, "emit_metrics", told.append)
+    monkeypatch.setattr(announcements, "emit_metrics", told.append)
     operator = make_operator()
     request = make_request(checks=Checks(validate_only=is_only_validated))
     load: Any = SimpleNamespace(table_name=None, request=request)
