@@ -27,6 +27,7 @@ CHECKS = {
 }
 """Of every load: one that is fulfilled, and one that is only a warning."""
 
+REPLACING = {"provenance": {"source_file": "path", "load_id": "load"}, "on_changed_files": "replace"}
 LOADS: Mapping[str, Mapping[str, Any]] = {
     "append": {},
     oracle.CHUNKS: {"max_files_per_chunk": oracle.FILES_PER_CHUNK},
@@ -39,10 +40,8 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_where": {"replace_where": oracle.REPLACE_WHERE},
     "replace_table": {},
     oracle.MERGE: {"merge_key": ["id"], "merge_version": "at", "merge_deleted": oracle.MERGE_DELETED},
-    oracle.REPLACED: {
-        "provenance": {"source_file": "path", "load_id": "load"},
-        "on_changed_files": "replace",
-    },
+    oracle.REPLACED: REPLACING,
+    oracle.MISSING: {**REPLACING, "on_missing_files": "delete", "data_format": "Parquet"},
 }
 """Arguments of the operator; modes that begin with ``append`` are variants of ``append``."""
 
