@@ -1,0 +1,201 @@
+"""Replicas, Keeper, merges or a worker that are away: rows are there once, and errors name what is away."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.hooks import ddl_queue
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.sandbox import Sandbox
+from tests.sandbox.balancer import balancer
+from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.processes import ZOOKEEPER, all_answer, kept_down, pid_of
+from tests.sandbox.test_people import BY_DAY, COLUMNS, CSV, MODES, ORIGIN, held, killed_before, put
+from tests.sandbox.topologies import only_on
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
+
+GIVEN: dict[str, Any] = {**CSV, **ORIGIN}
+THEN = "start it, or wait until it is back, then try again (clear the task, or repeat the command)"
+AFTER_A_MERGE = {1: ["1 new", "2 old"], 2: ["1 new", "2 old"], 3: ["3 new"]}
+
+
+@contextmanager
+def suspended_keeper(sandbox: Sandbox) -> Iterator[None]:
+    """Suspend ZooKeeper until no server has a session any more, and until the end of the block."""
+    pid = pid_of(sandbox, ZOOKEEPER)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: not all_answer(sandbox), "the end of the sessions")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: all_answer(sandbox), "Keeper")
+
+
+def make_impatient(lab: Lab) -> None:
+    lab.timing = replace(lab.timing, stall_seconds=3.0, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
+    lab.monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 3.0)
+
+
+def two_loads(lab: Lab) -> tuple[str, str]:
+    """Load rows that a second load is to replace, next to rows of others; returns the table and the first INSERT."""
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
+    first = lab.load("in/*.csv", table, task_id="first", **GIVEN)["query_id"]
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (22, 'old', 2)")
+    put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2), (33, "new", 3))
+    return table, first
+
+
+@only_on("on-cluster", "old", "database")
+def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    make_impatient(lab)
+    table, first = two_loads(lab)
+    before = held(lab, table)
+    capsys.readouterr()
+    with kept_down(lab.sandbox, 3):
+        assert lab.loads("undo", first) == 1
+        said = capsys.readouterr().err
+        assert f"gets no answer from 127.0.0.1:{lab.sandbox.tcp_ports[3]}; {THEN}" in said
+        with pytest.raises(ChS3Error) as caught:
+            lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
+    address = f"127.0.0.1:{lab.sandbox.tcp_ports[3]}"
+    assert f"{address} of cluster 'sandbox' does not answer the connected server; start it" in str(caught.value)
+    for text in (said, str(caught.value)):
+        assert "DB::" not in text
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    assert held(lab, table) == before
+    lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES["merge"])
+    assert held(lab, table) == AFTER_A_MERGE
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old", "database")
+@pytest.mark.parametrize("mode", [*MODES, "undo"])
+def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    make_impatient(lab)
+    table, first = two_loads(lab)
+    before = held(lab, table)
+    capsys.readouterr()
+    with suspended_keeper(lab.sandbox):
+        if mode == "undo":
+            assert lab.loads("undo", first) == 1
+            said = capsys.readouterr().err
+        else:
+            with pytest.raises(ChS3Error) as caught:
+                lab.load("in/*.csv", table, **GIVEN, **MODES[mode])
+            said = str(caught.value)
+    assert "has lost the connection to Keeper; start Keeper (ZooKeeper)" in said
+    assert held(lab, table) == before
+    if mode == "undo":
+        assert lab.loads("undo", first) == 0
+        assert held(lab, table) == {1: ["2 old"], 2: ["2 old"]}
+    else:
+        lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES[mode])
+        gone = ["1 new"] if mode == "replace_partitions" else ["1 new", "2 old"]
+        kept = ["1 new", "1 old", "2 old"] if mode == "" else gone
+        assert held(lab, table) == {1: kept, 2: kept, 3: ["3 new"]}
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old")
+def test_merges_are_stopped_for_whole_loads(replicated_lab: Lab) -> None:
+    """Of all tables that are there, and of the target; staging tables come later, and merge as usual."""
+    lab = replicated_lab
+    table, first = two_loads(lab)
+    try:
+        for sql in ("SYSTEM STOP MERGES", f"SYSTEM STOP MERGES {table}"):
+            lab.everywhere(sql)
+        lab.load("in/*.csv", table, task_id="merge", **GIVEN, **MODES["merge"])
+        assert held(lab, table) == AFTER_A_MERGE
+        put(lab, "more/b.csv", (44, "b", 4))
+        second = lab.load("more/*.csv", table, task_id="second", **GIVEN)["query_id"]
+        put(lab, "more/b.csv", (44, "c", 4), (14, "c", 1))
+        third = lab.load("more/*.csv", table, task_id="third", **GIVEN, **MODES["changed"])
+        assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
+        put(lab, "last/d.csv", (55, "d", 5), (25, "d", 2))
+        last = lab.load("last/*.csv", table, task_id="last", **GIVEN)["query_id"]
+        assert lab.loads("undo", last) == 0
+        assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
+        assert (first, second) != (third["query_id"], last)
+    finally:
+        for sql in ("SYSTEM START MERGES", f"SYSTEM START MERGES {table}"):
+            lab.everywhere(sql)
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old")
+@pytest.mark.parametrize("mode", ["merge", "replace_where", "changed", "undo"])
+def test_a_balancer_in_front_of_one_shard(replicated_lab: Lab, mode: str) -> None:
+    """Each statement for the first shard reaches another one of its replicas than the one before."""
+    lab = replicated_lab
+    ports = lab.sandbox.http_ports
+    with balancer(ports[:2]) as port:
+        named = [f"127.0.0.1:{one}" for one in (port, port, *ports[2:])]
+        lab.connect_clickhouse({"http_endpoints": named}, port=port)
+        table, first = two_loads(lab)
+        if mode == "undo":
+            assert lab.loads("undo", first) == 0
+            assert held(lab, table) == {1: ["2 old"], 2: ["2 old"]}
+        else:
+            lab.load("in/*.csv", table, **GIVEN, **MODES[mode])
+            assert held(lab, table) == AFTER_A_MERGE
+    assert lab.left_overs() == []
+
+
+def statements_of(lab: Lab, table: str, **given: Any) -> list[tuple[str, int]]:
+    """Load, and list each statement that it sends to change something, and how many of the name came before."""
+    sent: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
+    real = ClickHouseS3Hook._run
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *rest: Any, **named: Any) -> Any:
+        counts[statement.name] += 1
+        if not statement.text.lstrip().startswith(("SELECT", "WITH", "DESCRIBE")):
+            sent.append((statement.name, counts[statement.name]))
+        return real(hook, statement, *rest, **named)
+
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(ClickHouseS3Hook, "_run", run)
+        lab.load("in/*.csv", table, **given)
+    return sent
+
+
+@only_on("on-cluster", "old", "database")
+@pytest.mark.timeout(1800)
+def test_a_merge_on_replicas_that_dies_before_any_of_its_statements(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    lab.timing = replace(lab.timing, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
+    table, _ = two_loads(lab)
+    points = statements_of(lab, table, **GIVEN, **MODES["merge"])
+    assert held(lab, table) == AFTER_A_MERGE
+    names = {name for name, _ in points}
+    assert {"find_changes", "delete_rows", "replace_partitions", "write_event_committed"} <= names
+    for number, (name, nth) in enumerate(points):
+        if name == "write_event_alive":  # depends on the clock
+            continue
+        one = lab.create(f"t{number}", COLUMNS, BY_DAY)
+        put(lab, "old/a.csv", (11, "old", 1), (21, "old", 2))
+        lab.load("old/*.csv", one, task_id="first", **GIVEN)
+        lab.query(f"INSERT INTO {one} (k, v, day) VALUES (12, 'old', 1), (22, 'old', 2)")
+        try:
+            with killed_before(lab, name, nth):
+                lab.load("in/*.csv", one, max_tries=1, **GIVEN, **MODES["merge"])
+        except AssertionError:  # sent one after the other, some statements are fewer
+            continue
+        lab.load("in/*.csv", one, try_number=2, max_tries=1, **GIVEN, **MODES["merge"])
+        assert held(lab, one) == AFTER_A_MERGE, (name, nth)
+        assert lab.left_overs() == [], (name, nth)
