@@ -38,8 +38,8 @@ _OTHERS = (
     (
         ErrorCode.TIMEOUT_EXCEEDED,
         "distributed_ddl_task_timeout",
-        "waits in vain for other servers to run a statement of the Replicated database; start the one that is down"
-        f" (system.clusters names them), {_THEN}",
+        "waits in vain for other servers to run DDL; start the one that is down (system.clusters names them),"
+        f" {_THEN}",
     ),
     (ErrorCode.ABORTED, "(?i)shut ?down|shutting down", f"is shutting down; start it, {_THEN}"),
 )

@@ -312,18 +312,32 @@ def act_of_people(mode: str, number: int) -> People:
     lightweight = f"DELETE FROM {{table}} IN PARTITION {partition} WHERE id = {kept}"
     all_of_4 = bag([Row(id=130_000 + n, p=4, kind="kept") for n in range(25)])
     acts = (
-        People(statements=[insert], added=added),
-        People(statements=[insert, optimize], added=added),
-        People(statements=[optimize]),
-        People(statements=[delete], removed=some),
-        People(statements=[lightweight], removed=bag(old[:1])),
-        People(statements=[insert, delete, optimize], added=added, removed=some),
-        People(statements=["ALTER TABLE {table} DROP PARTITION 4"], removed=all_of_4),
-        People(statements=["ALTER TABLE {table} DETACH PARTITION 4"], removed=all_of_4),
-        People(statements=[update], removed=some, added=bag([replace(row, kind="people") for row in old[:7]])),
+        People(statements=(insert,), added=added),
+        People(
+            statements=(
+                insert,
+                optimize,
+            ),
+            added=added,
+        ),
+        People(statements=(optimize,)),
+        People(statements=(delete,), removed=some),
+        People(statements=(lightweight,), removed=bag(old[:1])),
+        People(
+            statements=(
+                insert,
+                delete,
+                optimize,
+            ),
+            added=added,
+            removed=some,
+        ),
+        People(statements=("ALTER TABLE {table} DROP PARTITION 4",), removed=all_of_4),
+        People(statements=("ALTER TABLE {table} DETACH PARTITION 4",), removed=all_of_4),
+        People(statements=(update,), removed=some, added=bag([replace(row, kind="people") for row in old[:7]])),
         People(part_of=old[0].id),
         People(part_of=old[0].id, how="DETACH"),
-        People(statements=[insert], part_of=mine[0].id),
+        People(statements=(insert,), part_of=mine[0].id),
     )
     return acts[number % len(acts)]
 
