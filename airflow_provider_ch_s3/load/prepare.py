@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.csv_dialect import TRIM_SETTING
+from airflow_provider_ch_s3.files.csv_dialect import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_dialect
@@ -68,8 +68,8 @@ from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_us
 log = get_log(__name__)
 
 # The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
-# Names in a header are read with the spaces with which the load reads them.
-INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0}
+# A header is read in the first line, with the spaces with which the load reads it.
+INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0, CSV_SKIP_SETTING: 0, TSV_SKIP_SETTING: 0}
 
 
 @dataclass(frozen=True, kw_only=True)

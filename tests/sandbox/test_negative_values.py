@@ -55,7 +55,7 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
     """Keys from -150 on: a third have an older row in the table, a third a newer one, a third none."""
     lab, hook = engine_lab, ClickHouseS3Hook(clickhouse_conn_id="ch")
     least, minus, zero, some, most = VALUES[kind]
-    columns, engine = f"k Int64, v {kind}", "MergeTree PARTITION BY v = '{}' ORDER BY k"
+    columns, engine = f"k Int64, v {kind}", "MergeTree PARTITION BY ifNull(v = '{}', 0) ORDER BY k"
     held = table(lab, "held", columns, engine.format(least))
     staged = table(lab, "staged", f"{columns}, ch_s3_deleted Bool", "MergeTree ORDER BY k")
     changes = TableName(database=lab.database, table="changes")
