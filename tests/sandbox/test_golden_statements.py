@@ -37,8 +37,8 @@ def read_judged() -> dict[str, frozenset[str]]:
 
 
 # Pinned: no other value is possible, because it would change rows or answers. Sent: a statement or a rule of a plan
-# gives it a value, which may be another one. Chosen: how text is written, or which zone times without one have, which a
-# plan leaves to the profile. Harmless: whatever a profile sets, nothing is lost or changed silently.
+# gives it a value, which may be another one. Chosen: how text is written, or the zone of times without one; a plan
+# leaves it to the profile. Harmless: whatever a profile sets, nothing is lost or changed silently.
 LABELS = read_judged()
 JUDGED = frozenset().union(*LABELS.values())
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -115,8 +115,8 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
     hook.close()
 
 
-# A third of the keys has an older row in the table, and another third a newer one. Late are both rows of the files for a
-# key of the latter, and the older one of the others.
+# A third of the keys has an older row in the table, and another third a newer one. Late are both rows of the files
+# for a key of the latter, and the older one for each other key.
 SUMS = {
     **{"rows": 600, "inserted": 100, "updated": 100, "deleted": 0, "unchanged": 0, "late": 400},
     **{"doubled": 0, "added": 200, "dropped": 100},
