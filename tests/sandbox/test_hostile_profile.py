@@ -172,24 +172,3 @@ def test_the_role_of_the_servers_is_refused_before_anything_is_written(
     assert lab.left_overs() == []
     lab.load("in/*.csv", table, **HOW)
     assert bag(lab.rows(table)) == bag(ROWS)
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "mark"),
-    [
-        pytest.param("a.csv", "", ",", id="csv"),
-        thorough("a.csv", "n,v\n", ",", id="csv-with-names"),
-        thorough("a.tsv", "", "\t", id="tsv"),
-    ],
-)
-def test_no_first_line_is_skipped(lab: Lab, name: str, head: str, mark: str) -> None:
-    """A row would be lost of each file, and nothing would be missing by what the servers count."""
-    lab.connect_one_node()
-    one_node = {"cluster": None, "ddl_mode": None, "http_endpoints": None}
-    skips = {f"input_format_{kind}_skip_first_lines": 1 for kind in ("csv", "tsv")}
-    lab.connect_clickhouse({**one_node, "session_settings": skips})
-    table = lab.create("t", "n UInt8, v String")
-    lab.put(f"in/{name}", f"{head}1{mark}one\n2{mark}two\n".encode())
-    structure = {} if head else {"structure": "n UInt8, v String"}
-    lab.load(f"in/{name}", table, **structure)
-    assert sorted(row["v"] for row in lab.rows(table)) == ["one", "two"]
