@@ -8,7 +8,6 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -105,24 +104,3 @@ def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"id": 1}\n')
     with pytest.raises(ConfigError, match="csv_dialect says how CSV files are written, and these are JSONEachRow"):
         lab.load("in/*.jsonl", lab.create("t", "id UInt8"), csv_dialect={"null_words": ["NA"]})
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "mark"),
-    [
-        pytest.param("a.csv", "", ",", id="csv"),
-        thorough("a.csv", "n,v\n", ",", id="csv-with-names"),
-        thorough("a.tsv", "", "\t", id="tsv"),
-    ],
-)
-def test_no_first_line_is_skipped(lab: Lab, name: str, head: str, mark: str) -> None:
-    """A row would be lost of each file, and nothing would be missing by what the servers count."""
-    lab.connect_one_node()
-    one_node = {"cluster": None, "ddl_mode": None, "http_endpoints": None}
-    skips = {f"input_format_{kind}_skip_first_lines": 1 for kind in ("csv", "tsv")}
-    lab.connect_clickhouse({**one_node, "session_settings": skips})
-    table = lab.create("t", "n UInt8, v String")
-    lab.put(f"in/{name}", f"{head}1{mark}one\n2{mark}two\n".encode())
-    structure = {} if head else {"structure": "n UInt8, v String"}
-    lab.load(f"in/{name}", table, **structure)
-    assert sorted(row["v"] for row in lab.rows(table)) == ["one", "two"]
