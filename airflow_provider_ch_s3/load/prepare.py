@@ -153,6 +153,7 @@ def prepare_load(
     waits_for_replicas: bool = False,
     is_staged: bool = True,
     folder_types: Mapping[str, str] = MappingProxyType({}),
+    may_list: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
@@ -162,6 +163,7 @@ def prepare_load(
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param is_staged: the rows go to a staging table, which every node has.
     :param folder_types: column of the folders → type of its values, where that is known.
+    :param may_list: the files are what a listing of the pattern has, so that the servers may list them.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -175,19 +177,22 @@ def prepare_load(
     if request.rejects:
         check_target(target)
         source, line_format = read_line_format(client, access, files, inspection, target)
+        line_format = line_format.held_to(_of_sample(target, request), kept_form)
     else:
         from_files = without_provenance(target, request.provenance)
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_dialect(one, source) for one in (request, inspection))
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
-        source = _hold_to_sample(source, target, request)
+        if source.format.has_text_fields:
+            source = hold_to_forms(source, _of_sample(target, request), kept_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
             check_condition(client, source, argument, getattr(request, argument), inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
 
+    source = replace(source, may_list=may_list and access.lists_as_the_worker)
     volumes = read_volumes(client, target, cluster.name)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
@@ -259,13 +264,12 @@ def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
     return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
 
 
-def _hold_to_sample(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> SourceSpec:
-    """Have texts refused for which a sample would have led to another type, where types are chosen by samples."""
-    if request.create_table is None or request.structure or not source.format.has_text_fields:
-        return source
+def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
+    """Columns whose types are chosen by samples: texts for which a sample leads to another type are refused."""
+    if request.create_table is None or request.structure:
+        return frozenset()
     given = {*request.create_table.types, *request.select}
-    forms = {c.name: kept_form(c.type) for c in target.columns if c.is_insertable and c.name not in given}
-    return hold_to_forms(source, forms)
+    return frozenset(c.name for c in target.columns if c.is_insertable and c.name not in given)
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:

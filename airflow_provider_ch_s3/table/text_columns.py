@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import (
@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     texts_inside,
     with_parts,
 )
+from airflow_provider_ch_s3.clickhouse.type_table import Kind, has_typed_paths, kind_of
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.csv_dialect import CsvDialect
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -148,6 +149,9 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
     base = base_type(wide)
     if parts(base):
         return _read_inside(replace(column, type=kind), wide, file_format)
+    if _is_object(base):  # the server's parser rounds numbers
+        missing = "" if is_nullable(wide) else "{}"  # as a list is empty that a row lacks
+        return replace(column, type=kind, read_as="Nullable(String)", missing=missing)
     is_untyped = base == _UNTYPED and not file_format.may_lack_fields
     read_as = "Nullable(String)" if is_untyped else parsed_type(wide)
     return replace(column, type=kind, read_as=read_as if read_as != kind else "")
@@ -161,7 +165,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
     if file_format.may_lack_fields:
-        read_as = texts_inside(wide, lambda base: family(base) in SCALARS, may_lack=True)
+        read_as = texts_inside(wide, lambda base: family(base) in SCALARS or _is_object(base), may_lack=True)
     elif is_fields:
         read_as = texts_inside(wide, _is_parsed)
     else:
@@ -171,17 +175,17 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     return replace(column, read_as=read_as if read_as != column.type else "")
 
 
-def hold_to_forms(source: SourceSpec, forms: Mapping[str, str]) -> SourceSpec:
-    """Have the texts of some columns refused unless they have a form.
+def hold_to_forms(source: SourceSpec, names: Collection[str], form_of: Callable[[str], str]) -> SourceSpec:
+    """Have the texts of some columns, also in arrays, maps and tuples, refused unless they have a form.
 
-    :param forms: column → regular expression.
+    :param form_of: type of a single value → regular expression; '' for anything.
     """
 
     def hold(column: FileColumn) -> FileColumn:
-        if column.in_path or not (form := forms.get(column.name)):
+        if column.in_path or column.name not in names:
             return column
-        text = "Nullable(String)" if is_nullable(column.type) else "String"
-        return replace(column, form=form, read_as=text, is_trimmed=source.format.is_csv)
+        forms = ((kind, form) for kind in leaves(column.type) if (form := form_of(kind)))
+        return replace(column, forms=tuple(forms))
 
     return replace(source, columns=tuple(map(hold, source.columns)))
 
@@ -191,4 +195,9 @@ _UNTYPED = "Dynamic"
 
 
 def _is_parsed(base: str) -> bool:
-    return base == _UNTYPED or (family(base) in SCALARS and not base.startswith(("String", "FixedString")))
+    is_text = base.startswith(("String", "FixedString"))
+    return base == _UNTYPED or _is_object(base) or (family(base) in SCALARS and not is_text)
+
+
+def _is_object(base: str) -> bool:
+    return kind_of(base) is Kind.JSON and not has_typed_paths(base)
