@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, plain_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -25,7 +25,13 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.csv_dialect import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_dialect
+from airflow_provider_ch_s3.inspect.files import (
+    check_condition,
+    find_renamed_in,
+    read_select_types,
+    read_source,
+    with_dialect,
+)
 from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
@@ -186,6 +192,7 @@ def prepare_load(
         source = read_text_strictly(source, request.csv_dialect, is_given=bool(request.structure))
         if source.format.has_text_fields:
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
+            source = hold_to_forms(source, _guessed(source, target, request), _integer_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument in ("where", "merge_deleted"):
             check_condition(client, source, argument, getattr(request, argument), inspection.settings)
@@ -268,8 +275,22 @@ def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
     """Columns whose types are chosen by samples: texts for which a sample leads to another type are refused."""
     if request.create_table is None or request.structure:
         return frozenset()
-    given = {*request.create_table.types, *request.select}
-    return frozenset(c.name for c in target.columns if c.is_insertable and c.name not in given)
+    given, renamed = request.create_table.types, find_renamed_in(request)
+    names = {c.name for c in target.columns if c.is_insertable and c.name not in given}
+    return frozenset(names - request.select.keys()) | {old for old, new in renamed.items() if new in names}
+
+
+def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> frozenset[str]:
+    """Columns that only expressions use, so that the server guessed their types."""
+    if request.structure:
+        return frozenset()
+    known = {c.name for c in target.columns if c.name not in request.select} | find_renamed_in(request).keys()
+    return frozenset(column.name for column in source.columns) - known
+
+
+def _integer_form(kind: str) -> str:
+    """Have a text such as 007 refused, which may be a code and no number."""
+    return kept_form(kind) if integer_range(kind) else ""
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:

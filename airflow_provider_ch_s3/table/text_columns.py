@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import (
     SCALARS,
@@ -34,7 +35,8 @@ def type_text_columns(
     described: Sequence[FileColumn],
     table_columns: Sequence[TableColumn],
     *,
-    skip: frozenset[str] = frozenset(),
+    skip: Collection[str] = (),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> SourceSpec:
     """Give the columns of text files the types of the table: the server only guessed them from some rows.
 
@@ -42,6 +44,7 @@ def type_text_columns(
     ``accurateCast`` from the wider type fails instead.
 
     :param skip: columns that the user's expressions convert, so that their guessed type stays.
+    :param renamed: column of the files → column of the table that it becomes.
     :raises SourceError: if the files have no column names and another number of columns than the table.
     """
     in_files = [column for column in described if not column.in_path]
@@ -69,6 +72,10 @@ def type_text_columns(
         for c in insertable
         if c.name not in skip
     }
+    in_table = {c.name: c.type for c in insertable}
+    for name, new in renamed.items():
+        if name not in types and new in in_table:
+            types[name] = text_type(in_table[new], keeps_empty_text=not file_format.tells_null_from_empty)
     for name in {c.name for c in in_files} - types.keys():
         if nested := _nested_type(name, insertable):
             types[name] = text_type(nested, keeps_empty_text=False)
