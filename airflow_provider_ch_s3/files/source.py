@@ -65,6 +65,7 @@ class FileColumn:
     :param is_trimmed: spaces around the text do not belong to its value.
     :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
     :param is_escaped: it is read with its quotes, and with a backslash before each quote that belongs to it.
+    :param is_alone: the files have nothing but this text, and no header, so that the bytes of any file are a value.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -81,6 +82,7 @@ class FileColumn:
     within: str = ""
     place: int = 0
     is_escaped: bool = False
+    is_alone: bool = False
     repeats_folder: bool = False
 
     @property
@@ -90,6 +92,7 @@ class FileColumn:
             self.in_path
             or self.repeats_folder
             or self.is_escaped
+            or self.is_alone
             or bool(self.read_as or self.encoding or self.null_words)
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of
@@ -138,6 +139,12 @@ def is_row(source: SourceSpec) -> Sql:
 
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.is_alone:
+        lengths = sorted({len(mark) for mark in BINARY_MARKS})
+        marks = {n: ", ".join(f"unhex('{mark.hex()}')" for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
+        is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
+        shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
+        text = Sql(f"if({is_binary}, {failing_text(shown)}, {text})")
     if column.is_escaped:
         inner = f"substring({text}, 2, length({text}) - 2)"
         bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"

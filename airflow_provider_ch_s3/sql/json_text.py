@@ -8,7 +8,7 @@ from airflow_provider_ch_s3.sql.typed_values import failing_text, plain_cast
 # A text in quotes, or a number.
 _TOKEN = r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*'
 # What a number contains that may be rounded; all other objects need no closer look.
-_MAY_BE_ROUNDED = r"[0-9.]{18}|[eE]-[0-9]{3}"
+_MAY_BE_ROUNDED = r"[1-9](?:[0-9]{17}|[0-9.]{18})|[eE]-[0-9]{3}"
 _BEFORE_EXPONENT = r"^-?([0-9.]*)"
 # As many digits tell each Float64 from all others.
 _MAX_DIGITS = 17

@@ -120,7 +120,20 @@ def read_text_strictly(source: SourceSpec, dialect: CsvDialect = PLAIN_CSV, *, i
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
-    return replace(source, columns=tuple(read))
+    return replace(source, columns=_mark_alone(source, read))
+
+
+def _mark_alone(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
+    """Mark the only column of the files, if every file would be taken for some texts."""
+    in_files = [column for column in columns if not column.in_path]
+    takes_all = source.format.with_names and not source.header
+    if len(in_files) > 1 or not takes_all:
+        return tuple(columns)
+
+    def is_alone(column: FileColumn) -> bool:
+        return not column.in_path and not column.encoding and base_type(column.type) == "String"
+
+    return tuple(replace(column, is_alone=is_alone(column)) for column in columns)
 
 
 def _has_blanks_around(column: FileColumn) -> bool:
