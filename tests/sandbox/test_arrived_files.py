@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.written import parquet_file
