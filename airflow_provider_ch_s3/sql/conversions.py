@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of
 from airflow_provider_ch_s3.sql.text_values import is_parsed_strictly, value_or_error, value_or_null
-from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, plain_cast
+from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, failing_text, plain_cast
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
@@ -175,7 +175,7 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
     if conversion.method is Method.TEXT:
         text = Sql(f"toString({value})") if conversion.is_coded_text else value
         if conversion.form:
-            # The conversion refuses the words: if it contained what fails, ClickHouse would compute that for all rows.
+            # The conversion refuses the words: if it contained what fails, ClickHouse would compute it for all rows.
             refused = f"concat(assumeNotNull({text}), ' does not fit')"
             text = Sql(f"if(ifNull(match({text}, {literal(conversion.form)}), 1), {text}, {refused})")
         return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)
