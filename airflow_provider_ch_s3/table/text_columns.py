@@ -139,7 +139,7 @@ def _mark_alone(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[File
 def _has_blanks_around(column: FileColumn) -> bool:
     """Whether blanks around the text of a column do not belong to its value."""
     is_parsed = column.read_as in ("String", "Nullable(String)")
-    return is_parsed and base_type(column.type) != _UNTYPED and family(base_type(column.type)) != "string"
+    return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
 
 
 def _read_escaped(column: FileColumn) -> FileColumn:
