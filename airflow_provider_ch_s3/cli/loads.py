@@ -73,6 +73,11 @@ def add_parser(subparsers: Subparsers) -> None:
     undo = actions.add_parser("undo", help="remove the rows of a load from its table; its files can be loaded again")
     undo.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it, or the query id of one INSERT of it")
     undo.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    undo.add_argument(
+        "--abandon",
+        action="store_true",
+        help="first end what a try of its task has begun that died for good, and will not be tried again",
+    )
     undo.set_defaults(action="undo")
 
 
@@ -187,7 +192,8 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
             f"{args.load_id} was loaded into {table}, which is not there any more, or which this user may not see; if"
             " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back"
         )
-    return undo(_find_target(hook, args, str(table)), args.load_id, is_dry_run=args.dry_run)
+    target = _find_target(hook, args, str(table))
+    return undo(target, args.load_id, is_dry_run=args.dry_run, abandons_open=args.abandon)
 
 
 def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:

@@ -253,7 +253,8 @@ def texts_inside(type_name: str, is_text: Callable[[str], bool], *, may_lack: bo
         return with_parts(base, inside)
     if not is_text(base):
         return type_name
-    return "Nullable(String)" if may_lack or is_nullable(type_name) else "String"
+    may_be_null = may_lack and family(base) != "JSON"  # which 24.8 has not as Nullable
+    return "Nullable(String)" if may_be_null or is_nullable(type_name) else "String"
 
 
 def _wide_number(base: str) -> str:

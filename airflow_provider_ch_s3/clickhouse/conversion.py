@@ -7,25 +7,27 @@ for which types, ``sql/conversions.py`` writes them as SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
 class Method(Enum):
     """How values are converted. ``CAST`` is accurateCast; the others check what it gets wrong.
 
-    ``TEXT`` reads text by the grammar of ``text_grammar.py``. ``FLOAT`` is for numbers that may be infinite in
-    the other type, ``SECONDS`` for times whose fractions of a second may be too fine, ``BYTES`` for the bytes of
-    a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text. ``PLAIN`` is a cast for values that
-    were checked before. ``RANGE`` fails outside of the limits of a time, ``FINITE`` for nan and infinite numbers.
-    ``MIDNIGHT`` fails if the first second of a day is none that the other type holds.
-    ``DIGITS`` is a Decimal of an integer, which may have too many digits. ``KNOWN`` is the text of a value whose
-    type is only known row by row, unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert what is inside.
+    ``TEXT`` reads text by the grammar of ``text_grammar.py``, ``OBJECT`` an object of JSON. ``FLOAT`` is for
+    numbers that may be infinite in the other type, ``SECONDS`` for times whose fractions of a second may be too
+    fine, ``BYTES`` for the bytes of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text.
+    ``PLAIN`` is a cast for values that were checked before. ``RANGE`` fails outside of the limits of a time,
+    ``FINITE`` for nan and infinite numbers. ``MIDNIGHT`` fails if the first second of a day is none that the
+    other type holds. ``DIGITS`` is a Decimal of an integer, which may have too many digits. ``KNOWN`` is the text
+    of a value whose type is only known row by row, unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert
+    what is inside.
     """
 
     CAST = "cast"
     TEXT = "text"
+    OBJECT = "object"
     FLOAT = "float"
     SECONDS = "seconds"
     BYTES = "bytes"
@@ -53,6 +55,7 @@ class Conversion:
     :param limits: the first and the last time of ``RANGE``.
     :param inside: conversions of the elements of an ``ARRAY``, ``MAP`` or ``TUPLE``; None for one that stays as it
         is.
+    :param form: what a ``TEXT`` has to look like besides, as a regular expression; '' for anything.
     :param places: which element of the source, from 1, becomes each element of a ``TUPLE``.
     """
 
@@ -64,6 +67,7 @@ class Conversion:
     limits: tuple[str, str] = ("", "")
     inside: tuple[Conversion | None, ...] = ()
     places: tuple[int, ...] = ()
+    form: str = ""
 
     @property
     def all(self) -> Iterator[Conversion]:
@@ -72,6 +76,18 @@ class Conversion:
         for one in (self.first, *self.inside):
             if one is not None:
                 yield from one.all
+
+    def held_to(self, forms: Mapping[str, str]) -> Conversion:
+        """Have the texts that are converted to some types refused unless they have a form.
+
+        :param forms: type → regular expression.
+        """
+        return replace(
+            self,
+            first=self.first and self.first.held_to(forms),
+            inside=tuple(one and one.held_to(forms) for one in self.inside),
+            form=forms.get(self.type, "") if self.method is Method.TEXT else "",
+        )
 
 
 FLOATS = ("Float32", "BFloat16")

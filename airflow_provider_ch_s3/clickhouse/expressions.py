@@ -7,7 +7,8 @@ end the statement around it nor read anything but the rows of that statement. To
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, refuse, split_at_commas, tokenize
@@ -221,6 +222,18 @@ def find_names(text: str) -> Iterator[str]:
         is_called = after is not None and after.text == "("
         if token.kind in (TokenKind.WORD, TokenKind.NAME) and not is_part and not is_called:
             yield text[token.start :][: len(token.text)].strip('`"')
+
+
+def find_renamed(select: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
+    """Find the columns that expressions only give another name, and that no expression uses besides.
+
+    :param select: new name → expression.
+    :param others: further expressions.
+    :returns: old name → new name.
+    """
+    uses = Counter(name for text in (*select.values(), *others) for name in find_names(text))
+    bare = {text.strip().strip('`"'): new for new, text in select.items()}
+    return {old: new for old, new in bare.items() if uses[old] == 1}
 
 
 def find_called_by_name(text: str, columns: Collection[str]) -> str:

@@ -429,7 +429,7 @@ def _elements(method: Method, source: str, target: str) -> Conversion | None:
 
 
 def _as_json(source: str, target: str) -> Conversion | None:
-    if _has_typed_paths(target):
+    if has_typed_paths(target):
         raise RefusedError("ClickHouse would convert its typed paths in its own ways")
     known = _json_value(source)
     return Conversion(method=Method.PLAIN, type=target, first=known)
@@ -464,18 +464,20 @@ def _json_value(source_type: str) -> Conversion | None:
 _IN_JSON = frozenset(Kind) - {Kind.BYTES, Kind.JSON, Kind.DYNAMIC, Kind.VARIANT, Kind.OTHER, Kind.CLOCK}
 
 
-def _has_typed_paths(target: str) -> bool:
+def has_typed_paths(target: str) -> bool:
+    """Whether a JSON type has paths of given types, or leaves out some."""
     return any(not re.fullmatch(r"max_dynamic_\w+\s*=\s*\d+", one) for one in parse_type(target)[1])
 
 
 def _json(source: str, target: str) -> Conversion | None:
-    if _has_typed_paths(source) or _has_typed_paths(target):
+    if has_typed_paths(source) or has_typed_paths(target):
         raise RefusedError("ClickHouse would convert its typed paths in its own ways")
     return None
 
 
 def _json_text(source: str, target: str) -> Conversion | None:
-    return Conversion(method=Method.CAST, type=target)
+    _json(source, target)
+    return Conversion(method=Method.OBJECT, type=target)
 
 
 SAME = Rule(name="same", meaning="The value stays as it is.", plan=_nothing)
@@ -576,7 +578,12 @@ OBJECT = Rule(
     plan=_as_json,
     is_readable=False,
 )
-JSON_TEXT = Rule(name="parsed", meaning="The object in the text.", plan=_json_text, is_readable=False)
+JSON_TEXT = Rule(
+    name="parsed",
+    meaning="The object in the text. A number beyond 64 bits or 17 digits, which would be rounded, fails.",
+    plan=_json_text,
+    is_readable=False,
+)
 JSON = Rule(name="held", meaning=HELD.meaning, plan=_json)
 UNTYPED = Rule(
     name="its text",

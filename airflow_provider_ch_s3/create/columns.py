@@ -30,7 +30,13 @@ from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.files import query_files, read_select_types, read_source, with_dialect
+from airflow_provider_ch_s3.inspect.files import (
+    find_renamed_in,
+    query_files,
+    read_select_types,
+    read_source,
+    with_dialect,
+)
 from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import table_queries
@@ -295,6 +301,8 @@ def _with_selected(
         return tuple(wanted)
     typed = replace(source, columns=type_path_columns(source.columns, source.files, (), folder_types))
     selected = read_select_types(client, typed, request.select, request.settings)
+    chosen = {column.name: column.type for column in columns}
+    selected |= {new: chosen[old] for old, new in find_renamed_in(request).items() if old in chosen}
     computed = {name: NewColumn(name=name, type=kind) for name, kind in selected.items()}
     in_place = [computed.pop(column.name, column) for column in wanted]
     return (*in_place, *computed.values())

@@ -329,6 +329,11 @@ class History:
             for event in self.events
         )
 
+    def is_open(self, attempt: AttemptId) -> bool:
+        """Whether it is known, and there is still something to do for it."""
+        found = self.attempts.get(attempt)
+        return found is not None and found.is_open
+
     def is_needed(self, attempt: AttemptId) -> bool:
         """Whether a process may still continue with it: it is open, and the last one of its load."""
         found = self.attempts.get(attempt)

@@ -172,8 +172,10 @@ class Lease:
 
         Until then they tell the next process what it has to prevent, in case that this one dies, too.
         """
+        # A Replicated database shows each of them once for each node.
+        for number, owner in dict.fromkeys((table.number, table.claim.attempt_id.prefix) for table in held.overtaken):
+            log.warning("taking over the lock of %s of epoch %s from %s", self.ledger.target, number, owner)
         for table in held.overtaken:
-            log.warning("taking over the lock of %s from %s", self.ledger.target, table.claim.attempt_id.prefix)
             self._tables.drop(table.number, table.node)
 
     def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLease:

@@ -342,6 +342,10 @@ class Ledger:
         """Read, for each of those, what may be open there."""
         return [(name, self.of(name).read()) for name in self.earlier_names]
 
+    def read_epoch(self) -> int:
+        """Read the last epoch that has begun, under whatever name of the table."""
+        return max(history.epoch for history in (self.read(), *(earlier for _, earlier in self.read_earlier())))
+
     def write_names(self, others: Collection[str] = ()) -> None:
         """Record that the table was loaded under the target's name, unless that is known; and under others."""
         names = sorted({str(self.target), *others} - set(self.names))

@@ -239,9 +239,11 @@ class Owner:
         :param overtaken: what owners that count as dead were about to commit or abandon.
         """
         self.history = history
-        unknown = {table.attempt.number for table in tables if table.attempt not in self.history.attempts}
-        if unknown:
-            self.history = self.ledger.read(unknown)
+        # The ledger is not read again for what was closed. But an owner that was overtaken may close an attempt too
+        # late, when the next one is about to commit it: then it is open again, and its tables are still there.
+        doubtful = {table.attempt.number for table in tables if not self.history.is_open(table.attempt)}
+        if doubtful:
+            self.history = self.ledger.read(doubtful)
         unfinished = [attempt for attempt in self.history.attempts.values() if attempt.state is EventKind.COMMITTING]
         for attempt in unfinished:
             self._finish(attempt)

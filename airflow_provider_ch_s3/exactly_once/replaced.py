@@ -11,7 +11,8 @@ parts when it is back. Replicas repeat such a REPLACE by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from enum import Enum
 
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part, is_covered, shows_all
@@ -46,39 +47,68 @@ def find_replacement(
     held = tuple(held)
     staged = [part for part in coming if part.is_active]
     digests = {part.digest for part in staged if part.rows}
-    active = [part for part in held if part.is_active and part.rows]
-    new = [part for part in held if part.rows and part.last_block > before.last_block]
-    clones = [part for part in new if part.first_block > before.last_block and part.digest in digests]
-    # What a REPLACE adds that fails is covered by no part; what a mutation has emptied is, unlike what was dropped.
-    covers = [part for part in held if part.is_active and (part.rows or part.first_block > before.last_block)]
-    arrived = [clone for clone in clones if is_covered(clone, covers)]
-    if any(part.first_block <= before.last_block for part in active):
-        if is_whole or not digests or (not clones and shows_all(new, digests)):
-            return _not_begun(active, before)
-        # Once all clones are there, a REPLACE drops what was there before, part by part.
-        is_dropping = digests <= {clone.digest for clone in arrived}
-        gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
-        dropped_rows = sum(part.rows for part in gone if is_dropping and not is_covered(part, covers))
-        empty = {part.digest for part in staged if not part.rows}
-        emptied = [part for part in held if part.first_block > before.last_block and part.digest in empty]
-        is_half = _adds_only([*arrived, *emptied], [*new, *emptied], active, before, dropped_rows)
-        return Replacement.HALF if is_half else Replacement.UNKNOWN
+    parts = _Parts.of(held, digests, before)
+    if any(part.first_block <= before.last_block for part in parts.active):
+        if is_whole or not digests or (not parts.clones and shows_all(parts.new, digests)):
+            return _not_begun(parts.active, before)
+        return _half_or_unknown(staged, held, parts, before)
     # What was there is gone: replaced, or dropped by somebody.
-    if not digests:
-        return Replacement.DONE
-    if digests <= {clone.digest for clone in arrived}:
+    if digests <= {clone.digest for clone in parts.arrived}:
         return Replacement.DONE
     if is_logged is not None:
-        return Replacement.DONE if is_logged else _not_begun(active, before)
-    if arrived:
+        return Replacement.DONE if is_logged else _not_begun(parts.active, before)
+    if parts.arrived:
         # One part alone may be an equal one that somebody has inserted again.
-        is_half = not is_whole and not before.rows and _adds_only(arrived, new, active, before, 0)
+        is_half = not is_whole and not before.rows and _adds_only(parts.arrived, parts.new, parts.active, before, 0)
         return Replacement.HALF if is_half else Replacement.UNKNOWN
-    if not before.rows and not new:
+    if not before.rows and not parts.new:
         return Replacement.OWED
-    if held and not clones and shows_all(new, digests):
-        return _not_begun(active, before)
+    if held and not parts.clones and shows_all(parts.new, digests):
+        return _not_begun(parts.active, before)
     return Replacement.UNKNOWN
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What a partition of the target holds, as seen by a REPLACE that may have run.
+
+    :param active: active ones with rows.
+    :param new: with rows, and with blocks that were not there before.
+    :param clones: those of the new ones that the REPLACE adds; ``arrived``: that are active, or in a merged one.
+    :param covers: what may contain others.
+    """
+
+    active: Sequence[Part]
+    new: Sequence[Part]
+    clones: Sequence[Part]
+    arrived: Sequence[Part]
+    covers: Sequence[Part]
+
+    @classmethod
+    def of(cls, held: Sequence[Part], digests: Set[str], before: Before) -> _Parts:
+        new = [part for part in held if part.rows and part.last_block > before.last_block]
+        clones = [part for part in new if part.first_block > before.last_block and part.digest in digests]
+        # No part covers what a REPLACE adds that fails, or what was dropped; one covers what a mutation has emptied.
+        covers = [part for part in held if part.is_active and (part.rows or part.first_block > before.last_block)]
+        return cls(
+            active=[part for part in held if part.is_active and part.rows],
+            new=new,
+            clones=clones,
+            arrived=[clone for clone in clones if is_covered(clone, covers)],
+            covers=covers,
+        )
+
+
+def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts, before: Before) -> Replacement:
+    """Find whether a REPLACE explains all that has happened whose node was killed while old parts were there."""
+    # Once all clones are there, a REPLACE drops what was there before, part by part.
+    is_dropping = {part.digest for part in staged if part.rows} <= {clone.digest for clone in parts.arrived}
+    gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
+    dropped_rows = sum(part.rows for part in gone if is_dropping and not is_covered(part, parts.covers))
+    empty = {part.digest for part in staged if not part.rows}
+    emptied = [part for part in held if part.first_block > before.last_block and part.digest in empty]
+    is_half = _adds_only([*parts.arrived, *emptied], [*parts.new, *emptied], parts.active, before, dropped_rows)
+    return Replacement.HALF if is_half else Replacement.UNKNOWN
 
 
 def find_foreign(coming: Iterable[Part], held: Iterable[Part], before: Before) -> list[Part]:

@@ -86,6 +86,11 @@ class StoreAccess:
     def _credentials(self) -> dict[str, str]:
         return {}
 
+    @property
+    def lists_as_the_worker(self) -> bool:
+        """Whether the servers list files with the credentials with which the worker has listed them."""
+        return False
+
     def address(self, bucket: str, keys: str) -> str:
         """What the table function takes for the objects that a glob names."""
         raise NotImplementedError
@@ -142,6 +147,10 @@ class S3Access(StoreAccess):
     def uses_server_role(self) -> bool:
         """Whether nothing else is given."""
         return not (self.access_key or self.anonymous or self.named_collection or self.role_arn)
+
+    @property
+    def lists_as_the_worker(self) -> bool:
+        return bool(self.access_key)
 
     @property
     def credentials(self) -> str:

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.common.declared import FLAG, SQL, TEXT, TEXTS, Value
 from airflow_provider_ch_s3.errors import ConfigError
 
 DELIMITER_SETTING = "format_csv_delimiter"
+CSV_SKIP_SETTING, TSV_SKIP_SETTING = "input_format_csv_skip_first_lines", "input_format_tsv_skip_first_lines"
 TRIM_SETTING = "input_format_csv_trim_whitespaces"
 DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")
@@ -100,7 +101,7 @@ class Csv(Value):
         if self.quote == "'":
             found["format_csv_allow_single_quotes"] = 1
         if self.skip_lines:
-            found["input_format_csv_skip_first_lines"] = self.skip_lines
+            found[CSV_SKIP_SETTING] = self.skip_lines
         if self.trim:
             found[TRIM_SETTING] = 1
         if self.header is False:

@@ -40,6 +40,8 @@ _MARKS = (
     (b"\xff\xfe", "text in UTF-16"),
     (b"\xfe\xff", "text in UTF-16"),
 )
+# What no text begins with, by its first bytes.
+BINARY_MARKS = tuple(mark[:4] for mark, _ in _MARKS if any(byte < 9 or byte > 126 for byte in mark[:4]))
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _HTML = re.compile(rb"(<!--.*?-->\s*)?<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"<\?xml\s|<Error>\s*<Code>")

@@ -44,6 +44,23 @@ def join_keys(keys: Sequence[str]) -> str:
     return f"{prefix}{{{','.join(middles)}}}{suffix}"
 
 
+def list_together(glob: str, starts: Iterable[str]) -> str:
+    """Have ClickHouse list what a glob of :func:`join_keys` names; it would ask the store for each key.
+
+    It lists if there are other wildcards than choices. ``{7..7}`` is one, and matches a 7 only. The list is of all
+    keys that begin like the glob does before the first wildcard.
+
+    :param starts: the list may be of keys that begin like one of these.
+    :returns: a glob of the same keys; '' if there is no digit for it.
+    """
+    behind = re.search(r"\}[^0-9]*([0-9])", glob)
+    before = None if behind else re.search(r"([0-9])[^0-9{]*\{", glob)
+    digit = behind or before
+    if digit is None or not glob[: digit.start(1)].partition("{")[0].startswith(tuple(starts)):
+        return ""
+    return f"{glob[: digit.start(1)]}{{{digit[1]}..{digit[1]}}}{glob[digit.end(1) :]}"
+
+
 def glob_regex(glob: str) -> str:
     """Translate a ClickHouse glob: ``*`` and ``?`` stop at ``/``, ``**`` does not, ``**/`` also matches no folder."""
     parts = []

@@ -13,12 +13,14 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.files.globs import UNREADABLE_BRACES, join_keys
+from airflow_provider_ch_s3.files.globs import UNREADABLE_BRACES, before_wildcards, join_keys, list_together
 
 # ClickHouse accepts no form field longer than 128 KiB, and a statement with secrets is sent in one; the rest of the
 # statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
+# A request for the list instead of so many requests for single files.
+MIN_LISTED_TOGETHER = 20
 
 
 @dataclass(frozen=True, slots=True, init=False, order=True)
@@ -56,12 +58,14 @@ class FileColumn:
     :param read_as: the type that the server parses, if it differs; '' for ``type``.
     :param has_bare_values: it is an array, map or tuple, written with numbers that are in no quotes, and the server
         parses its text as a whole.
-    :param form: a regular expression that its text has to match; '' for none.
+    :param forms: pairs of the type of a single value and a regular expression that its text has to match.
     :param encoding: of its text, if that is not UTF-8; '' if it is.
     :param null_words: texts that stand for a missing value.
+    :param missing: the text that stands in place of a missing value; '' if NULL does.
     :param is_trimmed: spaces around the text do not belong to its value.
     :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
     :param is_escaped: it is read with its quotes, and with a backslash before each quote that belongs to it.
+    :param is_alone: the files have nothing but this text, and no header, so that the bytes of any file are a value.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -70,13 +74,15 @@ class FileColumn:
     in_path: bool = False
     read_as: str = ""
     has_bare_values: bool = False
-    form: str = ""
+    forms: tuple[tuple[str, str], ...] = ()
     encoding: str = ""
     null_words: tuple[str, ...] = ()
+    missing: str = ""
     is_trimmed: bool = False
     within: str = ""
     place: int = 0
     is_escaped: bool = False
+    is_alone: bool = False
     repeats_folder: bool = False
 
     @property
@@ -86,6 +92,7 @@ class FileColumn:
             self.in_path
             or self.repeats_folder
             or self.is_escaped
+            or self.is_alone
             or bool(self.read_as or self.encoding or self.null_words)
         )
 
@@ -98,7 +105,9 @@ class FileColumn:
     def conversion(self) -> Conversion | None:
         """From what the server reads to the type in the load."""
         in_folder = "Nullable(String)" if is_nullable(self.type) else "String"
-        return plan_conversion(self.read_as or (in_folder if self.in_path else self.type), self.type)
+        read_as = "String" if self.missing else self.read_as
+        planned = plan_conversion(read_as or (in_folder if self.in_path else self.type), self.type)
+        return planned.held_to(dict(self.forms)) if planned and self.forms else planned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +123,7 @@ class SourceSpec:
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
     :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file; both from a
         sample.
+    :param may_list: the servers may list the bucket, and the files are those of a whole listing of the pattern.
     """
 
     pattern: SourcePattern
@@ -129,6 +139,7 @@ class SourceSpec:
     row_bytes: float | None = None
     partition_count: float = 1.0
     partitions_per_file: float = 1.0
+    may_list: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -166,6 +177,8 @@ class SourceSpec:
                     f" {keys!r}: it does not support wildcards in braces; use one task for each pattern (dynamic task"
                     " mapping does that)"
                 )
+        elif self.may_list and len(self.files) >= MIN_LISTED_TOGETHER and "?" not in keys:
+            keys = list_together(keys, map(before_wildcards, self.pattern.globs)) or keys
         return self.access.address(self.pattern.bucket, keys)
 
     @property

@@ -43,6 +43,10 @@ MAX_FORM_BYTES = 128 * 1024
 ClickHouse accepts no form field longer than this (``http_max_field_value_size``). It joins several fields ``query``
 to one statement (24.8 to 26.7)."""
 
+# Of a long statement, in multiples of its bytes: an element of it takes a character or more, and is written out
+# wherever its alias is used.
+RAISED_LIMITS = {"max_query_size": 2, "max_ast_elements": 1, "max_expanded_ast_elements": 10}
+
 # With progress headers, a statement whose client is gone fails at the next header. A partition command waits for its
 # own replica only, whatever a profile says: the commit itself waits for the others.
 EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
@@ -265,10 +269,12 @@ def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
     size_bytes = len(statement.text.encode())
     if size_bytes <= MAX_FORM_BYTES:
         return {}
-    # An element of a statement takes a character or more, and is written out wherever its alias is used.
-    raised = {"max_query_size": 2, "max_ast_elements": 1, "max_expanded_ast_elements": 10}
     known = client.server_settings
-    return {name: times * size_bytes for name, times in raised.items() if name in known and not known[name].readonly}
+    return {
+        name: times * size_bytes
+        for name, times in RAISED_LIMITS.items()
+        if name in known and not known[name].readonly
+    }
 
 
 # Its default, no index, is refused in a text; with another value a statement fails, and misses no rows.

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, STACK_TRACE, shorten_lines
-from airflow_provider_ch_s3.discretion import scrub
+from airflow_provider_ch_s3.discretion import get_log, scrub
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.sql.filters import short_identifier
+
+log = get_log(__name__)
 
 _LOGIN_CODES = frozenset(
     {
@@ -67,6 +70,9 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     if code in _LOGIN_CODES:
         remedy = f"correct login and password of the connection {conn_id!r}"
         return ServerError(f"ClickHouse at {address} rejects the login: {reason}; {remedy}", code=code)
+    if away := find_away(code, reason, asked=address):
+        log.info("ClickHouse at %s: %s", address, reason)
+        return ServerError(f"ClickHouse at {address} {away}", code=code)
     if code:
         remedy = grant_remedy(reason) if code == ErrorCode.ACCESS_DENIED else ""
         return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)

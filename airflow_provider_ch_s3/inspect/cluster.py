@@ -151,8 +151,7 @@ def read_memory(client: ClickHouseClient, cluster: str | None) -> dict[str, tupl
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
     message = str(error)
     if error.code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
-        named = [member.address for member in members if member.address in message]
-        return _unavailable(cluster, named, reason=message)
+        return _unavailable(cluster, [member.address for member in members if member.address in message])
     if error.code == ErrorCode.ACCESS_DENIED:
         remedy = (
             "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
@@ -161,11 +160,10 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
     return error
 
 
-def _unavailable(cluster: str | None, addresses: Sequence[str], reason: str = "") -> ClusterError:
+def _unavailable(cluster: str | None, addresses: Sequence[str]) -> ClusterError:
     which = ", ".join(addresses) or "a node"
-    why = f" ({reason})" if reason else ""
     return ClusterError(
-        f"{which} of cluster {cluster!r} does not answer the connected server{why}; start it. If it will be"
+        f"{which} of cluster {cluster!r} does not answer the connected server; start it. If it will be"
         " down for days and its shard has other replicas, set the connection's field cluster to one without it, and"
         " its field replicas to 'one'"
     )

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -192,6 +193,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
             " with where"
         )
         return f"{what}: {message}; {remedy}"
+    if away := find_away(ErrorCode.__members__.get(code, 0), message):
+        return f"a server {away}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
 
 

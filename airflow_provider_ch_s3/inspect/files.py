@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
+from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.discretion import get_log
@@ -84,7 +85,9 @@ def read_source(
         source, names = _describe_escaped(source, beginnings, in_path, request, target)
         in_files = (FileColumn(name=name, type="Nullable(String)") for name in names)
         described = (*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path)))
-        return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+        return type_text_columns(
+            source, described, target.columns, skip=request.select, renamed=find_renamed_in(request)
+        )
     if request.data_format.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
         return _with_header(source, beginnings, given_types, request)
@@ -96,7 +99,12 @@ def read_source(
         *(FileColumn(name=name, type=kind) for name, kind in types.items()),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
-    return type_text_columns(source, described, target.columns, skip=frozenset(request.select))
+    return type_text_columns(source, described, target.columns, skip=request.select, renamed=find_renamed_in(request))
+
+
+def find_renamed_in(request: LoadRequest) -> dict[str, str]:
+    """Find the columns of the files that ``select`` only gives the name of a column of the table."""
+    return find_renamed(request.select, (request.where, request.deleted))
 
 
 def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:

@@ -1,7 +1,8 @@
 """After a value did not fit its column, or the condition could not be computed: look for the first such row.
 
-The servers name no row of typed files. The rows are converted again exactly as the load does it, file by file, and
-then halves of a file. Of text, whose rows the servers name themselves, only the condition is computed again.
+The servers name no row of typed files, nor the column of an element in a list. The rows are converted again exactly
+as the load does it, file by file, and then halves of a file. Of other text, whose rows the servers name themselves,
+only the condition is computed again.
 """
 
 from __future__ import annotations
@@ -55,11 +56,12 @@ def explain_misfit(
     :param where: the load's condition: other rows are not loaded.
     :param settings: with which the files are read.
     """
-    is_typed = source.format.is_typed
-    if not is_typed and not (where and _IN_EXPRESSION in message):
+    is_computed = _IN_EXPRESSION in message
+    is_unknown = source.format.is_typed or (is_computed and not named_column(message))
+    if not is_unknown and not (where and is_computed):
         return text
     deadline, place = now() + SEARCH_SECONDS, ""
-    columns = _suspects(source, mapping, message) if is_typed else []
+    columns = _suspects(source, mapping, message) if is_unknown else []
     try:
         for one in source.files:
             file = _File(

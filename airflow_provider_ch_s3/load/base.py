@@ -199,6 +199,7 @@ class TaskLoad(ABC):
         past: Mapping[str, PastLoad] = MappingProxyType({}),
         reduction: Reduction | None = None,
         waits_for_replicas: bool = False,
+        may_list: bool = False,
     ) -> PreparedLoad:
         """Inspect, check and plan, as :func:`prepare_load` does.
 
@@ -217,6 +218,7 @@ class TaskLoad(ABC):
             waits_for_replicas=waits_for_replicas,
             is_staged=self.is_staged,
             folder_types=self._read_folder_types(),
+            may_list=may_list,
         )
 
     def _first_files(self) -> tuple[SourceFile, ...]:

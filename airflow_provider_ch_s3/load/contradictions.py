@@ -47,8 +47,8 @@ def _check_expressions(request: LoadRequest) -> None:
         **{f"select[{name!r}]": text for name, text in request.select.items()},
         **{f"checks[{name!r}]": check.expression for name, check in request.checks.conditions.items()},
         **({"where": request.where} if request.where else {}),
-        **({"mode=ReplaceWhere(…)": request.replace_where} if request.replace_where else {}),
-        **({"mode=Merge(deleted=…)": request.deleted} if request.deleted else {}),
+        **({"mode.condition": request.replace_where} if request.replace_where else {}),
+        **({"mode.deleted": request.deleted} if request.deleted else {}),
     }
     for name, text in given.items():
         try:

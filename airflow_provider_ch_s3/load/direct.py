@@ -141,7 +141,7 @@ class DirectLoadRun(TaskLoad):
     def _prepare_files(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
         found, cluster = self._find()
         check_ends(self.store, files, self.request)
-        return self._prepare(cluster, read_target(self.client, found, cluster), files)
+        return self._prepare(cluster, read_target(self.client, found, cluster), files, may_list=True)
 
     def _prepare_again(self) -> PreparedLoad:
         """Return what this process has planned, or plan as another one has done; the files may have changed since."""

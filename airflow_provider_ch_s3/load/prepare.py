@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, plain_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -22,10 +22,16 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.data_format import TRIM_SETTING
+from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import check_condition, read_select_types, read_source, with_dialect
+from airflow_provider_ch_s3.inspect.files import (
+    check_condition,
+    find_renamed_in,
+    read_select_types,
+    read_source,
+    with_dialect,
+)
 from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
@@ -68,8 +74,8 @@ from airflow_provider_ch_s3.tuning.read import s3_allow_server_credentials_in_us
 log = get_log(__name__)
 
 # The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
-# Names in a header are read with the spaces with which the load reads them.
-INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0}
+# A header is read in the first line, with the spaces with which the load reads it.
+INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0, CSV_SKIP_SETTING: 0, TSV_SKIP_SETTING: 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +159,7 @@ def prepare_load(
     waits_for_replicas: bool = False,
     is_staged: bool = True,
     folder_types: Mapping[str, str] = MappingProxyType({}),
+    may_list: bool = False,
 ) -> PreparedLoad:
     """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
 
@@ -162,6 +169,7 @@ def prepare_load(
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param is_staged: the rows go to a staging table, which every node has.
     :param folder_types: column of the folders → type of its values, where that is known.
+    :param may_list: the files are what a listing of the pattern has, so that the servers may list them.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself or what was found.
@@ -175,19 +183,23 @@ def prepare_load(
     if request.rejects:
         check_target(target)
         source, line_format = read_line_format(client, access, files, inspection, target)
+        line_format = line_format.held_to(_of_sample(target, request), kept_form)
     else:
         from_files = without_provenance(target, request.provenance)
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_dialect(one, source) for one in (request, inspection))
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
-        source = _hold_to_sample(source, target, request)
+        if source.format.has_text_fields:
+            source = hold_to_forms(source, _of_sample(target, request), kept_form)
+            source = hold_to_forms(source, _guessed(source, target, request), _integer_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument, condition in (("where", request.where), ("mode.deleted", request.deleted)):
             check_condition(client, source, argument, condition, inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         check_filled(target, request.merge, {column.target for column in mapping})
 
+    source = replace(source, may_list=may_list and access.lists_as_the_worker)
     volumes = read_volumes(client, target, cluster.name)
 
     def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
@@ -259,13 +271,26 @@ def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
     return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
 
 
-def _hold_to_sample(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> SourceSpec:
-    """Have texts refused for which a sample would have led to another type, where types are chosen by samples."""
-    if request.create_table is None or request.data_format.structure or not source.format.has_text_fields:
-        return source
-    given = {*request.create_table.types, *request.select}
-    forms = {c.name: kept_form(c.type) for c in target.columns if c.is_insertable and c.name not in given}
-    return hold_to_forms(source, forms)
+def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
+    """Columns whose types are chosen by samples: texts for which a sample leads to another type are refused."""
+    if request.create_table is None or request.data_format.structure:
+        return frozenset()
+    given, renamed = request.create_table.types, find_renamed_in(request)
+    names = {c.name for c in target.columns if c.is_insertable and c.name not in given}
+    return frozenset(names - request.select.keys()) | {old for old, new in renamed.items() if new in names}
+
+
+def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> frozenset[str]:
+    """Columns that only expressions use, so that the server guessed their types."""
+    if request.data_format.structure:
+        return frozenset()
+    known = {c.name for c in target.columns if c.name not in request.select} | find_renamed_in(request).keys()
+    return frozenset(column.name for column in source.columns) - known
+
+
+def _integer_form(kind: str) -> str:
+    """Have a text such as 007 refused, which may be a code and no number."""
+    return kept_form(kind) if integer_range(kind) else ""
 
 
 def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:

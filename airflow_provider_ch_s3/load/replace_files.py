@@ -7,7 +7,7 @@ decided by the owner of the table, right before the commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
@@ -85,36 +85,50 @@ def remove_gone(
     :param find_target: wires the table for another one.
     :raises LoadError: if they cannot be told from others, or others change the table at the same time.
     """
-    if not request.removes_missing and not _list_now(request, store)[1]:
+    if not request.removes_missing and not _list_now(request, store, epoch=0).empty:
         return
     target = find_target(replace(identity, task_id=f"{identity.task_id}.missing_files"))
-    find = partial(_find_gone, target, request, store)
+    listing = _list_now(request, store, epoch=target.ledger.read_epoch())
+    find = partial(_find_gone, target, request, store.access(), listing)
     while find() and (removed := remove_rows(target, find)):
         log.info("removed %s", removed.what)
 
 
-def _list_now(request: LoadRequest, store: ObjectStore) -> tuple[set[str], set[str]]:
-    """List the paths of the files that are in the source now, and of the ones that are empty."""
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The paths of the files that are in the source, listed once for all commits of a removal.
+
+    :param filled: those with content; ``empty``: those without.
+    :param epoch: the last one that had begun before. What was planned since may be of files that are newer than this
+        listing: their rows stay.
+    """
+
+    filled: Set[str]
+    empty: Set[str]
+    epoch: int
+
+
+def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listing:
     pattern = request.pattern
     filled: set[str] = set()
     empty: set[str] = set()
     for file in store.list_files(pattern):
         if pattern.matches(file.key) and not is_marker(file.key, request.arrivals.expected):
             (filled if file.size_bytes else empty).add(pattern.path(file.key))
-    return filled, empty
+    return Listing(filled=filled, empty=empty, epoch=epoch)
 
 
-def _find_gone(target: Target, request: LoadRequest, store: ObjectStore) -> Removal | None:
+def _find_gone(target: Target, request: LoadRequest, access: StoreAccess, listing: Listing) -> Removal | None:
     """Find the first ones. An address without any file is rather a mistake, so that its rows stay."""
     pattern = request.pattern
-    filled, empty = _list_now(request, store)
-    holders: dict[str, Set[AttemptId]] = dict(target.holdings.holders_of(empty))
+    holders: dict[str, Set[AttemptId]] = dict(target.holdings.holders_of(listing.empty))
     for glob in pattern.globs if request.removes_missing else ():
         address = replace(pattern, globs=(glob,))
-        if any(map(address.covers, filled)):
-            holders |= _find_missing(target, address, filled)
+        if any(map(address.covers, listing.filled)):
+            holders |= _find_missing(target, address, listing.filled)
         else:
             log.info("%s has no file now, so the rows of its files stay", address)
+    holders = {path: by for path, by in holders.items() if all(one.number <= listing.epoch for one in by)}
     if not holders:
         return None
     check_keepable(target, "Append(on_changed='replace')")
@@ -129,7 +143,7 @@ def _find_gone(target: Target, request: LoadRequest, store: ObjectStore) -> Remo
             f" ({keys[0]!r}{more})"
         ),
         source=str(pattern),
-        condition=_old_rows(target, request, store.access(), chosen),
+        condition=_old_rows(target, request, access, chosen),
         files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
         pattern=pattern,
     )

@@ -379,6 +379,7 @@ class LoadRun(TaskLoad):
                 past=past,
                 reduction=self.reduction,
                 waits_for_replicas=self.target.staging.replicas.exist,
+                may_list=chunk.is_only and chunk.snapshots is None,
             )
         except ChS3Error as error:
             name_gone(error, chunk.snapshots)

@@ -26,26 +26,41 @@ from airflow_provider_ch_s3.table.provenance import Origin
 SHOWN_PARTITIONS = 10
 
 
-def undo(target: Target, name: str, *, is_dry_run: bool) -> str:
+def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = False) -> str:
     """Take a load back, or one attempt of it; returns what was done, or would be.
 
     :param name: the id of the load, or the query id of an INSERT.
+    :param abandons_open: first end what a try of its task has begun that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
     :raises TargetError: if its rows cannot be told from others, or cannot be removed exactly.
     :raises LoadError: if it is not over, or the table does not hold exactly its rows any more.
     """
     target.check_commit([])
     check_rights(target, LoadMode.REPLACE_WHERE, ())
-    find = partial(_find, target, name)
+    find = partial(_find, target, name, ignores_open=abandons_open)
+    if abandons_open and not is_dry_run:
+        _abandon_open(target, name)
     found = find() if is_dry_run else remove_rows(target, find)
     if found is None:
         return f"{name} is undone already; nothing to do"
     return f"{name} into {target.spec.local}: {'would remove' if is_dry_run else 'removed'} {found.what}"
 
 
-def _find(target: Target, name: str) -> Removal | None:
+def _load_id(name: str) -> str:
+    return AttemptId.parse(name).load_id if name.endswith("-insert") else name
+
+
+def _abandon_open(target: Target, name: str) -> None:
+    """End what tries of the load have begun: a process that is at work on it after all fails, and changes nothing."""
+    with target.owned() as owner:
+        for one in replace(target.ledger, load_id=_load_id(name)).read().of_load(_load_id(name)):
+            if one.is_open:
+                owner.abandon(one.id)
+
+
+def _find(target: Target, name: str, *, ignores_open: bool) -> Removal | None:
     """Find what is to be taken back, and check that it can be, exactly; None if it has been already."""
-    load_id = AttemptId.parse(name).load_id if name.endswith("-insert") else name
+    load_id = _load_id(name)
     of_load = replace(target.ledger, load_id=load_id).read().of_load(load_id)
     named = [one for one in of_load if name in (load_id, one.id.query_id)]
     if not named:
@@ -53,10 +68,11 @@ def _find(target: Target, name: str) -> Removal | None:
             f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
             " those it has"
         )
-    if unfinished := [one for one in of_load if one.is_open]:
+    unfinished = [one for one in of_load if one.is_open]
+    if unfinished and not ignores_open:
         raise LoadError(
             f"{unfinished[0].id.query_id} is not over: its task is running, or will be tried again; wait until it has"
-            " ended, then try again"
+            " ended, then try again; or, if that try has died for good, repeat this with --abandon"
         )
     committed = [one for one in named if one.state is EventKind.COMMITTED]
     if not committed:
@@ -75,14 +91,25 @@ def _find(target: Target, name: str) -> Removal | None:
             " loads show` lists their query ids"
         )
     files = sum(one.detail(EventKind.PLANNED).get("files", 0) for one in committed)
+    kept = _count_kept(target, committed)
+    stay = f", and the table keeps another version of {count_of(kept, 'file')}" if kept else ""
     return Removal(
         load_mode=UNDO,
         name=f"undo of {name}",
-        what=f"{_check_rows(target, added, condition)}; {count_of(files, 'file')} can be loaded again",
+        what=f"{_check_rows(target, added, condition)}; {count_of(files - kept, 'file')} can be loaded again{stay}",
         source=", ".join(added),
         condition=condition,
         undoes=added,
     )
+
+
+def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
+    """Count the files that the table holds in another version, too: these count as loaded afterwards."""
+    undone = {one.id for one in attempts}
+    # those of a lake never change
+    manifests = [target.ledger.read_manifest(one.id) for one in attempts if chunk_of(one).snapshots is None]
+    holders = target.holdings.holders_of(set().union(*manifests))
+    return sum(bool(held_by - undone) for held_by in holders.values())
 
 
 def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
+from airflow_provider_ch_s3.sql.json_text import object_of
 from airflow_provider_ch_s3.sql.text_values import is_parsed_strictly, value_or_error, value_or_null
-from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, plain_cast
+from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, failing_text, plain_cast
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
@@ -38,6 +40,8 @@ def _function(conversion: Conversion) -> str:
     match conversion.method:
         case Method.FLOAT:
             return "ch_s3_float"
+        case Method.OBJECT:
+            return identifier(f"ch_s3_{conversion.type}")
         case Method.TEXT if not is_parsed_strictly(conversion.type):
             kind = f"Nullable({conversion.type})" if conversion.is_nullable else conversion.type
             return identifier(f"ch_s3_{kind}")
@@ -49,7 +53,9 @@ def _define(conversion: Conversion, parser: str) -> Sql:
         return Sql(
             "(number, made) -> if(isFinite(made) OR NOT isFinite(number), made, accurateCast(number, 'Float32'))"
         )
-    return Sql(f"(text) -> {_read(Sql('text'), conversion, parser)}")
+    text = Sql("text")
+    is_object = conversion.method is Method.OBJECT
+    return Sql(f"(text) -> {object_of(text, conversion.type) if is_object else _read(text, conversion, parser)}")
 
 
 def _read(text: Sql, conversion: Conversion, parser: str = "") -> Sql:
@@ -133,6 +139,12 @@ def is_row(source: SourceSpec) -> Sql:
 
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.is_alone:
+        lengths = sorted({len(mark) for mark in BINARY_MARKS})
+        marks = {n: ", ".join(f"unhex('{mark.hex()}')" for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
+        is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
+        shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
+        text = Sql(f"if({is_binary}, {failing_text(shown)}, {text})")
     if column.is_escaped:
         inner = f"substring({text}, 2, length({text}) - 2)"
         bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"
@@ -151,12 +163,8 @@ def _read_text(column: FileColumn) -> Sql:
         text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
     if column.null_words:
         text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
-    if column.form:
-        # A conversion refuses the words: if it contained what fails, ClickHouse would compute that for all rows.
-        refused = Sql(f"concat(assumeNotNull({text}), ' does not fit')")
-        if column.conversion is None:
-            refused = Sql(f"toString({cast(refused, 'Int8')})")
-        text = Sql(f"if(ifNull(match({text}, {literal(column.form)}), 1), {text}, {refused})")
+    if column.missing:
+        text = Sql(f"ifNull({text}, {literal(column.missing)})")
     return text
 
 
@@ -166,6 +174,10 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
     value = _convert(value, conversion.first, depth=depth)
     if conversion.method is Method.TEXT:
         text = Sql(f"toString({value})") if conversion.is_coded_text else value
+        if conversion.form:
+            # The conversion refuses the words: if it contained what fails, ClickHouse would compute it for all rows.
+            refused = f"concat(assumeNotNull({text}), ' does not fit')"
+            text = Sql(f"if(ifNull(match({text}, {literal(conversion.form)}), 1), {text}, {refused})")
         return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)
     # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
@@ -197,4 +209,6 @@ def _convert_inside(value: Sql, conversion: Conversion, depth: int) -> Sql:
 def _convert_known(value: Sql, conversion: Conversion, depth: int) -> Sql:
     if conversion.method is Method.FLOAT:
         return Sql(f"ch_s3_float(toFloat64({value}), to{conversion.type}({value}))")
+    if conversion.method is Method.OBJECT:
+        return Sql(f"{_function(conversion)}({value})")
     return convert_typed(value, conversion)

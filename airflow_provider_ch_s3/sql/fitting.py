@@ -26,7 +26,8 @@ def fitting(text: str, column: LineColumn) -> Sql:
         return Sql(text)
     if fixed := re.fullmatch(r"FixedString\((\d+)\)", kind):
         return Sql(f"if(length({text}) <= {fixed[1]}, {text}, NULL)")
-    return value_or_null(Sql(text), kind)
+    value = value_or_null(Sql(text), kind)
+    return Sql(f"if(match({text}, {literal(column.form)}), {value}, NULL)") if column.form else value
 
 
 def field_text(column: LineColumn, line_format: LineFormat) -> Sql:

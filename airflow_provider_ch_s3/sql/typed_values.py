@@ -128,6 +128,12 @@ def _refused(shown: Sql, kind: str) -> Sql:
     return plain_cast(Sql(f"toInt32({_failing(shown)})"), kind)
 
 
+def failing_text(shown: Sql) -> Sql:
+    """Render a text whose computation fails, and whose error shows a text, however long it is."""
+    refused = cast(Sql(f"concat({shown}, ' does not fit')"), "Int256")
+    return Sql(f"toString({refused})")
+
+
 def _failing(shown: Sql) -> Sql:
     return cast(Sql(f"concat({shown}, ' does not fit')"), "Date32")
 

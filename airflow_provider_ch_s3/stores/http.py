@@ -237,11 +237,11 @@ class HttpFileStore:
         """
         asked, found = urlsplit(url), urlsplit(response.url)
         host = f"{found.scheme}://{found.netloc}"
+        # Whoever sees the network can lead on from an address without TLS.
+        hops = {urlsplit(hop.url).scheme for hop in (*response.history, response)}
+        is_plain = asked.scheme == "https" and "http" in hops
         if response.history and (
-            unquote(found.path) != unquote(asked.path)
-            or found.query
-            or "@" in found.netloc
-            or (asked.scheme, found.scheme) == ("https", "http")
+            unquote(found.path) != unquote(asked.path) or found.query or "@" in found.netloc or is_plain
         ):
             if len(response.history) > self._trusted_redirects:
                 raise ConfigError(
@@ -251,6 +251,13 @@ class HttpFileStore:
                     f" settings={{'max_http_get_redirects': {len(response.history)}}}"
                 )
             host = f"{asked.scheme}://{asked.netloc}"
+            if is_plain and not self._host:
+                log.warning(
+                    "%s redirects to %s, by addresses without TLS: whoever sees the network can exchange the files;"
+                    " name the last address as source, if it begins with https://",
+                    url,
+                    mask_url(response.url),
+                )
         if not self._host:
             self._host, self._first = host, url
             if response.history:

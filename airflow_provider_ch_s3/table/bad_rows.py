@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
 from airflow_provider_ch_s3.table.target import TableColumn, TableName
@@ -20,11 +21,13 @@ class LineColumn:
 
     :param position: of its field in a line, from 1; 0 if the field is found by the column's name.
     :param in_path: its value is in a ``name=value/`` folder instead.
+    :param form: what its text has to look like besides, as a regular expression; '' for anything.
     """
 
     column: TableColumn
     position: int = 0
     in_path: bool = False
+    form: str = ""
 
     @property
     def name(self) -> str:
@@ -57,6 +60,17 @@ class LineFormat:
     field_count: int = 0
     delimiter: str = ","
     ignores_new: bool = False
+
+    def held_to(self, names: Collection[str], form_of: Callable[[str], str]) -> LineFormat:
+        """Have lines set aside in which the text of one of these columns does not have a form.
+
+        :param form_of: type → regular expression; '' for anything.
+        """
+        columns = (
+            replace(column, form=form_of(column.type)) if column.name in names and not column.in_path else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import (
     SCALARS,
@@ -19,6 +20,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     texts_inside,
     with_parts,
 )
+from airflow_provider_ch_s3.clickhouse.type_table import Kind, has_typed_paths, kind_of
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.files.file_format import FileFormat
@@ -33,7 +35,8 @@ def type_text_columns(
     described: Sequence[FileColumn],
     table_columns: Sequence[TableColumn],
     *,
-    skip: frozenset[str] = frozenset(),
+    skip: Collection[str] = (),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> SourceSpec:
     """Give the columns of text files the types of the table: the server only guessed them from some rows.
 
@@ -41,6 +44,7 @@ def type_text_columns(
     ``accurateCast`` from the wider type fails instead.
 
     :param skip: columns that the user's expressions convert, so that their guessed type stays.
+    :param renamed: column of the files → column of the table that it becomes.
     :raises SourceError: if the files have no column names and another number of columns than the table.
     """
     in_files = [column for column in described if not column.in_path]
@@ -68,6 +72,10 @@ def type_text_columns(
         for c in insertable
         if c.name not in skip
     }
+    in_table = {c.name: c.type for c in insertable}
+    for name, new in renamed.items():
+        if name not in types and new in in_table:
+            types[name] = text_type(in_table[new], keeps_empty_text=not file_format.tells_null_from_empty)
     for name in {c.name for c in in_files} - types.keys():
         if nested := _nested_type(name, insertable):
             types[name] = text_type(nested, keeps_empty_text=False)
@@ -112,13 +120,26 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
-    return replace(source, columns=tuple(read))
+    return replace(source, columns=_mark_alone(source, read))
+
+
+def _mark_alone(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
+    """Mark the only column of the files, if every file would be taken for some texts."""
+    in_files = [column for column in columns if not column.in_path]
+    takes_all = source.format.with_names and not source.header
+    if len(in_files) > 1 or not takes_all:
+        return tuple(columns)
+
+    def is_alone(column: FileColumn) -> bool:
+        return not column.in_path and not column.encoding and base_type(column.type) == "String"
+
+    return tuple(replace(column, is_alone=is_alone(column)) for column in columns)
 
 
 def _has_blanks_around(column: FileColumn) -> bool:
     """Whether blanks around the text of a column do not belong to its value."""
     is_parsed = column.read_as in ("String", "Nullable(String)")
-    return is_parsed and base_type(column.type) != _UNTYPED and family(base_type(column.type)) != "string"
+    return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
 
 
 def _read_escaped(column: FileColumn) -> FileColumn:
@@ -148,6 +169,9 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
     base = base_type(wide)
     if parts(base):
         return _read_inside(replace(column, type=kind), wide, file_format)
+    if _is_object(base):  # the server's parser rounds numbers
+        missing = "" if is_nullable(wide) else "{}"  # as a list is empty that a row lacks
+        return replace(column, type=kind, read_as="Nullable(String)", missing=missing)
     is_untyped = base == _UNTYPED and not file_format.may_lack_fields
     read_as = "Nullable(String)" if is_untyped else parsed_type(wide)
     return replace(column, type=kind, read_as=read_as if read_as != kind else "")
@@ -161,7 +185,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
     if file_format.may_lack_fields:
-        read_as = texts_inside(wide, lambda base: family(base) in SCALARS, may_lack=True)
+        read_as = texts_inside(wide, lambda base: family(base) in SCALARS or _is_object(base), may_lack=True)
     elif is_fields:
         read_as = texts_inside(wide, _is_parsed)
     else:
@@ -171,17 +195,17 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     return replace(column, read_as=read_as if read_as != column.type else "")
 
 
-def hold_to_forms(source: SourceSpec, forms: Mapping[str, str]) -> SourceSpec:
-    """Have the texts of some columns refused unless they have a form.
+def hold_to_forms(source: SourceSpec, names: Collection[str], form_of: Callable[[str], str]) -> SourceSpec:
+    """Have the texts of some columns, also in arrays, maps and tuples, refused unless they have a form.
 
-    :param forms: column → regular expression.
+    :param form_of: type of a single value → regular expression; '' for anything.
     """
 
     def hold(column: FileColumn) -> FileColumn:
-        if column.in_path or not (form := forms.get(column.name)):
+        if column.in_path or column.name not in names:
             return column
-        text = "Nullable(String)" if is_nullable(column.type) else "String"
-        return replace(column, form=form, read_as=text, is_trimmed=source.format.is_csv)
+        forms = ((kind, form) for kind in leaves(column.type) if (form := form_of(kind)))
+        return replace(column, forms=tuple(forms))
 
     return replace(source, columns=tuple(map(hold, source.columns)))
 
@@ -191,4 +215,9 @@ _UNTYPED = "Dynamic"
 
 
 def _is_parsed(base: str) -> bool:
-    return base == _UNTYPED or (family(base) in SCALARS and not base.startswith(("String", "FixedString")))
+    is_text = base.startswith(("String", "FixedString"))
+    return base == _UNTYPED or _is_object(base) or (family(base) in SCALARS and not is_text)
+
+
+def _is_object(base: str) -> bool:
+    return kind_of(base) is Kind.JSON and not has_typed_paths(base)

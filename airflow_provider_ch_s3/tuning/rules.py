@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.data_format import TRIM_SETTING
+from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.file_format import JSON_AS_TEXT, MISSING_COLUMNS_SETTINGS, STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
@@ -274,6 +274,15 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         0,
         "the spaces around a text belong to it (RFC 4180), unless Csv(trim=True) says otherwise",
         protects_data=True,
+    ),
+    *(
+        fixed(
+            name,
+            0,
+            "the first lines are rows, too, unless csv_dialect says otherwise with skip_lines",
+            protects_data=True,
+        )
+        for name in (CSV_SKIP_SETTING, TSV_SKIP_SETTING)
     ),
     computed(read.input_format_skip_unknown_fields, protects_data=True),
     fixed(

@@ -23,9 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from airflow.providers.common.compat.sdk import BaseOperator, TaskDeferred
+from clickhouse_connect.driver.models import SettingDef
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
+from airflow_provider_ch_s3.hooks import driver
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
@@ -40,6 +43,7 @@ READS = ("SELECT", "DESCRIBE", "SHOW", "EXISTS", "WITH", "EXPLAIN")
 DISPOSAL = f"{STORE}delete"
 GO_SECONDS = 60.0
 SLOW_SECONDS = 2.0
+NEWER_SETTING = SettingDef(name="filter", value="id % 2", readonly=0)
 
 
 class Probe:
@@ -158,6 +162,8 @@ class FaultyTask(BaseOperator):  # type: ignore[misc]
         probe = Probe(Path(self.run_file), phase, context["ti"].try_number)
         self.retries = probe.spec["retries"]
         self._operator = make_operator(probe.spec, task_id=self.task_id, retries=self.retries)
+        if probe.spec["stall_seconds"]:
+            self._operator.timing = replace(REAL_TIME, stall_seconds=probe.spec["stall_seconds"])
         _probe = probe
         try:
             return run(self._operator)
@@ -216,6 +222,17 @@ for _store, _name in ((S3ExportStore, "write"), (S3FileStore, "delete"), (AzureB
     setattr(_store, _name, _watch_store(getattr(_store, _name)))
 ClickHouseS3Hook._execute_at = _watch(ClickHouseS3Hook._execute_at, 1)  # type: ignore[method-assign]
 ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[method-assign]
+
+
+def _pin_settings(client: Any, kind: Any) -> None:
+    """As a server of 26.8 or later answers, if the user's profile has a filter."""
+    if _probe is not None and _probe.spec["has_newer_profile"]:
+        client.server_settings = {**client.server_settings, NEWER_SETTING.name: NEWER_SETTING}
+    _really_pin_settings(client, kind)
+
+
+_really_pin_settings = driver._pin_settings
+driver._pin_settings = _pin_settings
 
 
 def warm_up() -> None:

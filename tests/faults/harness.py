@@ -34,6 +34,7 @@ from tests.sandbox.processes import all_answer
 
 SLOTS = 4
 POLL_SECONDS = 0.05
+STALL_SECONDS = 3.0
 SETTINGS = {"max_threads": 2, "max_insert_threads": 1, "max_block_size": 20}
 # two rows per part, so that a MOVE takes long enough to be hit
 MANY_PARTS = {"max_block_size": 2, "input_format_parquet_max_block_size": 2, "min_insert_block_size_rows": 2}
@@ -148,7 +149,7 @@ class Harness:
         prefix = shared_prefix(ending)
         if plan.is_export:
             prefix = name
-        elif plan.kind.changes_objects or plan.mode in (oracle.DELETE, oracle.REPLACED):
+        elif plan.kind.changes_objects or plan.mode in oracle.OWN_FILES:
             prefix = name
             put_files(objects, prefix, ending)
         table = oracle.make_tables(self.sandbox, name, plan.mode, has_slow_fetches=plan.kind is Kind.SLOW_REPLICA)
@@ -176,7 +177,7 @@ class Harness:
     def _load_before(self, scene: Scene, table: str) -> None:
         """Load, without a fault, what the run is to replace or to undo."""
         plan, versions = scene.plan, oracle.earlier_versions(scene.plan.mode)
-        if changed := {number: version for number, version in versions.items() if version}:
+        if changed := {number: version for number, version in versions.items() if version or number >= oracle.FILES}:
             put_files(scene.objects, scene.prefix, scene.ending, changed)
         earlier = Plan(name=plan.name, mode=oracle.REPLACED, is_deferred=False, store=plan.store)
         run_file = scene.run_file.with_name(f"{scene.run_file.stem}_before.json")
@@ -188,6 +189,8 @@ class Harness:
             assert self._succeeds(run_id), "the load before the run failed"
         if changed:
             put_files(scene.objects, scene.prefix, scene.ending, dict.fromkeys(changed, 0))
+        for number in versions.keys() - FIRST_VERSIONS.keys():
+            scene.objects.delete(scene.key(number))
 
     def _succeeds(self, run_id: str) -> bool:
         wait_for(lambda: self.runner.state(run_id)[0] in OVER, END_SECONDS)
@@ -223,20 +226,24 @@ class Harness:
             }
         else:
             port = scene.slot.stores[plan.store].port
-            arguments["source"] = scene.objects.source(port, scene.prefix, scene.ending)
+            # what is no data file is seen, too, where rows of files that are gone are removed
+            names = "*" if plan.mode == oracle.MISSING else f"*.{scene.ending}"
+            arguments["source"] = scene.objects.source(port, scene.prefix, names)
             arguments |= load_arguments(plan.mode, table, is_slow=plan.has_slow_insert)
         if plan.kind is Kind.NEW_VIEW:
             arguments["mode"] = {"append": {"views": "replay"}}
         return {
             "operator": plan.mode if plan.mode in OPERATORS else plan.store,
             "arguments": arguments,
-            "point": plan.point,
+            "point": "" if plan.kind is Kind.MANY_CHANGED else plan.point,
             "action": ACTIONS.get(plan.kind, "wait"),
             "mark": mark,
             # between the check that the lock is free and the record that it is taken, for two loads at the same time
             "slow": "write_event_locked#1" if plan.kind is Kind.OTHER_NAMES else "",
             "retries": RETRIES,
             "denies_disposal": plan.kind is Kind.DENIED_DISPOSAL,
+            "has_newer_profile": False,
+            "stall_seconds": STALL_SECONDS if plan.kind is Kind.STOPPED_QUEUES else None,
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 

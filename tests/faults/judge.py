@@ -19,12 +19,14 @@ from tests.faults.folder_judge import Folder
 from tests.faults.plans import Kind, Plan
 from tests.faults.runners import OVER
 from tests.faults.scene import Scene, read_lines, wait_for
+from tests.faults.tasks import LOADS
 from tests.sandbox.processes import all_answer
 
 END_SECONDS = 240.0
 LEFTOVER_SECONDS = 5.0
 FIRST_VERSIONS = dict.fromkeys(range(oracle.FILES), 0)
-REMEDY = ("clear the task", "then", "use ", "give ", "check", "correct", "look", "raise", "wait", "restore", "allow")
+_REMEDIES = "clear the task,then,use ,give ,check,correct,look,raise,wait,restore,allow,remove it"
+REMEDY = tuple(_REMEDIES.split(","))
 
 
 @dataclass(kw_only=True)
@@ -97,13 +99,17 @@ class Judge:
         self._compare(self._allowed(), "after the load")
         if wrong := oracle.find_wrong_defaults(self.scene.sandbox, self.scene.database):
             self._note(f"{count_of(wrong, 'row')} without the default of the added column")
-        match self.scene.plan.kind:
-            case Kind.SAME_RUN_AGAIN:
-                self._run_again()
-            case Kind.DROPPED_LEDGER:
-                self._drop_ledger()
-            case Kind.RENAMED_TABLE:
-                self._rename()
+        sequels = {
+            Kind.SAME_RUN_AGAIN: self._run_again,
+            Kind.DROPPED_LEDGER: self._drop_ledger,
+            Kind.RENAMED_TABLE: self._rename,
+            Kind.ONLY_MARKERS: self._leave_only_markers,
+            Kind.MERGED_FILE_CHANGED: self._change_a_merged_file,
+            Kind.RENAMED_AND_CHANGED: self._rename_and_change,
+            Kind.MANY_CHANGED: self._change_many,
+        }
+        if follow := sequels.get(self.scene.plan.kind):
+            follow()
 
     def _judge_unknown(self) -> None:
         """Check that no row is there twice: it cannot always be known what a killed node has kept of a MOVE."""
@@ -137,7 +143,7 @@ class Judge:
             denies = bool(plan.kind.trouble) or plan.kind is Kind.DENIED_DISPOSAL
             may_be_done = plan.kind.takes_servers_away or (plan.mode == oracle.DELETE and denies)
             after = self._allowed() if may_be_done else []
-            self._compare([self._before(), *self._first_chunks(), *after], "after the failed load")
+            self._compare([self._before(), *self._first_commits(), *after], "after the failed load")
         # A scheduler that takes the end of a deferral for the end of the task kills it, even in its last try.
         if plan.kind.leaves_servers_alone and self._last_error().get("try") == self.outcome.tries:
             self._check_leftovers()
@@ -205,6 +211,53 @@ class Judge:
             self._start_again("a load into the other table", wanted=added)
             oracle.exchange_with_spare(sandbox, database)
         self._start_again("a load under the first name again")
+
+    def _leave_only_markers(self) -> None:
+        """Empty the folder but for what is no data file: no file at all is rather a mistake, and rows stay."""
+        scene = self.scene
+        for name in scene.objects.read(scene.prefix):
+            scene.objects.delete(name)
+        for name in (f"{scene.prefix}/_SUCCESS", f"{scene.prefix}/.part-00.parquet.crc"):
+            scene.objects.put(name, b"1")
+        succeeds = bool(scene.plan.amount % 2)
+        scene.edit_arguments(arrivals={"on_none": "succeed" if succeeds else "fail"})
+        self._start_again("a load of markers alone", end="success" if succeeds else "failed")
+
+    def _change_a_merged_file(self) -> None:
+        """Merge the files, then change one of them: its rows cannot be replaced any more, and stay."""
+        scene = self.scene
+        arguments = json.loads(scene.run_file.read_text())["arguments"]
+        scene.edit_arguments(**LOADS[oracle.MERGE])
+        merged = self._allowed()[0] - oracle.bag([row for row in oracle.rows_of(FIRST_VERSIONS) if row.id % 10 == 3])
+        self._start_again("a merge of the same files", wanted=[merged])
+        replace_object(scene, scene.plan.amount % oracle.FILES, scene.plan.changed_version)
+        scene.edit(arguments=arguments)
+        self._start_again("a load of a merged file that changed", end="failed", wanted=[merged])
+
+    def _rename_and_change(self) -> None:
+        """Change a file after the table was renamed: its rows are replaced under the new name."""
+        scene, number = self.scene, self.scene.plan.amount % oracle.FILES
+        changed = [self._expected({**FIRST_VERSIONS, number: scene.plan.changed_version})]
+        oracle.rename_table(scene.sandbox, scene.database, "events_local", "renamed_local")
+        scene.edit_arguments(table=f"{scene.database}.renamed_local")
+        replace_object(scene, number, scene.plan.changed_version)
+        scene.runner.start_again(scene.run_id, scene.run_file)
+        self._wait_for_the_end()
+        oracle.rename_table(scene.sandbox, scene.database, "renamed_local", "events_local")
+        self._compare(changed, "after a file changed under another name")
+        scene.edit_arguments(table=f"{scene.database}.events")
+        self._start_again("a load under the first name again", wanted=changed)
+
+    def _change_many(self) -> None:
+        """Load 2,000 files more, and again when all of them have changed, with a kill in the middle of its commit."""
+        scene, many = self.scene, oracle.MANY
+        for version in (0, 1):
+            for number in many:
+                replace_object(scene, number, version)
+            if version:
+                scene.edit(point=scene.plan.point, action="kill")
+            wanted = [self._expected({**FIRST_VERSIONS, **dict.fromkeys(many, version)})]
+            self._start_again(f"version {version} of {len(many)} more files", wanted=wanted)
 
     def _check_clear(self, when: str) -> None:
         self.scene.runner.clear(self.scene.run_id)
@@ -323,8 +376,10 @@ class Judge:
             allowed.append(self._expected(FIRST_VERSIONS, is_edited=True))
         return allowed
 
-    def _first_chunks(self) -> list[oracle.Bag]:
-        """List what the table may hold after a load in chunks that failed with a later one."""
+    def _first_commits(self) -> list[oracle.Bag]:
+        """List what the table may hold after a load of several commits that failed with a later one."""
+        if self.scene.plan.mode == oracle.MISSING:
+            return [self._expected({**FIRST_VERSIONS, oracle.GONE_FILE: 0})]
         if self.scene.plan.mode != oracle.CHUNKS:
             return []
         ends = range(oracle.FILES_PER_CHUNK, oracle.FILES, oracle.FILES_PER_CHUNK)
@@ -356,7 +411,7 @@ def remove_cause(scene: Scene) -> None:
     settings = json.loads(scene.run_file.read_text())["arguments"]["settings"]
     if settings.pop("max_memory_usage", None):
         scene.edit_arguments(settings=settings)
-    scene.edit(denies_disposal=False)
+    scene.edit(denies_disposal=False, has_newer_profile=False)
 
 
 def judge_copy(copy: subprocess.Popen[bytes], log: Path) -> list[str]:

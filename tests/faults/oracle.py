@@ -9,13 +9,14 @@ import io
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.sandbox.info import Sandbox
 
 COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime64(3, 'UTC'), note String"
@@ -27,11 +28,12 @@ ROWS_PER_FILE = 60
 LOADED_PARTITIONS = (1, 2, 3)
 NAMES = ("id", "p", "kind", "amount", "at", "note")
 REPLICATION_SECONDS = 60.0
+PART_LOOKS = 5
 CHUNKS = "append_chunks"
 FILES_PER_CHUNK = 2
 DELETE, REJECT, NEW_COLUMNS, NEW_TABLE = "append_delete", "append_reject", "append_new_columns", "append_new_table"
 FAILED_CHECK, MERGE = "append_failed_check", "merge"
-REPLACED, UNDO = "append_replaced", "undo"
+REPLACED, MISSING, UNDO = "append_replaced", "append_missing", "undo"
 EXPORT = "export"
 MODES = (
     "append",
@@ -46,14 +48,21 @@ MODES = (
     NEW_TABLE,
     FAILED_CHECK,
     REPLACED,
+    MISSING,
     UNDO,
     EXPORT,
 )
 """Load modes, undos and exports. ``append`` with chunks of two files; with files that are deleted after the load;
 with bad rows; with a column that the table lacks; into a table that does not exist; with a check that fails; with
-files that changed since an earlier load."""
-AFTER_A_LOAD = (REPLACED, UNDO)
+files that changed since an earlier load; with such files, and one that is gone."""
+AFTER_A_LOAD = (REPLACED, MISSING, UNDO)
 """Modes whose runs begin with a load that nothing disturbs, into columns that say where a row came from."""
+OWN_FILES = (DELETE, REPLACED, MISSING)
+"""Modes whose runs change files of their own."""
+GONE_FILE = FILES + 1
+"""Of ``MISSING``: loaded before, and no longer there."""
+MANY = range(100, 2100)
+"""Numbers of files of one row each."""
 REPLACE_WHERE = "kind = 'loaded'"
 MERGE_DELETED = "id % 10 = 3"
 
@@ -102,10 +111,11 @@ def file_rows(number: int, version: int = 0) -> list[Row]:
     """Generate the rows of one file: all of one partition, of which a shard may thus get none."""
     partition = LOADED_PARTITIONS[number % len(LOADED_PARTITIONS)]
     first = number * ROWS_PER_FILE
+    rows = 1 if number in MANY else ROWS_PER_FILE
     return (
         []
         if version == EMPTY
-        else [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(ROWS_PER_FILE)]
+        else [Row(id=first + n, p=partition, kind="loaded", version=version) for n in range(rows)]
     )
 
 
@@ -192,8 +202,9 @@ def old_rows(mode: str, shards: int) -> list[list[Row]]:
 
 def earlier_versions(mode: str) -> dict[int, int]:
     """List the files of the load with which the runs of a mode begin, with their versions."""
-    if mode == REPLACED:
-        return {number: 1 - number % 2 for number in range(FILES)}
+    if mode in (REPLACED, MISSING):
+        changed = {number: 1 - number % 2 for number in range(FILES)}
+        return {**changed, GONE_FILE: 0} if mode == MISSING else changed
     return dict.fromkeys(range(FILES), 0) if mode == UNDO else {}
 
 
@@ -227,7 +238,9 @@ def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: 
     :param versions: number of a file → its version.
     :param is_edited: whether the load has ``EDITED_WHERE``.
     """
-    loaded = rows_of({} if mode == UNDO else {**earlier_versions(mode), **versions})
+    # what is gone from the source, or undone, is gone from the table
+    earlier = {} if mode in (UNDO, MISSING) else earlier_versions(mode)
+    loaded = rows_of({} if mode == UNDO else {**earlier, **versions})
     if is_edited:
         loaded = [row for row in loaded if row.id % 2]
     old = _made_rows(mode, shards)
@@ -266,16 +279,19 @@ class People:
     """What others do to the table in the middle of a load, on the first node.
 
     :param statements: with a placeholder for the table.
-    :param added: the rows that they insert, which no load changes; ``removed``: those that they remove.
+    :param part_of: id of a row whose part they take away afterwards, ``how``: by ``DROP`` or ``DETACH``.
+    :param added: the rows that they insert or update, which no load changes; ``removed``: those that they remove.
     """
 
     statements: Sequence[str] = ()
-    added: Sequence[Row] = ()
-    removed: Sequence[Row] = ()
+    part_of: int | None = None
+    how: str = "DROP"
+    added: Bag = field(default_factory=Counter)
+    removed: Bag = field(default_factory=Counter)
 
     def change(self, rows: Bag) -> Bag:
         """Compute what the table holds with what they have done."""
-        return rows + bag(self.added) - bag(self.removed)
+        return rows + self.added - self.removed
 
 
 def act_of_people(mode: str, number: int) -> People:
@@ -285,25 +301,65 @@ def act_of_people(mode: str, number: int) -> People:
     """
     partition, kept = (4, 130_000) if mode == "replace_partitions" else (2, 110_000)
     old = [Row(id=kept + n, p=partition, kind="kept") for n in range(20)]
-    added = [Row(id=900_000 + n, p=partition, kind="people") for n in range(10)]
-    lines = "\n".join(row.text for row in added)
+    mine = [Row(id=900_000 + n, p=partition, kind="people") for n in range(10)]
+    added, some = bag(mine), bag(old[:7])
+    lines = "\n".join(row.text for row in mine)
     insert = f"INSERT INTO {{table}} ({', '.join(NAMES)}) FORMAT TSV\n{lines}\n"
     optimize = f"OPTIMIZE TABLE {{table}} PARTITION {partition} FINAL"
-    at_once = "SETTINGS mutations_sync = 2"
-    delete = f"ALTER TABLE {{table}} DELETE IN PARTITION {partition} WHERE id < {kept + 7} AND id >= {kept} {at_once}"
+    where = f"IN PARTITION {partition} WHERE id < {kept + 7} AND id >= {kept} SETTINGS mutations_sync = 2"
+    delete = f"ALTER TABLE {{table}} DELETE {where}"
+    update = f"ALTER TABLE {{table}} UPDATE kind = 'people' {where}"
     lightweight = f"DELETE FROM {{table}} IN PARTITION {partition} WHERE id = {kept}"
-    all_of_4 = [Row(id=130_000 + n, p=4, kind="kept") for n in range(25)]
+    all_of_4 = bag([Row(id=130_000 + n, p=4, kind="kept") for n in range(25)])
     acts = (
-        People(statements=[insert], added=added),
-        People(statements=[insert, optimize], added=added),
-        People(statements=[optimize]),
-        People(statements=[delete], removed=old[:7]),
-        People(statements=[lightweight], removed=old[:1]),
-        People(statements=[insert, delete, optimize], added=added, removed=old[:7]),
-        People(statements=["ALTER TABLE {table} DROP PARTITION 4"], removed=all_of_4),
-        People(statements=["ALTER TABLE {table} DETACH PARTITION 4"], removed=all_of_4),
+        People(statements=(insert,), added=added),
+        People(
+            statements=(
+                insert,
+                optimize,
+            ),
+            added=added,
+        ),
+        People(statements=(optimize,)),
+        People(statements=(delete,), removed=some),
+        People(statements=(lightweight,), removed=bag(old[:1])),
+        People(
+            statements=(
+                insert,
+                delete,
+                optimize,
+            ),
+            added=added,
+            removed=some,
+        ),
+        People(statements=("ALTER TABLE {table} DROP PARTITION 4",), removed=all_of_4),
+        People(statements=("ALTER TABLE {table} DETACH PARTITION 4",), removed=all_of_4),
+        People(statements=(update,), removed=some, added=bag([replace(row, kind="people") for row in old[:7]])),
+        People(part_of=old[0].id),
+        People(part_of=old[0].id, how="DETACH"),
+        People(statements=(insert,), part_of=mine[0].id),
     )
     return acts[number % len(acts)]
+
+
+def take_part_away(sandbox: Sandbox, table: str, people: People) -> People:
+    """Drop or detach the part of a row on the first node; returns what people have done with the rows of the part.
+
+    The rows of the part are read from it: which ones a part has depends on merges.
+    """
+    line = f"formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line"
+    for _ in range(PART_LOOKS):
+        found = sandbox.query(f"SELECT _part AS name FROM {table} WHERE id = {people.part_of}")
+        if not found:
+            return people
+        name = found[0]["name"]
+        rows = Counter(row["line"] for row in sandbox.query(f"SELECT {line} FROM {table} WHERE _part = '{name}'"))
+        try:
+            sandbox.query(f"ALTER TABLE {table} {people.how} PART '{name}'")
+        except ServerError:  # merged in the meantime
+            continue
+        return replace(people, removed=people.removed + rows)
+    return people
 
 
 def first_replicas(sandbox: Sandbox) -> range:

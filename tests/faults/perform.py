@@ -25,7 +25,16 @@ from tests.faults.faults import (
     trouble_store,
 )
 from tests.faults.plans import Kind
-from tests.faults.protocol_faults import alter_table, edit_run, kill_in_move, new_view, other_names, people_at_work
+from tests.faults.protocol_faults import (
+    alter_table,
+    edit_run,
+    kill_in_move,
+    new_view,
+    newer_profile,
+    other_names,
+    people_at_work,
+    stop_queues,
+)
 from tests.faults.scene import Scene
 
 PERFORM: dict[Kind, Callable[[Scene], None]] = {
@@ -62,6 +71,8 @@ PERFORM: dict[Kind, Callable[[Scene], None]] = {
     Kind.HOSTILE_PROFILE: kill_worker,
     Kind.NEW_VIEW: new_view,
     Kind.PEOPLE: people_at_work,
+    Kind.NEWER_PROFILE: newer_profile,
+    Kind.STOPPED_QUEUES: stop_queues,
 }
 ACTIONS = {
     Kind.HOSTILE_PROFILE: "kill",

@@ -62,6 +62,12 @@ class Kind(Enum):
     NEW_VIEW = "new_view"
     DENIED_DISPOSAL = "denied_disposal"
     PEOPLE = "people"
+    ONLY_MARKERS = "only_markers"
+    MERGED_FILE_CHANGED = "merged_file_changed"
+    RENAMED_AND_CHANGED = "renamed_and_changed"
+    MANY_CHANGED = "many_changed"
+    NEWER_PROFILE = "newer_profile"
+    STOPPED_QUEUES = "stopped_queues"
 
     @property
     def is_for_all(self) -> bool:
@@ -93,7 +99,8 @@ class Kind(Enum):
         """Whether for a while no load can reach ClickHouse, or its own records there."""
         network = (Kind.CUT_NETWORK, Kind.STALL_NETWORK)
         away = (*network, Kind.LEDGER_AWAY, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.LEAVE_CLUSTER)
-        return self.kills_nodes or self in away
+        refused = (Kind.NEWER_PROFILE, Kind.STOPPED_QUEUES)
+        return self.kills_nodes or self in (*away, *refused)
 
     @property
     def leaves_servers_alone(self) -> bool:
@@ -107,7 +114,8 @@ class Kind(Enum):
         return self.value.removeprefix("store_") if self.value.startswith("store_") else ""
 
 
-_AFTERWARDS = (Kind.SAME_RUN_AGAIN, Kind.DROPPED_LEDGER, Kind.RENAMED_TABLE)
+_OF_CHANGED_FILES = (*(Kind.ONLY_MARKERS, Kind.MERGED_FILE_CHANGED, Kind.RENAMED_AND_CHANGED, Kind.MANY_CHANGED),)
+_AFTERWARDS = (Kind.SAME_RUN_AGAIN, Kind.DROPPED_LEDGER, Kind.RENAMED_TABLE, *_OF_CHANGED_FILES)
 """Kinds that happen after a load that was not disturbed, and before the next one."""
 
 WEIGHTS = {
@@ -142,10 +150,16 @@ WEIGHTS = {
     Kind.HOSTILE_PROFILE: 2,
     Kind.NEW_VIEW: 2,
     Kind.DENIED_DISPOSAL: 2,
-    Kind.PEOPLE: 5,
+    Kind.PEOPLE: 8,
+    Kind.ONLY_MARKERS: 2,
+    Kind.MERGED_FILE_CHANGED: 2,
+    Kind.RENAMED_AND_CHANGED: 2,
+    Kind.MANY_CHANGED: 1,
+    Kind.NEWER_PROFILE: 2,
 }
 REPLICATED_WEIGHTS = {
     Kind.SLOW_REPLICA: 6,
+    Kind.STOPPED_QUEUES: 6,
     Kind.KILL_SHARD: 3,
     Kind.KILL_KEEPER: 3,
     Kind.STAND_STILL: 3,
@@ -219,7 +233,7 @@ _OF_LOADS = {
     *(Kind.OBJECT_CHANGED, Kind.OBJECT_DELETED, Kind.OBJECT_NEW, Kind.SAME_RUN_AGAIN, Kind.LEDGER_AWAY),
     *(Kind.KILL_IN_MOVE, Kind.ALTER_TABLE, Kind.OTHER_NAMES, Kind.SLOW_REPLICA),
     *(Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE, Kind.DROPPED_LEDGER, Kind.NEW_VIEW, Kind.DENIED_DISPOSAL),
-    Kind.PEOPLE,
+    *(Kind.PEOPLE, Kind.STOPPED_QUEUES, Kind.NEWER_PROFILE),
 }
 """Faults that hit what an export does not have: files to load, a ledger, a lock, a commit, or all replicas."""
 
@@ -228,9 +242,10 @@ _OF_COMMANDS = {
     *(Kind.KILL_WORKER, Kind.KILL_TWICE, Kind.STOP_WORKER, Kind.LATE_STATEMENT, Kind.SECOND_COPY, Kind.KILL_NODE),
     *(Kind.KILL_CLUSTER, Kind.CUT_NETWORK, Kind.STALL_NETWORK, Kind.LOWERED_RETRIES, Kind.HOSTILE_PROFILE),
     *(Kind.KILL_SHARD, Kind.KILL_KEEPER, Kind.STAND_STILL, Kind.NODE_DOWN, Kind.CUT_REPLICAS, Kind.LEAVE_CLUSTER),
-    Kind.PEOPLE,
+    *(Kind.PEOPLE, Kind.NEWER_PROFILE),
 }
 """Faults that hit a command, which reads no files, and has no INSERT."""
+_HELD_BEFORE = {Kind.SAME_RUN_AGAIN, Kind.RENAMED_TABLE, Kind.EDITED_ARGUMENTS}
 _UNSUITED = {
     oracle.EXPORT: _OF_LOADS,
     # it loads files that are gone
@@ -238,17 +253,18 @@ _UNSUITED = {
     # it never succeeds
     oracle.FAILED_CHECK: {*_AFTERWARDS, Kind.EDITED_ARGUMENTS, Kind.NEW_VIEW},
     # replicas are slow by a setting of the table; the table is made before the load
-    oracle.NEW_TABLE: {Kind.SLOW_REPLICA, Kind.DROPPED_LEDGER, Kind.PEOPLE},
+    oracle.NEW_TABLE: {Kind.SLOW_REPLICA, Kind.DROPPED_LEDGER, Kind.PEOPLE, Kind.STOPPED_QUEUES},
     # whatever people write is replaced, or stops it
-    "replace_table": {Kind.PEOPLE},
+    "replace_table": {Kind.PEOPLE, Kind.STOPPED_QUEUES},
     # people do not fill its new column
-    oracle.NEW_COLUMNS: {Kind.PEOPLE},
+    oracle.NEW_COLUMNS: {Kind.PEOPLE, Kind.STOPPED_QUEUES},
     # it is refused when a chunk is committed
     oracle.CHUNKS: {Kind.EDITED_ARGUMENTS},
     # lines cannot be filtered; the table of the rejected ones has the old name
     oracle.REJECT: {Kind.EDITED_ARGUMENTS, Kind.RENAMED_TABLE},
     # what they leave depends on which files the load before has loaded
-    oracle.REPLACED: {Kind.SAME_RUN_AGAIN, Kind.RENAMED_TABLE, Kind.EDITED_ARGUMENTS},
+    oracle.REPLACED: _HELD_BEFORE,
+    oracle.MISSING: _HELD_BEFORE | {Kind.MANY_CHANGED},
 }
 
 
@@ -309,6 +325,8 @@ def suits(kind: Kind, mode: str) -> bool:
         return False
     if kind is Kind.DENIED_DISPOSAL:
         return mode == oracle.DELETE
+    if kind in _OF_CHANGED_FILES:
+        return mode == oracle.MISSING or (mode == oracle.REPLACED and kind is not Kind.ONLY_MARKERS)
     return kind not in (Kind.KILL_IN_MOVE, Kind.NEW_VIEW) or mode == "append"
 
 
@@ -317,7 +335,7 @@ def stores_of(mode: str) -> Sequence[str]:
     match mode:
         case oracle.EXPORT | oracle.UNDO:
             return (S3,)
-        case oracle.DELETE | oracle.REPLACED:
+        case oracle.DELETE | oracle.REPLACED | oracle.MISSING:
             return (S3, AZURE)
     return STORES
 
@@ -343,12 +361,13 @@ def _random_point(chance: random.Random, kind: Kind, points: Points) -> str:
             return chance.choice([CREATE_LOCK, late])
         case Kind.NEW_VIEW:
             return chance.choice([during, *_before_the_last_check(points.writes)])
-        case Kind.EDITED_ARGUMENTS | Kind.LOWERED_RETRIES | Kind.PEOPLE:
-            return chance.choice(_in_the_commit(points.writes) if kind is Kind.PEOPLE else points.writes)
-        case _ if not kind.has_point:
-            return ""
+        case Kind.PEOPLE | Kind.STOPPED_QUEUES | Kind.MANY_CHANGED:
+            return chance.choice(_in_the_commit(points.writes))
+        case Kind.EDITED_ARGUMENTS | Kind.LOWERED_RETRIES:
+            return chance.choice(points.writes)
         case _:
-            return during if is_during else point
+            chosen = during if is_during else point
+            return chosen if kind.has_point else ""
 
 
 def _in_the_commit(writes: Sequence[str]) -> Sequence[str]:

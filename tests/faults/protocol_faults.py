@@ -67,10 +67,33 @@ def edit_run(scene: Scene) -> None:
 
 def people_at_work(scene: Scene) -> None:
     """The worker stops, people write to the table, and the worker dies: what they did has to be there at the end."""
-    scene.people = oracle.act_of_people(scene.plan.mode, scene.plan.amount)
-    for statement in scene.people.statements:
-        scene.sandbox.query(statement.format(table=f"{scene.database}.events_local"))
+    let_people_act(scene)
     send_signal(scene.hit, "pid", signal.SIGKILL)
+
+
+def let_people_act(scene: Scene) -> None:
+    people, table = oracle.act_of_people(scene.plan.mode, scene.plan.amount), f"{scene.database}.events_local"
+    for statement in people.statements:
+        scene.sandbox.query(statement.format(table=table))
+    scene.people = people if people.part_of is None else oracle.take_part_away(scene.sandbox, table, people)
+
+
+def newer_profile(scene: Scene) -> None:
+    """The worker dies, and from then on the user's profile has a setting that makes other statements of each."""
+    scene.edit(has_newer_profile=True)
+    send_signal(scene.hit, "pid", signal.SIGKILL)
+
+
+def stop_queues(scene: Scene) -> None:
+    """One replica stands still until every try has failed; when it has caught up, people write to the table."""
+    table, node = f"{scene.database}.events_local", scene.plan.amount % scene.sandbox.nodes
+    scene.sandbox.query(f"SYSTEM STOP REPLICATION QUEUES {table}", node=node)
+    scene.go()
+    wait_for(scene.has_ended)
+    scene.sandbox.query(f"SYSTEM START REPLICATION QUEUES {table}", node=node)
+    for one in range(scene.sandbox.nodes):
+        scene.sandbox.query(f"SYSTEM SYNC REPLICA {table}", node=one)
+    let_people_act(scene)
 
 
 def new_view(scene: Scene) -> None:

@@ -46,8 +46,8 @@ class Objects(Protocol):
     def connection(self, port: int) -> dict[str, Any]:
         """Return the Airflow connection to a proxy on a port; empty if none is needed."""
 
-    def source(self, port: int, prefix: str, ending: str) -> str:
-        """Return the address of the files of a run, through a proxy on a port."""
+    def source(self, port: int, prefix: str, names: str) -> str:
+        """Return the address of the files of a run with such names (``*.parquet``), through a proxy on a port."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ class S3Objects:
         aws["extra"]["endpoint_url"] = f"http://127.0.0.1:{port}"
         return aws
 
-    def source(self, port: int, prefix: str, ending: str) -> str:
-        return f"s3://{BUCKET}/{prefix}/*.{ending}"
+    def source(self, port: int, prefix: str, names: str) -> str:
+        return f"s3://{BUCKET}/{prefix}/{names}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ class AzureObjects:
         text = self.azurite.connection_string.replace(f"127.0.0.1:{self.port}", f"127.0.0.1:{port}")
         return {"conn_type": "wasb", "extra": {"connection_string": text, **SHORT_PAUSES}}
 
-    def source(self, port: int, prefix: str, ending: str) -> str:
-        return f"az://{BUCKET}/{prefix}/*.{ending}"
+    def source(self, port: int, prefix: str, names: str) -> str:
+        return f"az://{BUCKET}/{prefix}/{names}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +132,8 @@ class WebObjects:
     def connection(self, port: int) -> dict[str, Any]:
         return {}
 
-    def source(self, port: int, prefix: str, ending: str) -> str:
-        return f"http://127.0.0.1:{port}/{prefix}/part-{{00..{FILES:02}}}.{ending}"
+    def source(self, port: int, prefix: str, names: str) -> str:
+        return f"http://127.0.0.1:{port}/{prefix}/part-{{00..{FILES:02}}}{names.removeprefix('*')}"
 
 
 @contextmanager

@@ -27,6 +27,7 @@ CHECKS = {
 }
 """Of every load: one that is fulfilled, and one that is only a warning."""
 
+PROVENANCE: Mapping[str, Any] = {"provenance": {"source_file": "path", "load_id": "load"}}
 LOADS: Mapping[str, Mapping[str, Any]] = {
     "append": {},
     oracle.CHUNKS: {"chunks": {"max_files": oracle.FILES_PER_CHUNK}},
@@ -39,9 +40,11 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_where": {"mode": {"replace_where": oracle.REPLACE_WHERE}},
     "replace_table": {"mode": "replace_table"},
     oracle.MERGE: {"mode": {"merge": {"key": ["id"], "version": "at", "deleted": oracle.MERGE_DELETED}}},
-    oracle.REPLACED: {
-        "provenance": {"source_file": "path", "load_id": "load"},
-        "mode": {"append": {"on_changed": "replace"}},
+    oracle.REPLACED: {"mode": {"append": {"on_changed": "replace"}}, **PROVENANCE},
+    oracle.MISSING: {
+        "mode": {"append": {"on_changed": "replace", "on_missing": "delete"}},
+        "data_format": "Parquet",
+        **PROVENANCE,
     },
 }
 """Arguments of the operator, as JSON can hold them; modes that begin with ``append`` are variants of ``append``."""

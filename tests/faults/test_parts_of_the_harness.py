@@ -21,16 +21,21 @@ from tests.faults.oracle import (
     DELETE,
     EXPORT,
     FAILED_CHECK,
+    GONE_FILE,
+    MANY,
+    MISSING,
     MODES,
     REPLACED,
     UNDO,
     Difference,
     Row,
+    act_of_people,
     before,
     between,
     closest,
     expected,
     file_rows,
+    rows_of,
     write_file,
 )
 from tests.faults.plans import (
@@ -176,6 +181,8 @@ def test_the_oracle_takes_no_mixture_of_two_versions() -> None:
         pytest.param("append_new_table", 60, id="append_new_table"),
         # the rows of the five files that did not change stay, or are all gone
         pytest.param("append_replaced", 175 + 6 * 60, id="append_replaced"),
+        # what is no longer in the source is gone
+        pytest.param("append_missing", 175 + 60, id="append_missing"),
         pytest.param("undo", 175, id="undo"),
     ],
 )
@@ -188,6 +195,9 @@ def test_what_is_there_before_a_load_of_files_that_changed() -> None:
     assert found.total() == wanted.total()
     # three files of six changed, and in each of them all times
     assert (found - wanted).total() == 3 * 60
+    gone = before(MISSING, 2) - found
+    assert gone == Counter(row.text for row in file_rows(GONE_FILE))
+    assert len(rows_of(dict.fromkeys(MANY, 1))) == len(MANY) == 2000
     assert before(UNDO, 2) - expected(UNDO, 2, {}) == Counter(row.text for n in range(6) for row in file_rows(n))
 
 
@@ -220,13 +230,27 @@ def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> N
     ways = [random_way(7, number, REPLICATED_WEIGHTS) for number in range(500)]
     assert {mode for _, (mode, _) in ways} == set(MODES)
     assert not [mode for kind, (mode, _) in ways if kind.changes_objects and mode in (EXPORT, UNDO)]
-    assert {mode: set(stores_of(mode)) for mode in (EXPORT, UNDO, DELETE, REPLACED, "append")} == {
+    assert {mode: set(stores_of(mode)) for mode in (EXPORT, UNDO, DELETE, REPLACED, MISSING, "append")} == {
         EXPORT: {"s3"},
         UNDO: {"s3"},
         DELETE: {"s3", "azure"},
         REPLACED: {"s3", "azure"},
+        MISSING: {"s3", "azure"},
         "append": {"s3", "azure", "http"},
     }
+
+
+def test_what_people_do_is_there_before_and_after_a_load() -> None:
+    acts = [act_of_people("merge", number) for number in range(1, 13)]
+    assert len({(act.statements, act.part_of, act.how) for act in acts}) == 12
+    for act in acts:
+        for rows in (before("merge", 2), expected("merge", 2, {0: 0})):
+            changed = act.change(rows)
+            assert changed - rows == act.added
+            assert rows - changed == act.removed
+    # an update takes seven rows away, and adds them with another value
+    (update,) = (act for act in acts if act.added and act.removed and not any("INSERT" in s for s in act.statements))
+    assert (update.added.total(), update.removed.total()) == (7, 7)
 
 
 def test_readers_of_a_folder_see_what_is_missing_or_doubled() -> None:

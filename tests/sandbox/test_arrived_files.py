@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_ch_s3.arguments import Reject
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.written import parquet_file
@@ -256,3 +256,16 @@ def test_csv_with_backslashes_before_quotes(lab: Lab) -> None:
         lab.load("several/*", table, task_id="several", **dialect)
     with pytest.raises(ConfigError, match="create the table first"):
         lab.load("in/*", f"{lab.database}.new", task_id="new", create_table="auto", **dialect)
+
+
+def test_a_file_in_the_middle_that_is_no_text(lab: Lab) -> None:
+    """The first bytes of at most 12 files are looked at before the load."""
+    lab.connect_one_node()
+    for number in range(30):
+        lab.put(f"in/{number:02}.csv", b"PK\x03\x04 and more\n" if number == 14 else b"a\n")
+    table = lab.create("t", "v String")
+    with pytest.raises(ChS3Error, match=r"a file that begins with the bytes 504B030420616E64"):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+    lab.load(["in/0*", "in/2*"], table)
+    assert lab.rows(table) == [{"v": "a"}] * 20

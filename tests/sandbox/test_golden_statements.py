@@ -5,25 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_provider_ch_s3.errors import SandboxError, ServerError
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import DATABASE_SETTINGS, QUEUED_SETTINGS
+from airflow_provider_ch_s3.hooks.driver import EXECUTE_SETTINGS, RAISED_LIMITS
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
 from airflow_provider_ch_s3.sandbox.engine import package_of
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.sql.filters import assignments, literals
-from airflow_provider_ch_s3.tuning.rules import NEWER_ANSWERS, WHOLE_ANSWERS
+from airflow_provider_ch_s3.tuning.export import EXPORT_RULES
+from airflow_provider_ch_s3.tuning.rule import Rule
+from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, KEPT, NEWER_ANSWERS, RULES, WHOLE_ANSWERS
 from tests.marks import thorough
 from tests.sandbox.engine_in_process import CLUSTER, ask_each
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 JUDGED_SETTINGS = Path(__file__).with_name("judged_settings.txt")
-# Of 24.8 to 26.9. What changes rows or answers is pinned or sent by tuning/rules.py, the rest is harmless.
-JUDGED = frozenset(JUDGED_SETTINGS.read_text().split())
+
+
+def read_judged() -> dict[str, frozenset[str]]:
+    """Read what was judged of all settings of 24.8 to 26.9: label → names."""
+    labels, *parts = re.split(r"^\[(\w+)\]$", JUDGED_SETTINGS.read_text(), flags=re.M)
+    assert not labels.strip()
+    return {label: frozenset(names.split()) for label, names in zip(parts[::2], parts[1::2], strict=True)}
+
+
+# Pinned: no other value is possible, because it would change rows or answers. Sent: a statement or a rule of a plan
+# gives it a value, which may be another one. Chosen: how text is written, or the zone of times without one; a plan
+# leaves it to the profile. Harmless: whatever a profile sets, nothing is lost or changed silently.
+LABELS = read_judged()
+JUDGED = frozenset().union(*LABELS.values())
 GOLDEN = Path(__file__).parents[1] / "golden"
 # What an engine answers to a statement that it does not understand. Files and most tables are not there, so other
 # errors are expected.
@@ -150,10 +167,24 @@ def test_each_setting_of_the_engine_was_judged(engine: tuple[str, Sandbox]) -> N
     names = {row["name"] for row in rows}
     assert names - JUDGED == set(), (
         "what do these do to a statement of a load, if a profile sets them? Pin what changes rows or answers"
-        f" (NEWER_ANSWERS, KEPT in tuning/rules.py), and add all of them to {JUDGED_SETTINGS}"
+        f" (NEWER_ANSWERS, KEPT in tuning/rules.py), and add each with its label to {JUDGED_SETTINGS}"
     )
     assert WHOLE_ANSWERS.keys() <= names
     assert NEWER_ANSWERS.keys() <= JUDGED
+
+
+def test_each_label_of_a_setting_is_true() -> None:
+    """What is pinned or sent is so in our statements, clients and rules, and nothing else is."""
+    rules: list[Rule[Any]] = [*RULES, *KEPT, *EVERY_QUERY, *EXPORT_RULES]
+    pinned = {*WHOLE_ANSWERS, *NEWER_ANSWERS, *(rule.name for rule in rules if rule.is_pinned)}
+    clauses = [text.partition("SETTINGS")[2] for _, text in statements()]
+    named = {name for clause in clauses for name in re.findall(r"(\w+) = ", clause)}
+    given = {*EXECUTE_SETTINGS, *QUEUED_SETTINGS, *DATABASE_SETTINGS, *RAISED_LIMITS}
+    # but for settings of tables, and parameters of a request
+    sent = JUDGED & {*named, *given, *(rule.name for rule in rules)} - pinned
+    assert LABELS.keys() == {"pinned", "sent", "chosen", "harmless"}
+    assert (sorted(LABELS["pinned"]), sorted(LABELS["sent"])) == (sorted(pinned), sorted(sent))
+    assert sum(map(len, LABELS.values())) == len(JUDGED)
 
 
 @pytest.mark.thorough

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -17,7 +18,11 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sandbox.object_store import start_object_store
 from airflow_provider_ch_s3.sandbox.ports import free_ports
+from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.sql.filters import identifier, literal
+from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
+from tests.failures import own_errors
+from tests.lakes import DeltaLake
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -174,6 +179,27 @@ def test_folders_of_hive_columns(lab: Lab) -> None:
         lab.put(f"in/tag={name}/a.csv", f"n\n{n}\n".encode())
     lab.load("in/tag=*/*.csv", table)
     assert bag(lab.rows(table)) == bag({"tag": value, "n": n} for n, value in enumerate(values))
+
+
+@pytest.mark.thorough
+def test_partitions_and_the_place_of_a_lake(lab: Lab, tmp_path: Path) -> None:
+    uri = lab.uri("lake/it's '); DROP TABLE t; --")
+    sandbox = lab.sandbox
+    server = S3Server(
+        endpoint_url=sandbox.s3_endpoint, access_key=sandbox.s3_access_key, secret_key=sandbox.s3_secret_key
+    )
+    schema = pa.schema([("n", pa.int64()), ("tag", pa.string())])
+    lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["tag"])
+    names = ["a b", "it's", "{{ x }}", "{a,b}", "*", "a%20b", "a+b", "a/b", "'); DROP TABLE t; --", "\\'"]
+    rows = [{"n": n, "tag": name} for n, name in enumerate(names)]
+    lake.append(rows)
+    table = lab.create("t", "tag String, n Int64")
+    operator = DeltaToClickHouseOperator(
+        task_id="load", source=uri, table=table, clickhouse_conn_id="ch", aws_conn_id="aws", poll_interval=0.25
+    )
+    with own_errors():
+        operator.execute(lab.context(operator))
+    assert bag(lab.rows(table)) == bag(rows)
 
 
 def test_expressions_with_hostile_texts(lab: Lab) -> None:

@@ -124,6 +124,16 @@ def test_other_values_are_refused(lab: Lab, data_format: str, kind: str, text: s
     assert lab.rows(table) == []
 
 
+@pytest.mark.parametrize("data_format", ["csv", thorough("jsonl")])
+def test_an_element_that_does_not_fit_names_its_column(lab: Lab, data_format: str) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "n Int64, v Array(UInt8)")
+    line = '{{"n":1,"v":{}}}\n' if data_format == "jsonl" else '1,"{}"\n'
+    lab.put(f"in/a.{data_format}", "".join(line.format(v) for v in ("[1,200]", "[1,300]")).encode())
+    with pytest.raises(ChS3Error, match=r"the first one is '\[1,300\]' in row 2 of \S+, for column 'v'"):
+        lab.load("in/*", table)
+
+
 def nest(levels: int) -> tuple[str, str]:
     """Return a type of Tuples in each other, and a value of it in JSON."""
     return "Tuple(a " * levels + "Nullable(Int64)" + ")" * levels, '{"a":' * levels + "7" + "}" * levels

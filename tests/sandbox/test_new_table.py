@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Arrivals, Format
+from airflow_provider_ch_s3.arguments import Arrivals, Format, Reject
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
@@ -407,6 +407,34 @@ def test_what_comes_after_the_sample_keeps_to_it(lab: Lab, usual: str, later: st
     with pytest.raises(ChS3Error, match="does not fit"):
         lab.load("in/*", "made", create_table={"distributed": False})
     assert lab.rows(f"{lab.database}.made") == []
+
+
+@pytest.mark.parametrize(
+    ("usual", "later", "is_held"),
+    [
+        ('{"a":[1.5]}', '{"a":[1.12345678901234567891]}', False),
+        thorough("[1]", '["007"]', False),
+        thorough('{"a":true}', '{"a":"yes"}', False),
+        thorough('{"a":[1.5]}', '{"a":["nan",0.30000000000000004]}', True),
+    ],
+)
+def test_what_is_inside_keeps_to_the_sample(lab: Lab, usual: str, later: str, is_held: bool) -> None:
+    lab.put("in/a.jsonl", "".join(f'{{"v":{one}}}\n' for one in [*([usual] * 25_000), later]).encode())
+    if is_held:
+        lab.load("in/*", "made", create_table={"distributed": False})
+        return
+    with pytest.raises(ChS3Error, match=r"column 'v', which is \S+ in the table, does not fit"):
+        lab.load("in/*", "made", create_table={"distributed": False})
+    assert lab.rows(f"{lab.database}.made") == []
+
+
+def test_rejected_lines_keep_to_the_sample(lab: Lab) -> None:
+    lab.connect_one_node()
+    put_csv(lab, "in/a.csv", "n,b", *(["1,true"] * 10_000), "2,false", "007,true", "3,yes")
+    report = lab.load("in/*", "made", create_table={"distributed": False}, bad_rows=Reject())
+    assert (report["rows_written"], report["rows_rejected"]) == (10_001, 2)
+    rejected = lab.query(f"SELECT column, value FROM {lab.database}.made_rejected ORDER BY column")
+    assert rejected == [{"column": "b", "value": "yes"}, {"column": "n", "value": "007"}]
 
 
 def test_names_that_mean_something_in_sql(lab: Lab) -> None:

@@ -15,9 +15,10 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, T
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.load import replace_files, staged
 from airflow_provider_ch_s3.load.replace_files import remove_gone
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
+from airflow_provider_ch_s3.request import LoadRequest
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -286,6 +287,28 @@ def test_a_file_changes_after_the_table_was_renamed(lab: Lab, capsys: pytest.Cap
     ):
         assert lab.loads("undo", undone) == 1
         assert says in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_what_is_loaded_after_the_listing_stays(lab: Lab) -> None:
+    """The source is listed once, and another load adds a file before the rows of missing ones are removed."""
+    table = loaded(lab)
+    delete(lab, "in/b.csv")
+    listings, real = [], replace_files._list_now
+
+    def list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> replace_files.Listing:
+        found = real(request, store, epoch=epoch)
+        if request.removes_missing:
+            listings.append(sorted(path.rpartition("/")[2] for path in found.filled))
+            put(lab, "in/c.csv", 4)
+            lab.load("in/c.csv", table, task_id="other", **REPLACING)
+        return found
+
+    lab.monkeypatch.setattr(replace_files, "_list_now", list_now)
+    lab.load("in/*.csv", table, task_id="second", **REMOVING)
+    assert listings == [["a.csv"]]
+    assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 4: "c.csv", 19: ""}
+    assert is_clean(lab)
 
 
 @pytest.mark.thorough

@@ -21,6 +21,7 @@ SETTINGS = {
     "input_format_try_infer_dates": 0,
     "input_format_try_infer_datetimes": 0,
     "session_timezone": "UTC",
+    "precise_float_parsing": 1,
 }
 
 

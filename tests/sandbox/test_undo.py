@@ -279,3 +279,54 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     assert lab.loads("undo", load_id_of(first)) == 0
     assert numbers(lab, table) == [3, 21]
     assert lab.left_overs() == []
+
+
+@pytest.mark.thorough
+def test_a_load_under_an_earlier_name_is_undone_as_the_message_says(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, first, second = two_loads(lab)
+    renamed = f"{lab.database}.renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
+    put(lab, "in/c.csv", 31)
+    lab.load("in/*.csv", renamed, task_id="third", **FILES)
+    capsys.readouterr()
+    assert lab.loads("undo", load_id_of(first)) == 1
+    said = capsys.readouterr().err
+    assert f"was loaded into {table}, which is not there any more" in said
+    assert "give it this name again (RENAME TABLE), undo the load, and rename it back" in said
+    assert numbers(lab, renamed) == [1, 2, 3, 11, 21, 31]
+    lab.ddl(f"RENAME TABLE {renamed} TO {table} {{on_cluster}}")
+    assert lab.loads("undo", load_id_of(first)) == 0
+    lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
+    assert numbers(lab, renamed) == [3, 21, 31]
+    report = lab.load("in/*.csv", renamed, task_id="fourth", **FILES)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 2)
+    assert numbers(lab, renamed) == [1, 2, 3, 11, 21, 31]
+    assert lab.loads("undo", second["query_id"]) == 1
+    assert is_clean(lab)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_try_that_died_for_good_is_abandoned_on_demand(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", COLUMNS, BY_TENS)
+    put(lab, "in/a.csv", 1, 11)
+    put(lab, "in/b.csv", 2)
+    load = load_id_of(lab.load("in/*.csv", table, **FILES))
+    put(lab, "in/a.csv", 3)
+    lab.load("in/a.csv", table, task_id="more", mode=Append(on_changed="load"), **FILES)
+    put(lab, "in/c.csv", 31)
+    dies = die_before("insert_load", 1, signal.SIGKILL)
+    with start_worker(lab, table, try_number=2, max_tries=2, before=dies, **FILES) as cleared:
+        assert cleared.wait(WAIT_SECONDS) == -signal.SIGKILL
+    assert lab.loads("undo", load) == 1
+    assert "is not over: its task is running" in (said := capsys.readouterr().err)
+    assert "if that try has died for good, repeat this with --abandon" in said
+    what = "3 rows of 2 partitions (0, 1); 1 file can be loaded again, and the table keeps another version of 1 file"
+    for more, done in ((["--dry-run"], "would remove"), ([], "removed")):
+        assert lab.loads("undo", load, "--abandon", *more) == 0
+        assert f"{load} into {table}: {done} {what}" in capsys.readouterr().out
+    assert numbers(lab, table) == [3]
+    assert is_clean(lab)
+    report = lab.load("in/{b,c}.csv", table, task_id="again", **FILES)
+    assert (report["files_listed"], numbers(lab, table)) == (2, [2, 3, 31])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_ch_s3.arguments import Format, Reject
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -434,3 +434,22 @@ def test_null_lists_and_maps_are_told(lab: Lab, caplog: pytest.LogCaptureFixture
     assert (
         "ClickHouse has no NULL lists and maps: if the files have some in l, m, they become empty ones" in caplog.text
     )
+
+
+def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
+    lab.connect_one_node()
+    rows = b"zip,price,at,n\n00700,0.123456789012345678,2024-01-01T10:00:00Z,1\n"
+    lab.put("in/a.csv", rows)
+    table = lab.create("t", "code String, cost Decimal(38, 18), seen String, n UInt8, next Int64")
+    select = {"code": "zip", "cost": "`price`", "seen": "at", "next": "n + 1"}
+    lab.load("in/*", table, select=select)
+    columns = "code, cost::String AS cost, seen, n, next"
+    assert lab.rows(table, columns=columns) == [
+        {"code": "00700", "cost": "0.123456789012345678", "seen": "2024-01-01T10:00:00Z", "n": 1, "next": 2}
+    ]
+    lab.load("in/*", "made", select=select, create_table={"distributed": False}, columns=[*select])
+    assert lab.rows(f"{lab.database}.made", columns="code, seen") == [
+        {"code": "00700", "seen": "2024-01-01 10:00:00"}
+    ]
+    with pytest.raises(ChS3Error, match=r"column 'zip' does not fit \('00700'\)"):
+        lab.load("in/*", table, select={**select, "code": "concat(zip, '!')"}, task_id="guessed")

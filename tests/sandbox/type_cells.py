@@ -292,7 +292,17 @@ CELLS = (
     Cell(source="String", target="UUID", kept={f"'{_UUID}'": _UUID}, failing=("'x'",)),
     Cell(source="String", target="UInt8", kept={"'7'": "7"}, failing=("'256'", "'x'")),
     Cell(
-        source="String", target="JSON", kept={"'{\"a\": 1}'": '{"a":1}'}, failing=("'x'", "''", "'[1]'"), version=25.8
+        source="String",
+        target="JSON",
+        kept={
+            "'{\"a\": 1}'": '{"a":1}',
+            "'{\"a\": 5e-324}'": '{"a":5e-324}',
+            "'{\"a\": -9223372036854775808}'": '{"a":-9223372036854775808}',
+        },
+        failing=(
+            *("'x'", "''", "'[1]'"),
+            *(f"'{{\"a\": {number}}}'" for number in ("18446744073709551616", "0.1234567890123456789", "1e-400")),
+        ),
     ),
     Cell(source="FixedString(4)", target="String", kept={"unhex('01020000')": "\x01\x02\0\0", "'abcd'": "abcd"}),
     Cell(

@@ -9,6 +9,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
     find_called_by_name,
     find_counted,
     find_names,
+    find_renamed,
     find_server_bound,
     parse_expression,
     replace_calls,
@@ -271,6 +272,11 @@ def test_split_expressions(text: str, expected: list[str]) -> None:
 )
 def test_names_that_are_not_called(text: str, names: list[str]) -> None:
     assert list(find_names(text)) == names
+
+
+def test_columns_that_get_another_name_only() -> None:
+    select = {"a": "x", "b": " `y z` ", "c": "w + 1", "d": "v", "e": "upper(v)", "f": "u", "g": "1"}
+    assert find_renamed(select, ["u > 5"]) == {"x": "a", "y z": "b"}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,13 @@ def test_what_is_known_of_a_format(name: str, known: dict[str, Any]) -> None:
         ),
         pytest.param("ArrowStream", {"input_format_arrow_allow_missing_columns"}, id="arrow"),
         pytest.param(
-            "TabSeparatedRaw", {"input_format_parallel_parsing", "input_format_tsv_empty_as_default"}, id="tsv"
+            "TabSeparatedRaw",
+            {
+                "input_format_parallel_parsing",
+                "input_format_tsv_empty_as_default",
+                "input_format_tsv_skip_first_lines",
+            },
+            id="tsv",
         ),
         pytest.param("Values", {"input_format_parallel_parsing"}, id="values"),
         pytest.param("Native", set(), id="none-of-its-own"),

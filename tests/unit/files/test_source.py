@@ -210,6 +210,27 @@ def test_the_address_names_exactly_the_listed_keys(keys: list[str], expected: st
 
 
 @pytest.mark.parametrize(
+    ("glob", "names", "expected"),
+    [
+        pytest.param("in/*", "in/f{}.csv", "in/f{%s}.csv", id="no-digit"),
+        pytest.param("in/*", "in/f{}.mp3", "in/f{%s}.mp{3..3}", id="digit-behind"),
+        pytest.param("in/*", "in/d=2024/f{}.csv", "in/d=202{4..4}/f{%s}.csv", id="digit-before"),
+        pytest.param("d=2024/*", "d=2024/f{}.csv", "d=2024/f{%s}.csv", id="the-list-would-be-longer"),
+        pytest.param("in/*", "in/0 {}.csv", "in/0?{%s}.csv", id="other-wildcards"),
+    ],
+)
+def test_many_keys_are_listed_together(glob: str, names: str, expected: str) -> None:
+    """ClickHouse asks for each key that braces name, and lists once if there is a range of numbers, too."""
+    letters = "abcdefghijklmnopqrst"
+    source = spec(*(names.format(one) for one in letters), globs=(glob,))
+    named = f"http://s3:9000/b/{expected % ','.join(letters)}"
+    assert dataclasses.replace(source, may_list=True).address == named
+    assert source.address == re.sub(r"\{(.)\.\.\1\}", r"\1", named)
+    few = dataclasses.replace(source, may_list=True, files=source.files[:19])
+    assert ".." not in few.address
+
+
+@pytest.mark.parametrize(
     ("key", "expected"),
     [
         pytest.param("a b.csv", "a?b.csv", id="space"),

@@ -48,8 +48,8 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
     ("arguments", "message"),
     [
         ({"where": "n > ("}, "where: "),
-        ({"mode": ReplaceWhere("n > (")}, "mode=ReplaceWhere(…): "),
-        ({"mode": Merge(key=["n"], deleted="(")}, "mode=Merge(deleted=…): "),
+        ({"mode": ReplaceWhere("n > (")}, "mode.condition: "),
+        ({"mode": Merge(key=["n"], deleted="(")}, "mode.deleted: "),
         ({"select": {"a": "("}}, "select['a']: "),
         ({"checks": {"a": "("}}, "checks['a']: "),
         (

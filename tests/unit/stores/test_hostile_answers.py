@@ -6,13 +6,15 @@ import gzip
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import SnapshotError, SourceError, StoreAnswerError
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SmallObject
@@ -187,3 +189,23 @@ def test_hostile_headers_of_an_http_server(site: Site, headers: dict[str, str], 
     with pytest.raises(SourceError, match=message) as raised:
         list(HttpFileStore().list_ages(pattern))
     assert raised.value.is_final
+
+
+@pytest.mark.parametrize(
+    ("hops", "is_refused"),
+    [
+        (["https://a/f", "https://b/f"], False),
+        (["http://a/f", "http://b/f"], False),
+        (["http://a/f", "https://a/f"], False),
+        (["https://a/f", "http://a/f"], True),
+        (["https://a/f", "http://b/f", "https://c/f"], True),
+    ],
+)
+def test_redirects_that_leave_tls(hops: list[str], is_refused: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Refused, or told of where the user trusts redirects."""
+    *history, last = (SimpleNamespace(url=hop) for hop in hops)
+    response: Any = SimpleNamespace(url=last.url, history=history)
+    with pytest.raises(ConfigError, match="do not follow") if is_refused else nullcontext():
+        HttpFileStore()._note_redirects(hops[0], response)
+    HttpFileStore(trusted_redirects=2)._note_redirects(hops[0], response)
+    assert ("addresses without TLS" in caplog.text) == is_refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.conversion import Method
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
@@ -64,7 +65,7 @@ def test_a_column_typed_by_the_user_may_be_too_narrow(given: str, kind: str, rea
 
 
 def test_blanks_around_a_text_belong_to_it() -> None:
-    for kind, is_trimmed in (("LowCardinality(String)", False), ("FixedString(4)", False), ("Bool", True)):
+    for kind, is_trimmed in (("LowCardinality(String)", False), ("FixedString(4)", False), ("Enum8('a' = 1)", True)):
         (column,) = read_text_strictly(source(kind), is_given=False).columns
         assert column.is_trimmed is is_trimmed
 
@@ -78,12 +79,23 @@ def test_numbers_in_lists_are_read_from_the_whole_text() -> None:
 def test_objects_may_lack_any_value() -> None:
     nested = source("Tuple(a Int64, b Map(Date, LowCardinality(String)), c Array(JSON))", "JSONEachRow")
     (column,) = read_text_strictly(nested, is_given=False).columns
-    assert column.read_as == "Tuple(a Nullable(String), b Map(String, Nullable(String)), c Array(JSON))"
+    assert column.read_as == "Tuple(a Nullable(String), b Map(String, Nullable(String)), c Array(String))"
 
 
 def test_a_text_may_have_to_have_a_form() -> None:
-    held = hold_to_forms(read_text_strictly(source("Nullable(Int64)"), is_given=False), {"a": "^[1-9]$", "b": "x"})
-    assert [(c.form, c.read_as) for c in held.columns] == [("^[1-9]$", "Nullable(String)")]
+    def form_of(kind: str) -> str:
+        return "^[1-9]$" if kind == "Int64" else ""
+
+    nested = read_text_strictly(source("Tuple(a Array(Int64), b Date)", "JSONEachRow"), is_given=False)
+    (held,) = hold_to_forms(nested, ["a"], form_of).columns
+    found = held.conversion
+    assert found is not None
+    assert [(one.type, one.form) for one in found.all if one.method is Method.TEXT] == [
+        ("Int64", "^[1-9]$"),
+        ("Date", ""),
+    ]
+    (other,) = hold_to_forms(nested, ["b"], form_of).columns
+    assert other == nested.columns[0]
 
 
 @pytest.mark.parametrize("data_format", ["Parquet", "RowBinary", "Protobuf", "Values"])

@@ -454,6 +454,16 @@ def without(name: str) -> dict[str, ServerSetting]:
     return {key: value for key, value in SERVER.items() if key != name}
 
 
+@pytest.mark.parametrize(("data_format", "kind"), [("CSV", "csv"), ("TSV", "tsv")])
+def test_a_profile_may_not_skip_the_first_lines(data_format: str, kind: str) -> None:
+    """A row of each file would be lost, and nothing would be missing by what the servers count."""
+    name = f"input_format_{kind}_skip_first_lines"
+    facts = dataclasses.replace(FACTS, data_format=data_format)
+    skips = SERVER | {name: ServerSetting(value="1")}
+    assert plan_load(facts, server=skips).sent[name] == 0
+    assert plan_load(facts, server=skips, operator={name: 1}).sent.get(name) != 0
+
+
 def test_what_is_computed_is_sent_and_the_servers_defaults_are_not() -> None:
     plan = plan_load(FACTS, server=SERVER)
     assert plan.sent == {

@@ -1,0 +1,41 @@
+"""Objects of JSON in text, as SQL values: ClickHouse's parser rounds numbers to those of a Float64."""
+
+from __future__ import annotations
+
+from airflow_provider_ch_s3.sql.filters import Sql, literal
+from airflow_provider_ch_s3.sql.typed_values import failing_text, plain_cast
+
+# A text in quotes, or a number.
+_TOKEN = r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*'
+# What a number contains that may be rounded; all other objects need no closer look.
+_MAY_BE_ROUNDED = r"[1-9](?:[0-9]{17}|[0-9.]{18})|[eE]-[0-9]{3}"
+_BEFORE_EXPONENT = r"^-?([0-9.]*)"
+# As many digits tell each Float64 from all others.
+_MAX_DIGITS = 17
+# Below the first one with so many digits.
+_LEAST = "2.3e-308"
+
+
+def object_of(text: Sql, kind: str) -> Sql:
+    """Render the object in a text; it fails for a number that has more digits than are kept.
+
+    :param kind: a JSON type without typed paths.
+    """
+    numbers = f"extractAll({text}, {literal(_TOKEN)})"
+    rounded = Sql(f"arrayFirst(token -> {_is_rounded('token')}, {numbers})")
+    checked = f"if({rounded} = '', {text}, {failing_text(rounded)})"
+    return plain_cast(Sql(f"if(match({text}, {literal(_MAY_BE_ROUNDED)}), {checked}, {text})"), kind)
+
+
+def _is_rounded(token: str) -> str:
+    number = f"toFloat64OrZero({token})"
+    is_integer = " OR ".join(f"accurateCastOrNull({token}, '{kind}') IS NOT NULL" for kind in ("Int64", "UInt64"))
+    return (
+        f"NOT startsWith({token}, '\"') AND ((length({_digits(token)}) > {_MAX_DIGITS} AND NOT ({is_integer}))"
+        f" OR (abs({number}) < {_LEAST} AND {_digits(token)} != {_digits(f'toString({number})')}))"
+    )
+
+
+def _digits(number: str) -> str:
+    """The digits of a number without zeros before and after them."""
+    return f"trim(BOTH '0' FROM replaceOne(extract({number}, {literal(_BEFORE_EXPONENT)}), '.', ''))"

@@ -1,0 +1,151 @@
+"""Replicas, Keeper or merges that are away: rows are there once, and errors name what is away."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.hooks import ddl_queue
+from airflow_provider_ch_s3.sandbox import Sandbox
+from tests.sandbox.balancer import balancer
+from tests.sandbox.conftest import Lab, wait_until
+from tests.sandbox.processes import ZOOKEEPER, all_answer, kept_down, pid_of
+from tests.sandbox.test_people import BY_DAY, COLUMNS, CSV, MODES, ORIGIN, held, put
+from tests.sandbox.topologies import only_on
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
+
+GIVEN: dict[str, Any] = {**CSV, **ORIGIN}
+THEN = "start it, or wait until it is back, then try again (clear the task, or repeat the command)"
+AFTER_A_MERGE = {1: ["1 new", "2 old"], 2: ["1 new", "2 old"], 3: ["3 new"]}
+
+
+@contextmanager
+def suspended_keeper(sandbox: Sandbox) -> Iterator[None]:
+    """Suspend ZooKeeper until no server has a session any more, and until the end of the block."""
+    pid = pid_of(sandbox, ZOOKEEPER)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: not all_answer(sandbox), "the end of the sessions")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: all_answer(sandbox), "Keeper")
+
+
+def make_impatient(lab: Lab) -> None:
+    lab.timing = replace(lab.timing, stall_seconds=3.0, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
+    lab.monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 3.0)
+
+
+def two_loads(lab: Lab) -> tuple[str, str]:
+    """Load rows that a second load is to replace, next to rows of others; returns the table and the first INSERT."""
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
+    first = lab.load("in/*.csv", table, task_id="first", **GIVEN)["query_id"]
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (22, 'old', 2)")
+    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2), (33, "new", 3))
+    return table, first
+
+
+@only_on("on-cluster", "old", "database")
+def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    make_impatient(lab)
+    table, first = two_loads(lab)
+    before = held(lab, table)
+    capsys.readouterr()
+    with kept_down(lab.sandbox, 3):
+        assert lab.loads("undo", first) == 1
+        said = capsys.readouterr().err
+        assert f"gets no answer from 127.0.0.1:{lab.sandbox.tcp_ports[3]}; {THEN}" in said
+        with pytest.raises(ChS3Error) as caught:
+            lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
+    address = f"127.0.0.1:{lab.sandbox.tcp_ports[3]}"
+    assert f"{address} of cluster 'sandbox' does not answer the connected server; start it" in str(caught.value)
+    for text in (said, str(caught.value)):
+        assert "DB::" not in text
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    assert held(lab, table) == before
+    lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES["merge"])
+    assert held(lab, table) == AFTER_A_MERGE
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old", "database")
+@pytest.mark.parametrize("mode", [*MODES, "undo"])
+def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    make_impatient(lab)
+    table, first = two_loads(lab)
+    before = held(lab, table)
+    capsys.readouterr()
+    with suspended_keeper(lab.sandbox):
+        if mode == "undo":
+            assert lab.loads("undo", first) == 1
+            said = capsys.readouterr().err
+        else:
+            with pytest.raises(ChS3Error) as caught:
+                lab.load("in/*.csv", table, **GIVEN, **MODES[mode])
+            said = str(caught.value)
+    assert "has lost the connection to Keeper; start Keeper (ZooKeeper)" in said
+    assert held(lab, table) == before
+    if mode == "undo":
+        assert lab.loads("undo", first) == 0
+        assert held(lab, table) == {1: ["2 old"], 2: ["2 old"]}
+    else:
+        lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES[mode])
+        left = ["1 new"] if mode == "replace_partitions" else ["1 new", "2 old"]
+        assert held(lab, table) == {1: left, 2: left, 3: ["3 new"]}
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old")
+def test_merges_are_stopped_for_whole_loads(replicated_lab: Lab) -> None:
+    """Of all tables that are there, and of the target; staging tables come later, and merge as usual."""
+    lab = replicated_lab
+    table, first = two_loads(lab)
+    try:
+        for sql in ("SYSTEM STOP MERGES", f"SYSTEM STOP MERGES {table}"):
+            lab.everywhere(sql)
+        lab.load("in/*.csv", table, task_id="merge", **GIVEN, **MODES["merge"])
+        assert held(lab, table) == AFTER_A_MERGE
+        put(lab, "more/b.csv", (44, "b", 4))
+        second = lab.load("more/*.csv", table, task_id="second", **GIVEN)["query_id"]
+        put(lab, "more/b.csv", (44, "c", 4), (14, "c", 1))
+        third = lab.load("more/*.csv", table, task_id="third", **GIVEN, **MODES["changed"])
+        assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
+        put(lab, "last/d.csv", (55, "d", 5), (25, "d", 2))
+        last = lab.load("last/*.csv", table, task_id="last", **GIVEN)["query_id"]
+        assert lab.loads("undo", last) == 0
+        assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
+        assert (first, second) != (third["query_id"], last)
+    finally:
+        for sql in ("SYSTEM START MERGES", f"SYSTEM START MERGES {table}"):
+            lab.everywhere(sql)
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster")
+def test_a_balancer_in_front_of_one_shard_is_refused(replicated_lab: Lab) -> None:
+    """Each statement for the shard would reach another one of its replicas than the one before."""
+    lab = replicated_lab
+    table, _ = two_loads(lab)
+    before = held(lab, table)
+    ports = lab.sandbox.http_ports
+    with balancer(ports[:2]) as port:
+        named = [f"127.0.0.1:{one}" for one in (port, port, *ports[2:])]
+        lab.connect_clickhouse({"http_endpoints": named}, port=port)
+        with pytest.raises(ConfigError, match="list each node once"):
+            lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
+    lab.connect_clickhouse()
+    assert held(lab, table) == before
+    assert lab.left_overs() == []
