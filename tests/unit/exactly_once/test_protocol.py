@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_ch_s3.arguments import Checks, Chunks
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
@@ -42,7 +43,18 @@ from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.report import LoadReport
-from airflow_provider_ch_s3.modes import LoadMode, OnChangedFiles, OnLoadedFiles, OnMissingFiles, OnPartialPartitions
+from airflow_provider_ch_s3.modes import (
+    Append,
+    LoadMode,
+    Mode,
+    OnChangedFiles,
+    OnLoadedFiles,
+    OnMissingFiles,
+    OnPartialPartitions,
+    ReplacePartitions,
+    ReplaceTable,
+    ReplaceWhere,
+)
 from airflow_provider_ch_s3.query import state
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import render
@@ -181,15 +193,25 @@ class Load:
         return LoadRequest(
             pattern=SourcePattern(bucket="bucket", globs=(join_keys(self.keys),)),
             table=str(TABLE),
-            load_mode=self.mode,
-            on_partial_partitions=OnPartialPartitions.REPLACE,
-            replace_where=CONDITION if self.mode is LoadMode.REPLACE_WHERE else "",
-            max_files_per_chunk=self.max_files_per_chunk,
-            min_rows=0,
-            on_loaded_files=self.on_loaded_files,
+            mode=self.load_mode,
+            chunks=Chunks(max_files=self.max_files_per_chunk) if self.mode is LoadMode.APPEND else Chunks(),
+            checks=Checks(min_rows=0),
             provenance={"load": Origin.LOAD, "path": Origin.PATH},
-            on_changed_files=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
-            on_missing_files=OnMissingFiles.DELETE if self.gone else OnMissingFiles.KEEP,
+        )
+
+    @property
+    def load_mode(self) -> Mode:
+        match self.mode:
+            case LoadMode.REPLACE_PARTITIONS:
+                return ReplacePartitions(on_partial=OnPartialPartitions.REPLACE)
+            case LoadMode.REPLACE_WHERE:
+                return ReplaceWhere(CONDITION)
+            case LoadMode.REPLACE_TABLE:
+                return ReplaceTable()
+        return Append(
+            on_loaded=self.on_loaded_files,
+            on_changed=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
+            on_missing=OnMissingFiles.DELETE if self.gone else OnMissingFiles.KEEP,
         )
 
     def store(self, cluster: Cluster) -> ObjectStore:
@@ -276,6 +298,7 @@ def prepare_model_load(
     past: object,
     reduction: object,
     waits_for_replicas: bool,
+    may_list: bool,
     is_staged: bool,
     folder_types: object,
 ) -> PreparedLoad:
