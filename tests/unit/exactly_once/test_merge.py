@@ -143,7 +143,7 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
         pytest.param(
             {"count_outside": [counted(5, 4), counted(5, 5)]},
             {},
-            r"with merge_key=\['id'\] a SELECT keeps 4 rows of the touched partitions of d.t, and a mutation",
+            r"with key=\['id'\] a SELECT keeps 4 rows of the touched partitions of d.t, and a mutation",
             id="an-old-row-stayed",
         ),
         pytest.param(

@@ -153,7 +153,7 @@ def test_what_others_do_meanwhile(later: dict[str, Any], is_unchanged: bool) -> 
     [
         pytest.param(
             {"count_outside": [counted(3, 1), counted(1, 1)]},
-            "ReplaceWhere\('n < 10'\) no longer holds for 1 staged row, which cannot be distinguished from",
+            r"ReplaceWhere\('n < 10'\) no longer holds for 1 staged row, which cannot be distinguished from",
             id="a-new-row-would-stay",
         ),
         pytest.param(
