@@ -190,16 +190,16 @@ def _parse_addresses(name: str, value: Any) -> list[str]:
     return [_parse_address(name, one) for one in given]
 
 
-def _parse_address(name: str, value: Any) -> str:
+def _parse_address(name: str, value: Any, remedy: str = f"give an address such as {S3.example!r}, or a list") -> str:
     if hasattr(value, "protocol") and hasattr(value, "bucket") and hasattr(value, "key"):  # its text has a connection
         return f"{value.protocol}://{value.bucket}/{value.key}"
     if not isinstance(value, str):
-        raise refuse_argument(name, value, f"give an address such as {S3.example!r}, or a list")
+        raise refuse_argument(name, value, remedy)
     return value
 
 
 SOURCE = Kind(_parse_addresses, Form.TEXT, of=TEXT)
-LOCATION = Kind(_parse_address, Form.TEXT)
+LOCATION = Kind(lambda name, value: _parse_address(name, value, "give the location of one table"), Form.TEXT)
 
 
 def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:

@@ -107,7 +107,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, and ``Append(on_changed=…)`` says so;
+    :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``;
         SnapshotError: if it is a lake's, whose files do not change.
     """
     files, old, changed, replaced = [], [], [], set()

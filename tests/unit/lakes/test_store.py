@@ -109,7 +109,7 @@ def test_a_plan_of_a_delta_table() -> None:
     assert operator.open_store().pattern.globs == ("t/**",)
     with pytest.raises(ConfigError, match=r"bad_rows='reject' has no meaning .*mode='replace_table'"):
         DeltaToClickHouseOperator(task_id="load", source="s3://lake/t", table="t", bad_rows="reject")
-    with pytest.raises(ConfigError, match="is of type list; give a string"):
+    with pytest.raises(ConfigError, match="is of type list; give the location of one table"):
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
 
 
