@@ -23,7 +23,7 @@ demo-ui: $(READY)
 
 # A representative subset of the integration tests, each with its first case.
 test: lint
-	$(BIN)/pytest $(PARALLEL) -m "not thorough"
+	$(BIN)/pytest $(PARALLEL) -m "not thorough" --durations=25
 
 # All tests, with twenty times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint

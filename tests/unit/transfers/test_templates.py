@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.execution_time import task_runner
+from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_ch_s3.arguments import Arrivals, Check, Checks, Columns, Csv, Expect, Format, Move, Role
 from airflow_provider_ch_s3.errors import ConfigError
@@ -202,3 +203,25 @@ def test_an_external_id_is_on_no_rendered_page() -> None:
     assert (shown["source"], shown["where"]) == ("s3://b/***/**", "x != '***'")
     assert shown["credentials"] == "Role('arn', external_id='***')"
     assert "20240131" not in json.dumps(shown)
+
+
+def test_a_dag_is_stored_as_it_reads_and_without_secrets() -> None:
+    with make_dag(is_native=False) as dag:
+        S3ToClickHouseOperator(
+            task_id="one",
+            source="s3://b/*",
+            table="t",
+            mode=Merge(key=["id"]),
+            checks=Checks({"a": Check("count() > 0", on_failure="warn"), "b": Expect.rows(within=0.5)}),
+            credentials=Role("arn", external_id="only-for-us"),
+        )
+        S3ToClickHouseOperator.partial(
+            task_id="mapped", table="t", credentials=Role("arn", external_id="only-for-us")
+        ).expand(source=["s3://b/1", "s3://b/2"], mode=[Append(on_loaded="load"), {"merge": {"key": ["id"]}}])
+    stored = json.dumps(DagSerialization.to_dict(dag))
+    assert "only-for-us" not in stored
+    assert "Role('arn', external_id='***')" in stored
+    assert "Merge(key=['id'])" in stored
+    assert "Append(on_loaded='load')" in stored
+    assert "Checks({'a': Check('count() > 0', on_failure='warn'), 'b': Expect('count()', within=0.5)})" in stored
+    assert set(DagSerialization.from_dict(json.loads(stored)).task_dict) == {"one", "mapped"}
