@@ -49,8 +49,10 @@ def value_or_error(text: Sql, kind: str, parser: str = "", *, is_nullable: bool 
     if is_parsed_strictly(kind):
         made = _cast(known, kind)
         return Sql(f"if({text} IS NULL, NULL, {made})") if is_nullable else made
-    # Words are appended that no value has; the parsers of these types show the text.
-    shown_as = kind if kind_of(kind) in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.UUID) else "Date32"
+    # Words are appended that no value has; the parsers of numbers show the text. That of a UUID takes any 32
+    # characters (24.8, 25.8).
+    kinds = {Kind.INTEGER: kind, Kind.FLOAT: kind, Kind.DECIMAL: kind, Kind.UUID: "Int128"}
+    shown_as = kinds.get(kind_of(kind), "Date32")
     refused = _cast(Sql(f"concat({known}, ' does not fit')"), shown_as)
     if shown_as != kind:
         refused = _cast(Sql(f"toString({refused})"), kind)

@@ -90,7 +90,7 @@ CASES: list[tuple[str, Mapping[str, str], Sequence[str]]] = [
         },
         ["2262-04-11 23:47:17", "2299-01-01 00:00:00", "2023-02-28 10:00:00.1234567891"],
     ),
-    ("UUID", {UUID: UUID}, [f"zz{UUID[2:]}", f"{UUID} ", UUID[:-1]]),
+    ("UUID", {UUID: UUID}, [f"zz{UUID[2:]}", f"{UUID} ", UUID[:-1], UUID[:23], UUID.replace("-", "")[:19]]),
 ]
 SETTINGS = {
     "precise_float_parsing": 1,
