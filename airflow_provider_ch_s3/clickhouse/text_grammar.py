@@ -285,8 +285,12 @@ GRAMMARS = (
         types="IPv6",
         forms="The forms of RFC 4291; an IPv4 address is the one that it is mapped to.",
         type="IPv6",
-        values={"2001:DB8::1": "2001:db8::1", "192.168.1.10": "::ffff:192.168.1.10"},
-        refused=("", "1::2::3", "::1/64"),
+        values={
+            "2001:DB8::1": "2001:db8::1",
+            "::2:3:4:5:6:7:8": "0:2:3:4:5:6:7:8",
+            "192.168.1.10": "::ffff:192.168.1.10",
+        },
+        refused=("", "1::2::3", "::1/64", "1:2:3:4:5:6::7:8"),
     ),
 )
 """All other types take each text, or none: String, FixedString of its length, and types with elements by those."""

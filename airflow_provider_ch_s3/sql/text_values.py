@@ -177,7 +177,9 @@ def _read_ipv4(text: Sql, kind: str) -> _Reading:
 
 
 def _read_ipv6(text: Sql, kind: str) -> _Reading:
-    return _parsed(_cast_or_null(text, kind))
+    """24.8 and 25.8 take ``::`` for no group, too: it stands for one or more, and an IPv4 address for two."""
+    groups = f"countSubstrings({text}, ':') + (position({text}, '.') > 0)"
+    return _parsed(_cast_or_null(text, kind), f"(NOT {_matches(text, '.*[^:]::[^:].*')} OR {groups} < 8)")
 
 
 def _read_clock(text: Sql, kind: str) -> _Reading:
