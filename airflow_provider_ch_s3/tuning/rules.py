@@ -279,7 +279,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         fixed(
             name,
             0,
-            "the first lines are rows, too, unless csv_dialect says otherwise with skip_lines",
+            "the first lines are rows, too, unless Csv(skip_lines=…) says otherwise",
             protects_data=True,
         )
         for name in (CSV_SKIP_SETTING, TSV_SKIP_SETTING)

@@ -249,9 +249,9 @@ def test_a_commit_into_more_partitions_than_one_statement_names_counts_once(ledg
 
 def test_a_load_mode_of_a_later_release_is_refused(ledger: Ledger) -> None:
     write(ledger, [committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap")])
-    with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with load_mode='swap'.*upgrade it on this"):
+    with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with mode='swap'.*upgrade it on this"):
         read(ledger).holders({1})
-    with pytest.raises(LoadError, match="load_mode='swap'"):
+    with pytest.raises(LoadError, match="mode='swap'"):
         read(ledger).rows_of_partitions({"p"})
 
 

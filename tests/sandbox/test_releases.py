@@ -117,7 +117,7 @@ def test_a_load_mode_of_a_later_release_is_refused(lab: Lab, table: str) -> None
         f"INSERT INTO {ledger} SELECT * REPLACE ({later}) FROM clusterAllReplicas("
         f"'{lab.sandbox.cluster}', '{lab.database}', 'ch_s3_ledger') WHERE event = 'committed'"
     )
-    with pytest.raises(LoadError, match=r"of ch-s3-\w+-0-\d+-insert with load_mode='swap', which this version"):
+    with pytest.raises(LoadError, match=r"of ch-s3-\w+-0-\d+-insert with mode='swap', which this version"):
         lab.load("in/*.csv", table, task_id="second", **CSV)
     assert numbers(lab, table) == [1, 2]
     assert lab.left_overs() == []

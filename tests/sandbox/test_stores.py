@@ -888,7 +888,9 @@ class TestAfterLoad:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            pytest.param({"after_load": "move"}, r"after_load='move' is unknown; .*Move\(folder=…\)", id="no-place"),
+            pytest.param(
+                {"after_load": "move"}, r"after_load='move' lacks what it needs; give Move\(folder=…\)", id="no-place"
+            ),
             pytest.param({"after_load": Move("in/done")}, "is in reach of", id="in-the-source"),
             pytest.param({"mode": "direct", "after_load": "delete"}, "together with mode='direct'", id="direct"),
             pytest.param({"after_load": "drop"}, "after_load='drop'", id="no-such-thing"),
@@ -903,7 +905,7 @@ class TestAfterLoad:
 
 
 def test_files_of_a_web_server_stay_as_they_are(lab: Lab, http: Store) -> None:
-    with pytest.raises(ConfigError, match="after_load='delete' is not possible with http://"):
+    with pytest.raises(ConfigError, match=r"after_load=Delete\(\) is not possible with http://"):
         http.load(lab, "in/1.csv", lab.create("t", "n UInt32"), after_load="delete")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Format, Reject
+from airflow_provider_ch_s3.arguments import Csv, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.sandbox.conftest import Lab, bag
 
@@ -453,4 +453,4 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
     ]
     other, code = lab.create("other", "code String"), {"code": "concat(zip, '!')"}
     with pytest.raises(ChS3Error, match=r"column 'zip' does not fit \('00700'\)"):
-        lab.load("in/*", other, select=code, csv_dialect={"header": True})
+        lab.load("in/*", other, select=code, data_format=Csv(header=True))
