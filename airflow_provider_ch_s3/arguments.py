@@ -253,7 +253,7 @@ def _parse_folder(folder: str) -> str:
 
 
 def _is_fields_of(kind: type[Value], value: Any) -> bool:
-    return isinstance(value, Mapping) and bool(value) and set(value) <= set(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+    return isinstance(value, Mapping) and bool(value) and set(value) <= set(kind.__dataclass_fields__)
 
 
 ARRIVALS = value_of(Arrivals)

@@ -11,14 +11,11 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from airflow_provider_ch_s3.common import arguments
 from airflow_provider_ch_s3.common.arguments import refuse_argument
 from airflow_provider_ch_s3.errors import ConfigError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 Parse = Callable[[str, Any], Any]
 
@@ -57,6 +54,7 @@ class Kind:
 class Value:
     """An argument that is made of others: a frozen dataclass whose fields are :func:`declared`."""
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: ClassVar[str] = ""
     """What a text or a dict calls it."""
 
@@ -81,14 +79,14 @@ class Value:
 
         :param make: field and value → the new value.
         """
-        fields = dataclasses.fields(_dataclass(self))
+        fields = dataclasses.fields(self)
         return type(self)(**{field.name: make(field, getattr(self, field.name)) for field in fields})
 
     def __repr__(self) -> str:
         """Show the value as a DAG would write it."""
         shown = [
             (field, getattr(self, field.name))
-            for field in dataclasses.fields(_dataclass(self))
+            for field in dataclasses.fields(self)
             if getattr(self, field.name) != default_of(field)
         ]
         texts = [
@@ -139,7 +137,7 @@ def secrets_of(value: object) -> list[str]:
     """What a value has in its secret fields."""
     if not isinstance(value, Value):
         return []
-    fields = [field for field in dataclasses.fields(_dataclass(value)) if _is_secret(field)]
+    fields = [field for field in dataclasses.fields(value) if _is_secret(field)]
     return [str(text) for field in fields if (text := getattr(value, field.name))]
 
 
@@ -211,7 +209,7 @@ def value_of(
             return value
         if (found := short(value)) is not None:
             return found
-        return arguments.build_value(name, kind, value) if isinstance(value, Mapping) else value  # type: ignore[type-var]
+        return arguments.build_value(name, kind, value) if isinstance(value, Mapping) else value
 
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
@@ -263,11 +261,11 @@ def _build(name: str, kind: type[Value], given: Any) -> Value:
         if len(required) != 1:
             raise refuse_argument(name, given, f"give a dict of the fields of {kind.__name__}")
         given = {required[0]: given}
-    return arguments.build_value(name, kind, given)  # type: ignore[type-var]
+    return arguments.build_value(name, kind, given)
 
 
 def _required(kind: type[Value]) -> list[str]:
-    fields = dataclasses.fields(_dataclass(kind))
+    fields = dataclasses.fields(kind)
     return [field.name for field in fields if default_of(field) is dataclasses.MISSING]
 
 
@@ -283,11 +281,6 @@ def _is_secret(field: dataclasses.Field[Any]) -> bool:
 
 def _show(value: object) -> str:
     return repr(value.value) if isinstance(value, Enum) else repr(value)
-
-
-def _dataclass(value: Any) -> DataclassInstance:
-    found: DataclassInstance = value
-    return found
 
 
 def count(*, least: int = 0, most: int | None = None) -> Kind:
