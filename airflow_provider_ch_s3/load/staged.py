@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from airflow_provider_ch_s3.arguments import Columns, Keep
+from airflow_provider_ch_s3.arguments import Keep
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
@@ -391,7 +391,9 @@ class LoadRun(TaskLoad):
 
     def _add_columns(self, files: tuple[SourceFile, ...], names: Sequence[str]) -> None:
         """Add columns of the files to the table; nobody commits in the meantime."""
-        request = dataclasses.replace(self.inspection, columns=Columns(names), select={})
+        inspection = self.inspection
+        wanted = dataclasses.replace(inspection.columns, only=names)
+        request = dataclasses.replace(inspection, columns=wanted, select={})
         found = read_new_columns(self.client, self.store.access(), files, request, self.cluster.name)
         columns = [for_earlier_rows(column) for column in found if column.name in names]
         with self.target.owned():

@@ -164,7 +164,7 @@ def test_files_whose_rows_were_replaced_stay(lab: Lab, table: str, how: dict[str
     held = {row["n"] for row in lab.rows(table)}
     removed = {row["n"] for n in range(3) if f"in/{n}.csv" not in keys(lab, "in/") for row in FEW[n::3]}
     assert removed <= held
-    assert (keys(lab, "in/") == []) == (how["load_mode"] == "replace_table")
+    assert (keys(lab, "in/") == []) == (how["mode"] == "replace_table")
 
 
 @pytest.mark.thorough

@@ -271,15 +271,17 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
             ("id,qty\n1,2\n", "\nqty,id\n5,1\n"),
             "id UInt8, qty UInt8",
             ChS3Error,
-            "another line than",
+            "names columns of the table, and that of 'in/1.csv' does not",
             id="later-blank",
         ),
-        pytest.param(("QTY,ID\n5,1\n",), "id UInt8, qty UInt8", SourceError, "may be a header or a row", id="case"),
+        pytest.param(
+            ("QTY,ID\n5,1\n",), "id UInt8, qty UInt8", ConfigError, "no column of the table is in the", id="case"
+        ),
         pytest.param(
             ("1,5\n", "qty,id\n6,2\n"),
             "id UInt8, qty UInt8",
             ChS3Error,
-            "begins with names of columns",
+            "names columns of the table, and that of 'in/0.csv' does not",
             id="later-header",
         ),
         pytest.param(("name,x\nbob,rome\n",), "name String, city String", SourceError, "may be a header", id="word"),

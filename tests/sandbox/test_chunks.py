@@ -178,7 +178,7 @@ def test_a_table_that_was_dropped_between_two_chunks_is_loaded_from_the_start(la
 def test_a_load_mode_that_was_changed_between_two_tries_is_refused(lab: Lab, table: str) -> None:
     with start_worker(lab, table, before=die_before("insert_load", 2, signal.SIGKILL), **CHUNKS_OF_3) as worker:
         assert worker.wait(WAIT_SECONDS) == -signal.SIGKILL
-    with pytest.raises(ConfigError, match="load_mode is now 'replace_table', and 1 chunk of this load went into"):
+    with pytest.raises(ConfigError, match="mode is now 'replace_table', and 1 chunk of this load went into"):
         lab.load("in/*.csv", table, try_number=2, mode="replace_table")
     assert bag(lab.rows(table)) == bag(ROWS[:9])
     lab.load("in/*.csv", table, try_number=3, max_tries=2, mode="replace_table")

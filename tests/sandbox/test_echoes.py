@@ -14,13 +14,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.echo import Echo, finds, running_echo
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab
-from tests.sandbox.other_stores import running_azurite
-from tests.sandbox.test_stores import connect_azure, sas_token
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -60,44 +56,17 @@ def s3(lab: Lab, echo: Echo) -> Made:
     return Made(lab, lambda: lab.operator("in/*", table), TOKEN, lab.sandbox.s3_secret_key)
 
 
-@pytest.fixture
-def azure(lab: Lab, echo: Echo) -> Iterator[Made]:
-    from azure.storage.blob import BlobServiceClient
-
-    with running_azurite() as azurite:
-        container = BlobServiceClient.from_connection_string(azurite.connection_string).create_container(lab.bucket)
-        container.upload_blob("in/a.csv", b"n\n1\n")
-        token = sas_token(azurite)
-        echo.behind = urlsplit(azurite.url).netloc
-        url = f"{echo.url}/{azurite.account}"
-        connect_azure(lab, host=url, login=azurite.account, extra={"sas_token": token})
-        yield Made(
-            lab,
-            lambda: AzureBlobStorageToClickHouseOperator(
-                task_id="load",
-                source=f"az://{lab.bucket}/in/*",
-                table=f"{lab.database}.t",
-                clickhouse_conn_id="ch",
-                wasb_conn_id="azure",
-                poll_interval=0.25,
-            ),
-            token.rpartition("sig=")[2],
-        )
-
-
-@pytest.mark.parametrize("store", ["s3", thorough("azure")])
 def test_what_the_servers_are_answered(
-    store: str,
     lab: Lab,
     echo: Echo,
-    request: pytest.FixtureRequest,
+    s3: Made,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """They are answered as they should be a few times, and then with what they sent; at last always well."""
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.DEBUG, logger="airflow_provider_ch_s3")
-    made: Made = request.getfixturevalue(store)
+    made = s3
     table, left = lab.create("t", "n UInt8"), 0
 
     def is_echoed(agent: str) -> bool:
@@ -113,10 +82,9 @@ def test_what_the_servers_are_answered(
         left = next(tries)
         made.run()
     assert next(tries) > 2
-    if store == "s3":
-        for command in ("doctor", "plan"):
-            left = 0
-            assert main([command, *lab.arguments(table)]) == 1
+    for command in ("doctor", "plan"):
+        left = 0
+        assert main([command, *lab.arguments(table)]) == 1
     printed = "".join(capsys.readouterr())
     assert finds("\n".join(echo.asked), made.secrets[0])
     ledger = lab.everywhere(f"SELECT * FROM {lab.database}.ch_s3_ledger")

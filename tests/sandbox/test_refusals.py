@@ -367,7 +367,7 @@ class TestArguments:
             pytest.param({"mode": "replace"}, ("mode='replace' is unknown", "'replace_table'"), id="mode"),
             pytest.param(
                 {"mode": "replace_where"},
-                ("mode='replace_where' is unknown", "ReplaceWhere(condition=…)"),
+                ("mode='replace_where' lacks what it needs", "ReplaceWhere(condition=…)"),
                 id="no-condition",
             ),
             pytest.param(
