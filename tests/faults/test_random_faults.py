@@ -58,6 +58,10 @@ SIMILAR = {
     Kind.NEW_VIEW,  # test_views.py
     Kind.DENIED_DISPOSAL,  # test_after_load.py
     Kind.PEOPLE,  # test_people.py
+    Kind.ONLY_MARKERS,  # test_replace_files.py
+    Kind.MERGED_FILE_CHANGED,  # test_replace_files.py
+    Kind.RENAMED_AND_CHANGED,  # test_renamed.py
+    Kind.MANY_CHANGED,  # takes minutes
 }
 
 
