@@ -95,21 +95,14 @@ def parse_settings(name: str, value: object) -> dict[str, str | int | float]:
 
     :raises ConfigError: if it is anything else.
     """
-    given = dict(parse_items(name, value, "{'max_threads': 4}"))
-    check_settings(name, given)
-    return {key: int(one) if isinstance(one, numbers.Integral) else one for key, one in given.items()}
-
-
-def check_settings(name: str, value: object) -> None:
-    """Check that an argument maps names to strings and finite numbers, or is None.
-
-    :raises ConfigError: if it does not.
-    """
+    found = {}
     for key, setting in parse_items(name, value, "{'max_threads': 4}"):
         if not isinstance(setting, (str, int, float, numbers.Integral)):
             raise refuse_argument(f"{name}[{key!r}]", setting, "give a string or a number, or leave it out")
         if isinstance(setting, float) and not math.isfinite(setting):
             raise ConfigError(f"{name}[{key!r}]={setting!r} is not a finite number; give one, or leave it out")
+        found[key] = int(setting) if isinstance(setting, numbers.Integral) else setting
+    return found
 
 
 def check_seconds(name: str, value: object, *, is_positive: bool = False) -> None:
@@ -229,11 +222,15 @@ def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value
 
     :raises ConfigError: if it has no such field, or needs one that is not given.
     """
-    fields = {one.name: one for one in dataclasses.fields(kind)}
-    if unknown := sorted(set(given) - set(fields), key=str):
-        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(fields)}")
-    for field in fields.values():
-        is_required = field.default is field.default_factory is dataclasses.MISSING
-        if is_required and field.name not in given:
-            raise ConfigError(f"{name}={dict(given)!r} lacks {field.name!r}; give it")
+    known = [field.name for field in dataclasses.fields(kind)]
+    if unknown := sorted(set(given) - set(known), key=str):
+        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
+    if missing := [field for field in required_fields(kind) if field not in given]:
+        raise ConfigError(f"{name}={dict(given)!r} lacks {missing[0]!r}; give it")
     return kind(**given)
+
+
+def required_fields(kind: type[Value]) -> list[str]:
+    """The names of the fields of a dataclass that have no default."""
+    fields = dataclasses.fields(kind)
+    return [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]

@@ -236,7 +236,7 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
             return value
         if (found := short(value)) is not None:
             return found
-        if isinstance(value, str) and value in known and not _required(known[value]):
+        if isinstance(value, str) and value in known and not arguments.required_fields(known[value]):
             return known[value]()
         if isinstance(value, Mapping) and len(value) == 1 and (key := next(iter(value))) in known:
             return _build(f"{name}[{key!r}]", known[key], value[key])
@@ -257,21 +257,16 @@ def _build(name: str, kind: type[Value], given: Any) -> Value:
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
-        required = _required(kind)
+        required = arguments.required_fields(kind)
         if len(required) != 1:
             raise refuse_argument(name, given, f"give a dict of the fields of {kind.__name__}")
         given = {required[0]: given}
     return arguments.build_value(name, kind, given)
 
 
-def _required(kind: type[Value]) -> list[str]:
-    fields = dataclasses.fields(kind)
-    return [field.name for field in fields if default_of(field) is dataclasses.MISSING]
-
-
 def _form_of(kind: type[Value]) -> str:
     """How a value of a kind is written, for messages."""
-    required = _required(kind)
+    required = arguments.required_fields(kind)
     return f"{kind.__name__}({', '.join(f'{name}=…' for name in required)})" if required else f"{kind.name!r}"
 
 

@@ -183,8 +183,7 @@ class ReadyFiles:
         """Check a listing that was gone through to its end. Nothing after the last loaded key is nothing new.
 
         :raises SourceError: if no file is ready and ``Arrivals(on_none=…)`` does not allow it, if there are fewer
-        than
-            ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
+            than ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
         """
         request = self.request
         if self.left_out_count:

@@ -37,6 +37,8 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
         raise ConfigError(
             "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them"
         )
+    if request.pattern.scheme.is_lake:
+        check_lake(request)
 
 
 def _check_expressions(request: LoadRequest) -> None:

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
 )
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
+from airflow_provider_ch_s3.sql.typed_values import cast, plain_cast
 
 US = "best_effort_us"
 """The value of the setting ``date_time_input_format`` with which a day may begin with its month."""
@@ -47,15 +48,15 @@ def value_or_error(text: Sql, kind: str, parser: str = "", *, is_nullable: bool 
     """
     known = Sql(f"assumeNotNull({text})") if is_nullable else text
     if is_parsed_strictly(kind):
-        made = _cast(known, kind)
+        made = cast(known, kind)
         return Sql(f"if({text} IS NULL, NULL, {made})") if is_nullable else made
     # Words are appended that no value has; the parsers of numbers show the text. That of a UUID takes any 32
     # characters (24.8, 25.8).
     kinds = {Kind.INTEGER: kind, Kind.FLOAT: kind, Kind.DECIMAL: kind, Kind.UUID: "Int128"}
     shown_as = kinds.get(kind_of(kind), "Date32")
-    refused = _cast(Sql(f"concat({known}, ' does not fit')"), shown_as)
+    refused = cast(Sql(f"concat({known}, ' does not fit')"), shown_as)
     if shown_as != kind:
-        refused = _cast(Sql(f"toString({refused})"), kind)
+        refused = cast(Sql(f"toString({refused})"), kind)
     return _choose(_readings(known, kind, parser), refused, null_if=f"{text} IS NULL" if is_nullable else "")
 
 
@@ -113,14 +114,6 @@ def _matches(text: str, pattern: str) -> Sql:
     return Sql(f"match({text}, {literal(text_grammar.whole(pattern))})")
 
 
-def _cast(value: Sql, kind: str) -> Sql:
-    return Sql(f"accurateCast({value}, {literal(kind)})")
-
-
-def _plain_cast(value: Sql, kind: str) -> Sql:
-    return Sql(f"CAST({value}, {literal(kind)})")
-
-
 def _cast_or_null(value: Sql, kind: str) -> Sql:
     return Sql(f"accurateCastOrNull({value}, {literal(kind)})")
 
@@ -158,14 +151,14 @@ def _read_float(text: Sql, kind: str) -> list[_Reading]:
 
 def _read_bool(text: Sql, kind: str) -> _Reading:
     true, words = literals(text_grammar.TRUE), literals(text_grammar.TRUE + text_grammar.FALSE)
-    return _Reading(is_form=f"lower({text}) IN ({words})", value=_cast(Sql(f"lower({text}) IN ({true})"), kind))
+    return _Reading(is_form=f"lower({text}) IN ({words})", value=cast(Sql(f"lower({text}) IN ({true})"), kind))
 
 
 def _read_enum(text: Sql, kind: str) -> _Reading:
     """The cast takes numbers, too, and fails for an unknown name."""
     names = list(map(literal, enum_members(kind)))
     known = f"{text} IN ({', '.join(names)})"
-    return _Reading(is_form=known, value=_cast(Sql(f"if({known}, {text}, {names[0]})"), kind))
+    return _Reading(is_form=known, value=cast(Sql(f"if({known}, {text}, {names[0]})"), kind))
 
 
 def _read_uuid(text: Sql, kind: str) -> _Reading:
@@ -208,7 +201,7 @@ def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
     before, scale = decimal_digits(kind) or (0, 0)
     made = _cast_or_null(text, kind)
     is_full = before + scale in _FULL_PRECISIONS
-    greatest = _cast(literal(f"{'9' * before or '0'}.{'9' * scale}"), kind)
+    greatest = cast(literal(f"{'9' * before or '0'}.{'9' * scale}"), kind)
     held = () if is_full else (f"abs({made}) <= {greatest}",)
     # With an exponent: the last digit that is not 0 has to be one that the type keeps.
     number, after_point = f"extract({text}, '^[+-]?([^eE]*)')", literal(r"\.(.*)")
@@ -279,7 +272,7 @@ def _read_shown(text: str, kind: str, zone: Sql | None) -> _Reading:
     in_zone = f", {zone}" if zone else ""
     if parse_type(kind)[0] == "DateTime":
         made = f"toDateTimeOrZero({text}{in_zone})"
-        return _Reading(is_form=f"toString({made}) = {text}", value=_plain_cast(Sql(made), kind))
+        return _Reading(is_form=f"toString({made}) = {text}", value=plain_cast(Sql(made), kind))
     scale = scale_and_zone(kind)[0]
     made = f"toDateTime64OrZero({text}, {scale}{in_zone})"
     low, high = _limits(kind)
@@ -289,15 +282,15 @@ def _read_shown(text: str, kind: str, zone: Sql | None) -> _Reading:
         _is_known_year(text, kind),
         f"{made} BETWEEN {low} AND {high}" if scale == _FINEST else "",
     )
-    return _Reading(is_form=is_form, value=_plain_cast(Sql(made), kind))
+    return _Reading(is_form=is_form, value=plain_cast(Sql(made), kind))
 
 
 def _cast_time(made: Sql, kind: str) -> Sql:
     known = Sql(f"assumeNotNull({made})")
     if parse_type(kind)[0] != "DateTime":
-        return _cast(known, kind)
+        return cast(known, kind)
     # A cast of the time fails for the last second, and for what is beyond the limits even where it is not used.
-    return _plain_cast(Sql(f"toUnixTimestamp({known})"), kind)
+    return plain_cast(Sql(f"toUnixTimestamp({known})"), kind)
 
 
 def _parse_any(text: str, scale: int, zone: Sql | None, *, is_us: bool) -> Sql:

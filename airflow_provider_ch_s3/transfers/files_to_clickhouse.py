@@ -178,16 +178,12 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         """Parse all arguments, whose templates are rendered, into the request of a load.
 
         :param limit: how many loads of the task Airflow may run at once.
-        :raises ConfigError: for the first argument that is wrong, or contradicts another one.
+        :raises ConfigError: for the first argument that is wrong; the load itself looks for contradictions.
         """
-        from airflow_provider_ch_s3.load.contradictions import check_request
-
         check_text("clickhouse_conn_id", self.clickhouse_conn_id)
         check_flag("deferrable", self.deferrable)
         check_seconds("poll_interval", self.poll_interval, is_positive=True)
-        request = build_request(self, self.read_source(store), hook.connection_settings, limit)
-        check_request(request, store)
-        return request
+        return build_request(self, self.read_source(store), hook.connection_settings, limit)
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:

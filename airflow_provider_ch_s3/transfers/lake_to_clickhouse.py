@@ -11,11 +11,8 @@ from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, pars
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ObjectStore, ReadableStore
-    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
-    from airflow_provider_ch_s3.request import LoadRequest
-    from airflow_provider_ch_s3.tuning import LoadLimit
 
 OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
@@ -75,17 +72,6 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         return LakeStore(
             files=files, pattern=pattern, open_table=open_table, snapshot=TEXT.parse("snapshot", self.snapshot)
         )
-
-    def read_request(self, store: ObjectStore, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
-        """Parse all arguments, whose templates are rendered, into the request of a load.
-
-        :raises ConfigError: also if one is about files in a folder.
-        """
-        from airflow_provider_ch_s3.load.contradictions import check_lake
-
-        request = super().read_request(store, hook, limit)
-        check_lake(request)
-        return request
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""

@@ -28,13 +28,13 @@ def build_request(
     :param limit: how many loads of the task Airflow may run at once.
     :raises ConfigError: if an argument has a wrong value.
     """
-    given = {name: getattr(operator, name, None) for name in declared_fields(LoadRequest)}
+    fields = declared_fields(LoadRequest)
     request = LoadRequest(
         pattern=pattern,
         snapshot=getattr(operator, "snapshot", ""),
         connection_settings=connection_settings,
         timeout_seconds=timeout_of(operator),
         limit=limit,
-        **{name: parse_field(name, field, given[name]) for name, field in declared_fields(LoadRequest).items()},
+        **{name: parse_field(name, field, getattr(operator, name, None)) for name, field in fields.items()},
     )
     return dataclasses.replace(request, settings={**request.csv.settings, **request.settings})

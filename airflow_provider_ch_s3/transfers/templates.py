@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import mask_secret
 
-from airflow_provider_ch_s3.common.declared import Form, Kind, Value, kind_of, secrets_of
+from airflow_provider_ch_s3.common.declared import Form, Kind, Value, declared_fields, kind_of, secrets_of
 from airflow_provider_ch_s3.discretion import keep_secret
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 
@@ -118,4 +117,4 @@ def renderers_of(kinds: Mapping[str, Kind]) -> dict[str, str]:
 
 def declared_kinds(request: type[Any]) -> dict[str, Kind]:
     """Argument → its kind, of the declared fields of a request."""
-    return {field.name: kind_of(field) for field in dataclasses.fields(request) if "kind" in field.metadata}
+    return {name: kind_of(field) for name, field in declared_fields(request).items()}
