@@ -435,7 +435,9 @@ class TestHttp:
             web.lies = dict.fromkeys(mirror.files, node)
             web_store(web).load(lab, "moved/{1,2}.csv", table)
         assert sorted(row["n"] for row in lab.rows(table)) == [5, 6]
-        assert f"/moved/1.csv redirects to {mirror.url}, and the ClickHouse servers read from there" in caplog.text
+        # whichever file answers first
+        told = rf"/moved/[12]\.csv redirects to {mirror.url}, and the ClickHouse servers read from there"
+        assert len(re.findall(told, caplog.text)) == 1
 
     def test_a_server_that_leads_clickhouse_elsewhere(self, lab: Lab, web: WebServer, table: str) -> None:
         node = f"{lab.sandbox.node_urls[0]}/?query=SELECT+666&user=loader&password={lab.sandbox.password}"
