@@ -32,6 +32,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import UUIDType
 
+from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
@@ -478,9 +479,10 @@ class CatalogTable:
         except ChS3Error:
             raise
         except Exception as error:  # of whatever the catalog is made of
-            raise SourceError(
+            why = unread_headers(error)
+            raise (SnapshotError if why else SourceError)(
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
-                f" ({type(error).__name__}); check its address and credentials"
+                f" ({why or type(error).__name__}); check its address and credentials"
             ) from None
 
 

@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyiceberg.catalog.rest import RestCatalog
+from requests import Response, Session
+
+from airflow_provider_ch_s3.common.text import MIB, format_bytes
+from airflow_provider_ch_s3.errors import SnapshotError
+
+MAX_BYTES = 256 * MIB
+"""Bytes of the longest answer, decompressed: the metadata of a table, and what a catalog adds to the metadata."""
+_PIECE_BYTES = 64 * 1024
 
 # What a server says of itself. Other properties name classes to import, certificates, logins and servers, and only
 # the connection says these.
@@ -15,6 +23,11 @@ OF_SERVER = frozenset({"prefix", "warehouse", "namespace-separator", "view-endpo
 class BoundedRestCatalog(RestCatalog):
     """The catalog that a connection describes: its server decides nothing but how it is asked."""
 
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        session.hooks["response"].append(_read_bounded)
+        return session
+
     def _fetch_config(self) -> None:
         own: Mapping[str, Any] = dict(self.properties)
         super()._fetch_config()
@@ -23,3 +36,19 @@ class BoundedRestCatalog(RestCatalog):
         }
         self.properties = {**own, **said}
         self.uri = own["uri"]
+
+
+def _read_bounded(response: Response, **_: Any) -> None:
+    """Read the body of an answer piece by piece, before requests reads all of the body.
+
+    :raises SnapshotError: if the body is longer than :data:`MAX_BYTES`.
+    """
+    body = bytearray()
+    for piece in response.iter_content(_PIECE_BYTES):
+        body += piece
+        if len(body) > MAX_BYTES:
+            raise SnapshotError(
+                f"the catalog answers with more than {format_bytes(MAX_BYTES)}, the most that a worker reads of an"
+                " answer; expire old snapshots of the table"
+            )
+    response._content = bytes(body)

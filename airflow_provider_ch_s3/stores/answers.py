@@ -1,4 +1,4 @@
-"""What stores say of their files: what cannot be right ends in a final error, which names the store."""
+"""What stores answer: what no store should answer ends in a final error that names the store."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import mask_secret
 
+from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.discretion import keep_secret
-from airflow_provider_ch_s3.errors import StoreAnswerError
+from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.source import SourceFile
 
 
@@ -21,18 +22,25 @@ def hide_secrets(secrets: Iterable[str]) -> None:
 
 
 @contextmanager
-def reading_listing(store: str) -> Iterator[None]:
-    """Read a listing: the clients of stores raise whatever their parsers do, such as for a size of ``²``.
+def reading_answers(store: str) -> Iterator[None]:
+    """Read the answers of a store: its client raises whatever its parsers do, such as for a size of ``²``.
 
-    :raises StoreAnswerError: instead of that.
+    :raises StoreAnswerError: instead of the error of a parser.
     """
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreAnswerError(
-            f"{store} answers to a listing with what is none ({type(error).__name__}: {error}); correct the address"
-            " of the store in the connection, or have the store, or the proxy before it, answer as it should"
+            f"{store} answers with what no store answers ({type(error).__name__}: {error}); correct the address of"
+            " the store in the connection, or have the store, or the proxy before it, answer as it should"
         ) from error
+
+
+def refusal(message: str, error: BaseException) -> SourceError:
+    """Return the error for a request that failed: a final one if the answer has more headers than Python reads."""
+    if why := unread_headers(error):
+        return StoreAnswerError(f"{message} (the headers of the answer: {why})")
+    return SourceError(message)
 
 
 def listed_file(key: Any, etag: Any, size_bytes: Any) -> SourceFile:

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import Change
-from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_listing
+from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
 from airflow_provider_ch_s3.stores.http import quiet_urllib3
 
 COPY_POLL_SECONDS = 1.0
@@ -86,6 +86,11 @@ class AzureBlobFileStore:
         """
         return str(self._client.account_name)
 
+    @property
+    def _endpoint(self) -> str:
+        """The address of the account, without the signature that may be part of it."""
+        return str(self._client.url.partition("?")[0].rstrip("/"))
+
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
         """List all blobs under the pattern's prefixes, page by page.
 
@@ -93,7 +98,7 @@ class AzureBlobFileStore:
         :raises SourceError: if the container is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
-        with reading_listing(self._client.url.partition("?")[0]):
+        with reading_answers(self._endpoint):
             for file, _, _ in self._list(pattern):
                 yield file
 
@@ -103,14 +108,13 @@ class AzureBlobFileStore:
         :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
         :raises ConfigError: as :meth:`list_files`.
         """
-        address = self._client.url.partition("?")[0]
-        with reading_listing(address):
+        with reading_answers(self._endpoint):
             for file, changed, date in self._list(pattern):
                 try:
                     age = (parsedate_to_datetime(date) - changed).total_seconds()
                 except (TypeError, ValueError) as error:
                     raise SourceError(
-                        f"{address} answers with Date={date!r}, so the age of its files is unknown; set"
+                        f"{self._endpoint} answers with Date={date!r}, so the age of its files is unknown; set"
                         " min_age=0, or have the proxy before it send the header Date"
                     ) from error
                 yield file, age
@@ -133,10 +137,11 @@ class AzureBlobFileStore:
                     " correct the container in source"
                 ) from error
             except AzureError as error:
-                raise SourceError(
+                message = (
                     f"cannot list container {pattern.bucket!r} with connection {self.wasb_conn_id!r}:"
                     f" {_first_line(error)}; check the connection's account, and that its key may list the container"
-                ) from error
+                )
+                raise refusal(message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a blob, or all of a smaller one.
@@ -145,14 +150,16 @@ class AzureBlobFileStore:
         """
         blob = self._client.get_blob_client(container=bucket, blob=key)
         try:
-            start = max(0, blob.get_blob_properties().size - size_bytes)
-            return bytes(blob.download_blob(offset=start, length=size_bytes).readall())
+            with reading_answers(self._endpoint):
+                start = max(0, blob.get_blob_properties().size - size_bytes)
+                return bytes(blob.download_blob(offset=start, length=size_bytes).readall())
         except AzureError as error:
-            raise SourceError(
+            message = (
                 f"cannot read the end of {key!r} in container {bucket!r} with connection {self.wasb_conn_id!r}:"
                 f" {_first_line(error)}; it shows whether a .zst or .lz4 file is complete: allow these credentials to"
                 " read the blobs, or compress the files with gz, xz or br"
-            ) from error
+            )
+            raise refusal(message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
         """Add index tags to a blob, keeping its own, unless it is no longer this version of it.
@@ -208,24 +215,25 @@ class AzureBlobFileStore:
         """:param to: the path of the copy: a blob that is gone was moved only if that is there."""
         change = Change()
         try:
-            yield change
+            with reading_answers(self._endpoint):
+                yield change
         except (ResourceModifiedError, ResourceNotFoundError):
             # A blob that is gone does not match its ETag, either.
             is_gone = not self._client.get_blob_client(container=bucket, blob=key).exists()
             change.is_done = is_gone and (what == "delete" or (what == "move" and self._is_copied(bucket, to)))
         except AzureError as error:
-            raise SourceError(
+            message = (
                 f"the rows are committed, but after_load cannot {what} {key!r} in container {bucket!r} with"
                 f" connection {self.wasb_conn_id!r}: {_first_line(error)}; allow these credentials to do so, and let"
                 " the task try again"
-            ) from error
+            )
+            raise refusal(message, error) from error
 
     def access(self) -> AzureAccess:
         """How the ClickHouse servers reach the same account, and with which credentials."""
-        endpoint_url = self._client.url.partition("?")[0].rstrip("/")
         if self.named_collection:
-            return AzureAccess(endpoint_url=endpoint_url, named_collection=self.named_collection)
-        access = self._log_in(endpoint_url)
+            return AzureAccess(endpoint_url=self._endpoint, named_collection=self.named_collection)
+        access = self._log_in(self._endpoint)
         hide_secrets(access.secrets)
         return access
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, ChangedError, SmallObject
-from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_listing
+from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
 
 log = get_log(__name__)
 
@@ -129,6 +129,9 @@ class S3FileStore:
     def _who(self) -> str:
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
 
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading_answers(self._client.meta.endpoint_url)
+
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
         """List all objects under the pattern's prefixes, page by page.
 
@@ -136,7 +139,7 @@ class S3FileStore:
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
         :raises ConfigError: if there is no such connection.
         """
-        with reading_listing(self._client.meta.endpoint_url):
+        with self._reading():
             for page in self._pages(pattern, after):
                 yield from map(_read_item, page.get("Contents", ()))
 
@@ -146,7 +149,7 @@ class S3FileStore:
         :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
         :raises ConfigError: as :meth:`list_files`.
         """
-        with reading_listing(self._client.meta.endpoint_url):
+        with self._reading():
             for page in self._pages(pattern, after):
                 items = page.get("Contents", ())
                 now = self._answered_at(page) if items else None
@@ -166,9 +169,8 @@ class S3FileStore:
                 if isinstance(error, ClientError):
                     code = error.response.get("Error", {}).get("Code", "")
                     remedy = _REMEDIES.get(code, "check the connection and the bucket")
-                raise SourceError(
-                    f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
-                ) from error
+                message = f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
+                raise refusal(message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
         """When the store sent a page, by its own clock."""
@@ -201,21 +203,24 @@ class S3FileStore:
         :raises SourceError: if the store refuses.
         """
         try:
-            answer = self._client.get_object(Bucket=bucket, Key=key)
-            body = answer["Body"].read(MAX_SMALL_BYTES + 1)
-            if len(body) > MAX_SMALL_BYTES:
-                raise StoreAnswerError(
-                    f"{key!r} in bucket {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most that a"
-                    f" worker reads of one object, and {self.why_read}; split it, or load its files by their names"
-                )
-            return SmallObject(body=body, etag=answer["ETag"].strip('"'))
+            with self._reading():
+                answer = self._client.get_object(Bucket=bucket, Key=key)
+                body = answer["Body"].read(MAX_SMALL_BYTES + 1)
+                if len(body) > MAX_SMALL_BYTES:
+                    raise StoreAnswerError(
+                        f"{key!r} in bucket {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most that"
+                        f" a worker reads of one object, and {self.why_read}; split it, or load its files by their"
+                        " names"
+                    )
+                return SmallObject(body=body, etag=answer["ETag"].strip('"'))
         except (BotoCoreError, ClientError) as error:
             if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
                 return None
-            raise SourceError(
+            message = (
                 f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; {self.why_read}: allow these"
                 " credentials to read and list there (s3:GetObject, s3:ListBucket)"
-            ) from error
+            )
+            raise refusal(message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of an object, or all of a smaller one.
@@ -223,14 +228,16 @@ class S3FileStore:
         :raises SourceError: if it no longer exists, or the credentials may not read it.
         """
         try:
-            answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{size_bytes}")
-            return bytes(answer["Body"].read())
+            with self._reading():
+                answer = self._client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{size_bytes}")
+                return bytes(answer["Body"].read())
         except (BotoCoreError, ClientError) as error:
-            raise SourceError(
+            message = (
                 f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it shows whether"
                 " a .zst or .lz4 file is complete: allow these credentials to read the objects (s3:GetObject), or"
                 " compress the files with gz, xz or br"
-            ) from error
+            )
+            raise refusal(message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
         """Add tags to an object, keeping its own, unless it is no longer this version of it.
@@ -309,16 +316,18 @@ class S3FileStore:
         """:param to: the key of the copy: an object that is gone was moved only if that is there."""
         change = Change()
         try:
-            yield change
+            with self._reading():
+                yield change
         except ChangedError:
             change.is_done = False
         except (BotoCoreError, ClientError) as error:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(error, ClientError) else 0
             if status not in {HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED}:
-                raise SourceError(
+                message = (
                     f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
                     " credentials to do so, and let the task try again"
-                ) from error
+                )
+                raise refusal(message, error) from error
             is_gone = status == HTTPStatus.NOT_FOUND
             # Nothing but this attempt's own move writes into its folder, and copies appear there as a whole.
             change.is_done = is_gone and (what == "delete" or (what == "move" and self._exists(bucket, to)))

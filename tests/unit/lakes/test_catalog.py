@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import sqlite3
@@ -15,7 +16,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
+from airflow_provider_ch_s3.lakes import rest_catalog
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
@@ -65,6 +67,7 @@ class RestCatalog(BaseHTTPRequestHandler):
     table: IcebergLake
     asked: list[str]
     said: dict[str, Any] = {}  # noqa: RUF012 - replaced as a whole
+    more_headers = 0
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -89,8 +92,11 @@ class RestCatalog(BaseHTTPRequestHandler):
 
     def _answer(self, body: dict[str, Any], *, status: int = 200) -> None:
         self.send_response(status)
+        self.send_header("Content-Encoding", "gzip")
+        for number in range(self.more_headers):
+            self.send_header(f"X-{number}", "x")
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        self.wfile.write(gzip.compress(json.dumps(body).encode()))
 
     def log_message(self, *_: object) -> None:
         """Nobody reads it."""
@@ -160,6 +166,20 @@ def test_a_rest_catalog(
         open_store("sales.nothing")
     assert "urllib3" in caplog.text
     assert SECRET not in caplog.text
+
+
+def test_an_answer_that_becomes_larger_than_memory(rest: type[RestCatalog], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest_catalog, "MAX_BYTES", 50_000)
+    assert open_store().pin(()).id
+    rest.said = {"padding": "x" * 50_000}  # a few hundred bytes of gzip
+    with pytest.raises(SnapshotError, match=r"the catalog answers with more than 48\.8 KiB"):
+        open_store()
+
+
+def test_more_headers_than_python_reads(rest: type[RestCatalog]) -> None:
+    rest.more_headers = 10_001
+    with pytest.raises(SnapshotError, match=r"does not answer for 'sales.orders' \(got more than \d+ headers\)"):
+        open_store()
 
 
 def test_a_database_that_is_no_catalog_stays_as_it_is(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,8 +76,7 @@ def site() -> Iterator[Site]:
             if self.command == "GET":
                 self.wfile.write(made.body)
 
-        def do_HEAD(self) -> None:
-            self.do_GET()
+        do_HEAD = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             """Nothing to see."""
@@ -95,6 +94,7 @@ def site() -> Iterator[Site]:
 def store(request: pytest.FixtureRequest, site: Site, monkeypatch: pytest.MonkeyPatch) -> Any:
     aws = {"conn_type": "aws", "login": "k", "password": "s", "extra": {"endpoint_url": site.url}}
     wasb = {"conn_type": "wasb", "host": f"{site.url}/account", "login": "account", "password": "a2V5"}
+    wasb["extra"] = {"retry_total": 0}
     monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(aws))
     monkeypatch.setenv("AIRFLOW_CONN_WASB", json.dumps(wasb))
     if request.param == "azure":
@@ -189,6 +189,36 @@ def test_hostile_headers_of_an_http_server(site: Site, headers: dict[str, str], 
     with pytest.raises(SourceError, match=message) as raised:
         list(HttpFileStore().list_ages(pattern))
     assert raised.value.is_final
+
+
+ASKS: dict[str, Callable[[Any], object]] = {
+    "list": lambda store: list(store.list_files(SourcePattern(bucket="b", globs=("in/*",)))),
+    "tail": lambda store: store.read_tail("b", "k", 10),
+    "delete": lambda store: store.delete("b", "k", "e"),
+}
+OF_S3 = {**ASKS, "read": lambda store: store.read("b", "k")}
+
+
+@pytest.mark.parametrize("store", ["s3", "azure"], indirect=True)
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        pytest.param({f"X-{n}": "x" for n in range(10_001)}, r"got more than \d+ headers", id="many"),
+        pytest.param({"X": "x" * 70_000}, "got more than 65536 bytes when reading header line", id="line"),
+    ],
+)
+def test_more_headers_than_python_reads(store: Any, site: Site, headers: dict[str, str], message: str) -> None:
+    site.headers = headers
+    for ask in (ASKS if isinstance(store, AzureBlobFileStore) else OF_S3).values():
+        with pytest.raises(StoreAnswerError, match=message):
+            ask(store)
+
+
+@pytest.mark.parametrize("store", ["s3", "azure"], indirect=True)
+def test_an_answer_that_lacks_what_every_store_says(store: Any, site: Site) -> None:
+    site.body = b"abc"
+    with pytest.raises(StoreAnswerError, match=f"{site.url}.* answers with what no store answers"):
+        (ASKS["tail"] if isinstance(store, AzureBlobFileStore) else OF_S3["read"])(store)
 
 
 @pytest.mark.parametrize(
