@@ -51,17 +51,21 @@ def finds(text: str, secret: str) -> list[str]:
 class Echo:
     """The server.
 
+    :param tls_url: its address behind a proxy with TLS; '' if there is none.
     :param wrap: makes a body of the echo, as the store would answer.
     :param behind: host and port of the store that answers what is to be answered as it should be; '' for none.
     :param is_echoed: whether a request, by its user agent, is answered with an echo.
+    :param answers: part of a path → what is answered there as it should be.
     :param asked: what each request has sent.
     """
 
     url: str = ""
+    tls_url: str = ""
     status: int = 400
     wrap: Callable[[str], str] = str
     behind: str = ""
     is_echoed: Callable[[str], bool] = lambda agent: True
+    answers: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
 
@@ -76,6 +80,10 @@ def running_echo() -> Iterator[Echo]:
             lines = [f"{name}: {value}" for name, value in self.headers.items()]
             said = "\n".join([self.path, *lines, sent.decode(errors="replace")])
             echo.asked.append(said)
+            if answer := next((answer for path, answer in echo.answers.items() if path in self.path), ""):
+                body = answer.encode()
+                self.answer(200, "OK", {"Content-Type": "application/json", "Content-Length": str(len(body))}, body)
+                return
             if echo.is_echoed(self.headers.get("User-Agent", "")):
                 body = echo.wrap(html.escape(_every_part(said))).encode()
                 headers = {"Content-Type": "application/xml", "Content-Length": str(len(body))}

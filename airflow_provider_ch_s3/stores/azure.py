@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
 
-from airflow_provider_ch_s3.discretion import keep_connection
+from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -48,6 +49,9 @@ class AzureBlobFileStore:
 
     def __init__(self, *, wasb_conn_id: str, named_collection: str = "") -> None:
         quiet_urllib3()  # a SAS is part of each address
+        # They log whatever a server answers to the secret of an application; the error shows that without the secret.
+        for library in ("azure.identity", "msal"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)
         self.wasb_conn_id = wasb_conn_id
         self.named_collection = named_collection
 
@@ -71,7 +75,9 @@ class AzureBlobFileStore:
     def _client(self) -> Any:
         _ = self._connection
         try:
-            return self._hook.get_conn()
+            client = self._hook.get_conn()
+            _keep_tokens(client.credential)
+            return client
         except (AzureError, AttributeError, ValueError) as error:
             raise ConfigError(
                 f"connection {self.wasb_conn_id!r} cannot access the storage account: {error}; correct its account"
@@ -261,6 +267,20 @@ class AzureBlobFileStore:
         protocol, account = endpoint_url.partition("://")[0], self._client.account_name
         login = f"DefaultEndpointsProtocol={protocol};AccountName={account};AccountKey={key}"
         return reach(connection_string=f"{login};BlobEndpoint={endpoint_url}")
+
+
+def _keep_tokens(credential: Any) -> None:
+    """Keep each token that an identity obtains, before anybody can answer with it; keys obtain none."""
+    obtain = getattr(credential, "get_token_info", None)
+    if obtain is None:
+        return
+
+    def get_token_info(*scopes: str, **options: Any) -> Any:
+        obtained = obtain(*scopes, **options)
+        keep_secret(obtained.token)
+        return obtained
+
+    credential.get_token_info = get_token_info
 
 
 def _only(etag: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.sandbox.certificates import Authority
+from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 from airflow_provider_ch_s3.stores.http import HttpFileStore
@@ -33,8 +35,11 @@ XML = "<?xml version='1.0'?><Error><Code>{code}</Code><Message>{said}</Message><
 
 
 @pytest.fixture
-def echo() -> Iterator[Echo]:
-    with running_echo() as made:
+def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
+    authority = Authority.create(tmp_path / "authority")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.directory / "ca.crt"))
+    with running_echo() as made, tls_proxy(int(made.url.rpartition(":")[2]), authority.issue("echo")) as port:
+        made.tls_url = f"https://127.0.0.1:{port}"
         yield made
 
 
@@ -78,7 +83,7 @@ def gcs(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], o
 
 def azure(echo: Echo, monkeypatch: pytest.MonkeyPatch, **login: Any) -> dict[str, Callable[[], object]]:
     extra = {"retry_total": 0, **login.pop("extra", {})}
-    connect(monkeypatch, "WASB", conn_type="wasb", host=f"{echo.url}/account", extra=extra, **login)
+    connect(monkeypatch, "WASB", **{"conn_type": "wasb", "host": f"{echo.url}/account", "extra": extra, **login})
     store = AzureBlobFileStore(wasb_conn_id="wasb")
     return {
         "list": lambda: list(store.list_files(PATTERN)),
@@ -94,6 +99,24 @@ def sas(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], o
 
 def account_key(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], object]]:
     return azure(echo, monkeypatch, login="account", password=ACCOUNT_KEY)
+
+
+def application(echo: Echo, monkeypatch: pytest.MonkeyPatch, **answers: str) -> dict[str, Callable[[], object]]:
+    """An application logs in with its secret: Azure's library sends the secret, and the token for it, over TLS only.
+
+    The tenant is adfs: of other tenants, the library asks a server of Microsoft whether they exist.
+    """
+    url = f"{echo.tls_url}/adfs"
+    addresses = {"authorization_endpoint": f"{url}/a", "token_endpoint": f"{url}/token", "issuer": url}
+    echo.answers = {"openid-configuration": json.dumps(addresses), **answers}
+    login = {"authority": echo.tls_url, "retry_total": 0}
+    extra = {"tenant_id": "adfs", "client_secret_auth_config": login}
+    return azure(echo, monkeypatch, host=f"{echo.tls_url}/account", login="client", password=CLIENT, extra=extra)
+
+
+def application_token(echo: Echo, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], object]]:
+    token = {"access_token": BEARER, "token_type": "bearer", "expires_in": 3600}
+    return application(echo, monkeypatch, **{"adfs/token": json.dumps(token)})
 
 
 def catalog(echo: Echo, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> dict[str, Callable[[], object]]:
@@ -119,11 +142,18 @@ STORES = {
     "gcs": gcs,
     "azure-sas": sas,
     "azure-key": account_key,
+    "azure-application": application,
+    "azure-token": application_token,
     "oauth": oauth,
     "bearer": bearer,
 }
 SECRETS = (KEY, TOKEN, SAS, SIGNATURE, ACCOUNT_KEY, CLIENT, BEARER)
-SENT = {"s3": TOKEN, "own-role": TOKEN, "gcs": TOKEN, "azure-sas": SIGNATURE, "oauth": CLIENT, "bearer": BEARER}
+SENT = {
+    **dict.fromkeys(("s3", "own-role", "gcs"), TOKEN),
+    **dict.fromkeys(("azure-application", "oauth"), CLIENT),
+    **dict.fromkeys(("azure-token", "bearer"), BEARER),
+    "azure-sas": SIGNATURE,
+}
 """What the worker sends as it is: with keys it only signs."""
 WRAPS: dict[str, Callable[[str], str]] = {
     "xml": lambda said: XML.format(code="Odd", said=said),
@@ -135,9 +165,7 @@ WRAPS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("wrap", ["xml", *map(thorough, ("xml-denied", "code", "json", "text"))])
-@pytest.mark.parametrize(
-    "name", ["s3", "own-role", thorough("gcs"), "azure-sas", thorough("azure-key"), "oauth", "bearer"]
-)
+@pytest.mark.parametrize("name", [thorough(name) if name in {"gcs", "azure-key"} else name for name in STORES])
 def test_no_secret_comes_back(
     name: str, wrap: str, echo: Echo, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
