@@ -94,7 +94,8 @@ def running_echo() -> Iterator[Echo]:
             response = connection.getresponse()
             body = response.read()
             headers = {name: value for name, value in response.headers.items() if name.lower() not in OF_CONNECTION}
-            headers.setdefault("Content-Length", str(len(body)))
+            if "Content-Length" not in response.headers:
+                headers["Content-Length"] = str(len(body))
             self.answer(response.status, response.reason, headers, body)
             connection.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import os
 import re
@@ -47,6 +48,18 @@ class Azurite:
     def connection_string(self) -> str:
         return (
             f"DefaultEndpointsProtocol=http;AccountName={self.account};AccountKey={self.key};BlobEndpoint={self.url}"
+        )
+
+    def sas_token(self) -> str:
+        """Make a token that may read and list all of the account for an hour."""
+        from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+        return generate_account_sas(
+            self.account,
+            self.key,
+            ResourceTypes(service=True, container=True, object=True),
+            AccountSasPermissions(read=True, list=True),
+            datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1),
         )
 
 

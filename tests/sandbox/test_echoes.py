@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,9 +15,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.echo import Echo, finds, running_echo
+from tests.marks import thorough
 from tests.sandbox.conftest import Lab
+from tests.sandbox.other_stores import running_azurite
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -32,14 +36,19 @@ def echo() -> Iterator[Echo]:
 
 
 class Made:
-    """A load through the echo, with what its store gets to know."""
+    """A load through the echo, with what its store gets to know.
 
-    def __init__(self, lab: Lab, operator: Callable[[], FilesToClickHouseOperator], *secrets: str) -> None:
-        self.lab, self.operator, self.secrets = lab, operator, secrets
+    :param arguments: which files, as a command is told.
+    """
+
+    def __init__(
+        self, lab: Lab, operator: FilesToClickHouseOperator, arguments: Sequence[str], *secrets: str
+    ) -> None:
+        self.lab, self.operator, self.arguments, self.secrets = lab, operator, arguments, secrets
         self.shown: list[str] = []
 
     def run(self) -> None:
-        operator = self.operator()
+        operator = self.operator
         try:
             self.shown.append(json.dumps(operator.execute(self.lab.context(operator))))
         except (ChS3Error, AirflowFailException) as error:
@@ -53,20 +62,39 @@ def s3(lab: Lab, echo: Echo) -> Made:
     lab.put("in/a.csv", b"n\n1\n")
     lab.connect_aws({"aws_session_token": TOKEN, "endpoint_url": echo.url})
     table = f"{lab.database}.t"
-    return Made(lab, lambda: lab.operator("in/*", table), TOKEN, lab.sandbox.s3_secret_key)
+    return Made(lab, lab.operator("in/*", table), lab.arguments(table), TOKEN, lab.sandbox.s3_secret_key)
 
 
+@pytest.fixture
+def azure(lab: Lab, echo: Echo) -> Iterator[Made]:
+    from azure.storage.blob import BlobServiceClient
+
+    with running_azurite() as azurite:
+        client = BlobServiceClient.from_connection_string(azurite.connection_string)
+        client.create_container(lab.bucket).upload_blob("in/a.csv", b"n\n1\n")
+        echo.behind, token = urlsplit(azurite.url).netloc, azurite.sas_token()
+        connection = {"conn_type": "wasb", "host": f"{echo.url}/{azurite.account}", "login": azurite.account}
+        lab.monkeypatch.setenv("AIRFLOW_CONN_WASB", json.dumps({**connection, "extra": {"sas_token": token}}))
+        files = {"source": f"az://{lab.bucket}/in/*", "table": f"{lab.database}.t", "wasb_conn_id": "wasb"}
+        operator = AzureBlobStorageToClickHouseOperator(task_id="load", clickhouse_conn_id="ch", **files)
+        operator.timing = lab.timing
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in files.items()]
+        yield Made(lab, operator, ["--conn-id=ch", *arguments], re.findall(r"sig=([^&]+)", token)[0])
+
+
+@pytest.mark.parametrize("store", ["s3", thorough("azure")])
 def test_what_the_servers_are_answered(
     lab: Lab,
     echo: Echo,
-    s3: Made,
+    store: str,
+    request: pytest.FixtureRequest,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """They are answered as they should be a few times, and then with what they sent; at last always well."""
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.DEBUG, logger="airflow_provider_ch_s3")
-    made = s3
+    made: Made = request.getfixturevalue(store)
     table, left = lab.create("t", "n UInt8"), 0
 
     def is_echoed(agent: str) -> bool:
@@ -84,7 +112,7 @@ def test_what_the_servers_are_answered(
     assert next(tries) > 2
     for command in ("doctor", "plan"):
         left = 0
-        assert main([command, *lab.arguments(table)]) == 1
+        assert main([command, *made.arguments]) == 1
     printed = "".join(capsys.readouterr())
     assert finds("\n".join(echo.asked), made.secrets[0])
     ledger = lab.everywhere(f"SELECT * FROM {lab.database}.ch_s3_ledger")

@@ -297,7 +297,7 @@ class TestAzure:
         assert lab.rows(table) == [{"n": 1}]
 
     def test_a_sas_token(self, lab: Lab, azure: Store, azurite: Azurite, table: str) -> None:
-        connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": sas_token(azurite)})
+        connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": azurite.sas_token()})
         azure.load(lab, "in/*.csv", table)
         assert lab.rows(table) == [{"n": 1}]
 
@@ -315,7 +315,7 @@ class TestAzure:
     def test_no_secret_in_what_anyone_can_read(
         self, lab: Lab, azure: Store, azurite: Azurite, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        token = sas_token(azurite)
+        token = azurite.sas_token()
         report = azure.load(lab, "in/*.csv", table)
         connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": token})
         again = azure.load(lab, "in/*.csv", table, task_id="sas", mode=Append(on_loaded="load"))
@@ -390,20 +390,6 @@ class TestAzure:
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(min_age=3600, expected="_SUCCESS"))
         azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert lab.rows(table) == [{"n": 1}]
-
-
-def sas_token(azurite: Azurite) -> str:
-    import datetime
-
-    from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
-
-    return generate_account_sas(
-        azurite.account,
-        azurite.key,
-        ResourceTypes(service=True, container=True, object=True),
-        AccountSasPermissions(read=True, list=True),
-        datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1),
-    )
 
 
 class TestHttp:
