@@ -66,6 +66,8 @@ class FileColumn:
     :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
     :param is_escaped: it is read with its quotes, and with a backslash before each quote that belongs to it.
     :param is_alone: the files have nothing but this text, and no header, so that the bytes of any file are a value.
+    :param may_be_marked: it is read as text, and is the first of files without a header, so that a byte order mark
+        may precede its first value.
     :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
     """
 
@@ -83,6 +85,7 @@ class FileColumn:
     place: int = 0
     is_escaped: bool = False
     is_alone: bool = False
+    may_be_marked: bool = False
     repeats_folder: bool = False
 
     @property

@@ -136,6 +136,10 @@ _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
 
 
+UTF8_MARK = Sql("unhex('EFBBBF')")
+"""The byte order mark with which some programs begin a text in UTF-8."""
+
+
 def is_row(source: SourceSpec) -> Sql:
     """Render the condition that a line is not the header, where the format reads headers as rows."""
     fields = [column.name for column in source.columns if not column.in_path]
@@ -148,6 +152,9 @@ def is_row(source: SourceSpec) -> Sql:
 
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
+    if column.may_be_marked:
+        # a quote after the mark is none for ClickHouse
+        text = Sql(f"if(startsWith({text}, {UTF8_MARK}), trim(BOTH '\"' FROM substring({text}, 4)), {text})")
     if column.is_alone:
         lengths = sorted({len(mark) for mark in BINARY_MARKS})
         marks = {n: ", ".join(f"unhex('{mark.hex()}')" for mark in BINARY_MARKS if len(mark) == n) for n in lengths}

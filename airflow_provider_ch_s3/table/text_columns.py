@@ -120,20 +120,28 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
-    return replace(source, columns=_mark_alone(source, read))
+    return replace(source, columns=_note_places(source, read))
 
 
-def _mark_alone(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
-    """Mark the only column of the files, if every file would be taken for some texts."""
+def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
+    """Note what the place of a column means in files without a header.
+
+    Every file would be taken for some texts, if text is all that they have. And ClickHouse skips a byte order mark
+    only before a first column that is no text for it.
+    """
     in_files = [column for column in columns if not column.in_path]
-    takes_all = source.format.with_names and not source.header
-    if len(in_files) > 1 or not takes_all:
+    if not source.format.with_names or source.header:
         return tuple(columns)
+    first, is_alone = next(iter(in_files), None), len(in_files) == 1
 
-    def is_alone(column: FileColumn) -> bool:
-        return not column.in_path and not column.encoding and base_type(column.type) == "String"
+    def note(column: FileColumn) -> FileColumn:
+        if column is not first:
+            return column
+        if base_type(column.type) == "String":
+            return replace(column, is_alone=is_alone and not column.encoding)
+        return replace(column, may_be_marked=column.parsed_type in ("String", "Nullable(String)"))
 
-    return tuple(replace(column, is_alone=is_alone(column)) for column in columns)
+    return tuple(map(note, columns))
 
 
 def _has_blanks_around(column: FileColumn) -> bool:

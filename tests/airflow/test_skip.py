@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 DAG = """
 from airflow.providers.common.compat.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow_provider_ch_s3.arguments import Arrivals
 from airflow_provider_ch_s3.example_dags.flights_tables import create_tables
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator

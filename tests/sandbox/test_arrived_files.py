@@ -201,7 +201,7 @@ def test_formats_that_state_types(lab: Lab, name: str) -> None:
         f"INSERT INTO FUNCTION s3('{url}', '{aws['login']}', '{aws['password']}', '{name}')"
         f" SELECT {written} FROM numbers(2)"
     )
-    table = lab.create("t", "n Nullable(Int64), s String, d Decimal(9, 2), day Date32")
+    table = lab.create("t", "n Nullable(Int64), s String, d Decimal(18, 2), day Date32")
     lab.load("in/*", table, data_format=name)
     assert sorted(tuple(row.values()) for row in lab.rows(table)) == [
         (0, '0"', 1.25, "1970-01-01"),

@@ -117,7 +117,7 @@ class TestEditedArguments:
         report = lab.load("in/*.csv", table, try_number=2, mode="replace_table")
         assert report["files_read"] == 4
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
-        assert "load_mode changed since " in caplog.text
+        assert "mode changed since " in caplog.text
         assert is_clean(lab)
 
     @pytest.mark.thorough
