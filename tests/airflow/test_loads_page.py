@@ -264,7 +264,11 @@ def test_the_page_shows_loads_locks_and_files(
     page: Page, airflow_api: AirflowApi, run_id: str, flights_sandbox: Sandbox
 ) -> None:
     asked: list[str] = []
+    ours: list[dict[str, str]] = []
+    complaints: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
+    page.on("response", lambda answer: ours.append(answer.headers) if "/ch-s3/" in answer.url else None)
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.goto(airflow_api.address)
     page.get_by_role("button", name="Browse").click()
     page.get_by_role("menuitem", name="ClickHouse loads").click()
@@ -312,6 +316,10 @@ def test_the_page_shows_loads_locks_and_files(
     assert [status for status, _ in answers] == [200, 200]
     assert not [secret for secret in secrets if secret in json.dumps(answers)]
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {airflow_api.address.split("/")[2]}
+    assert len(ours) > 3
+    assert all(headers["x-content-type-options"] == "nosniff" for headers in ours)
+    assert all(headers["content-security-policy"].startswith("default-src 'none'") for headers in ours)
+    assert not [text for text in complaints if "Security Policy" in text or "MIME" in text]
     loads.get_by_role("link", name="loads_page.load").click()
     page.wait_for_url(f"**/dags/{DAG}/runs/{quote(run_id)}/tasks/load/plugin/load_report")
     page.locator(".ch-s3-report").get_by_text("7,900 rows from 9 files").wait_for()
