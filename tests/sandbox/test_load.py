@@ -390,7 +390,7 @@ class TestNarrowing:
     def test_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, value: pa.Array) -> None:
         local = lab.create("t", f"d {table_type}")
         lab.put_parquet("in/a.parquet", {"d": value})
-        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+        with pytest.raises((LoadError, SourceError), match="does not fit"):
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
@@ -455,7 +455,7 @@ class TestNarrowing:
         local = lab.create("t", "v Nullable(Date)")
         field = pa.field("v", pa.string(), nullable=None in values)
         lab.put_parquet("in/a.parquet", pa.Table.from_arrays([pa.array(values)], schema=pa.schema([field])))
-        with pytest.raises((LoadError, SourceError), match="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE"):
+        with pytest.raises((LoadError, SourceError), match="does not fit"):
             lab.load("in/*", local)
         assert lab.rows(local) == []
 
