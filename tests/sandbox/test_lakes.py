@@ -532,6 +532,21 @@ def test_a_struct_that_changed(lab: Lab, server: S3Server, tmp_path: Path, chang
     )
 
 
+@pytest.mark.thorough
+def test_a_map_whose_values_were_widened(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("box", pa.map_(pa.string(), pa.int32()))])
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path, schema=schema)
+    load_by(lab, lake)
+    lake.append([{"id": 1, "box": {"w": 1}}])
+    with lake.table.update_schema() as update:
+        update.update_column(("box", "value"), LongType())
+    lake.append([{"id": 2, "box": {"w": 2**40}}])
+    table = f"{lab.database}.new"
+    lab.load(LOCATION, table, create_table="auto")
+    loaded = lab.rows(f"{table}_local", columns="id, box['w'] AS w")
+    assert bag(loaded) == bag([{"id": 1, "w": 1}, {"id": 2, "w": 2**40}])
+
+
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "id", LongType()),
