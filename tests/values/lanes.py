@@ -208,14 +208,18 @@ def csv_lane(name: str, *, is_quoted: bool, has_header: bool, **more: bool) -> L
     )
 
 
-TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+TSV_CONTROLS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+TSV_ESCAPES = TSV_CONTROLS | str.maketrans({"\\": "\\\\"})
+"""ClickHouse writes and reads lists with the escapes of their texts alone."""
 
 
 def tsv_body(names: Sequence[str], rows: Sequence[Sequence[str | None]], wrapper: str) -> bytes:
     lines = ["\t".join(["n", *names])]
     for n, row in enumerate(rows):
         cells = [
-            "\\N" if one is None else (in_list(one) if wrapper == "Array" else one).translate(TSV_ESCAPES)
+            "\\N"
+            if one is None
+            else (in_list(one).translate(TSV_CONTROLS) if wrapper == "Array" else one.translate(TSV_ESCAPES))
             for one in row
         ]
         lines.append("\t".join([str(n), *cells]))
