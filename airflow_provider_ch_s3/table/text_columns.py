@@ -126,8 +126,8 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
 def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
     """Note what the place of a column means in files without a header.
 
-    Every file would be taken for some texts, if text is all that they have. And ClickHouse skips a byte order mark
-    only before a first column that is no text for it.
+    Every file would be taken for some texts, if text is all that they have. And ClickHouse skips a byte order mark,
+    but not before a first column that it reads as text.
     """
     in_files = [column for column in columns if not column.in_path]
     if not source.format.with_names or source.header:
