@@ -50,6 +50,22 @@ def test_the_values_of_each_cell(engine: tuple[float, Sandbox]) -> None:
     assert wrong == []
 
 
+@pytest.mark.every_case
+def test_long_integers_beside_fractions_keep_their_digits_or_fail(engine: tuple[float, Sandbox]) -> None:
+    """25.8 makes an integer a Float64 if a fraction stood under its name before, whatever else has its digits."""
+    version, sandbox = engine
+    cell = next(cell for cell in CELLS if (cell.source, cell.target) == ("String", "JSON"))
+    for before in ("1.5", "0"):
+        for number in ("9007199254740993", "-9223372036854775808", "18446744073709551615"):
+            rows = [f'{{"a":{before}}}', f'{{"a":{number},"b":"{number}"}}']
+            statement = cell.statement([f"'{row}'" for row in rows])
+            if before == "1.5" and version < 26:
+                with pytest.raises(ServerError, match=f"{number} next to fractions does not fit"):
+                    sandbox.query(statement, settings=SETTINGS)
+            else:
+                assert [row["made"] for row in sandbox.query(statement, settings=SETTINGS)] == rows
+
+
 def test_each_cell_that_is_loaded_has_values() -> None:
     """Those of text have their own tests, and a value of the same type needs no conversion."""
 
