@@ -239,3 +239,12 @@ def test_redirects_that_leave_tls(hops: list[str], is_refused: bool, caplog: pyt
         HttpFileStore()._note_redirects(hops[0], response)
     HttpFileStore(trusted_redirects=2)._note_redirects(hops[0], response)
     assert ("addresses without TLS" in caplog.text) == is_refused
+
+
+@pytest.mark.parametrize("found", ["http://me:s3cret@b/f", "https://b/g?token=s3cret", "http://me:s3/cret@b/f"])
+def test_the_login_in_the_address_of_a_redirect_is_not_shown(found: str) -> None:
+    history = [SimpleNamespace(url="http://a/f")]
+    response: Any = SimpleNamespace(url=found, history=history)
+    with pytest.raises(ConfigError, match=r"http://a/f redirects to https?://(\*\*\*@)?b") as told:
+        HttpFileStore()._note_redirects("http://a/f", response)
+    assert "cret" not in str(told.value)
