@@ -23,7 +23,10 @@ _PEERS = re.compile(
     rf"|Not found address of host: ({_HOST})"
 )
 _KEEPER = f"has lost the connection to Keeper; start Keeper (ZooKeeper), {_THEN}"
-_QUORUM = f"finds too few live replicas of a table; start the replica that is down (system.replicas), {_THEN}"
+_QUORUM = (
+    "finds too few live replicas of a table for its quorum; start the replica that is down (system.replicas),"
+    f" {_THEN}"
+)
 _ALWAYS = ""
 _OTHERS = (
     (
@@ -32,6 +35,7 @@ _OTHERS = (
         _KEEPER,
     ),
     (ErrorCode.TABLE_IS_READ_ONLY, "(?i)read-?only", _KEEPER),
+    (ErrorCode.UNKNOWN_STATUS_OF_INSERT, "(?i)quorum", _QUORUM),
     (ErrorCode.UNKNOWN_STATUS_OF_INSERT, _ALWAYS, _KEEPER),
     (ErrorCode.TOO_FEW_LIVE_REPLICAS, _ALWAYS, _QUORUM),
     (ErrorCode.UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE, _ALWAYS, _QUORUM),

@@ -167,6 +167,8 @@ def restore(lab: Lab, table: str) -> None:
     lab.query(f"BACKUP TABLE {table} ON CLUSTER {lab.sandbox.cluster} TO {place}")
     lab.ddl(f"DROP TABLE {table} {{on_cluster}} SYNC")
     lab.query(f"RESTORE TABLE {table} ON CLUSTER {lab.sandbox.cluster} FROM {place}")
+    if lab.sandbox.replicas > 1:
+        lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
 
 
 def test_a_copy_under_a_known_name_is_refused_until_it_is_adopted(lab: Lab, table: str) -> None:

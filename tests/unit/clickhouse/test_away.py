@@ -55,6 +55,7 @@ THEN = "start it, or wait until it is back, then try again (clear the task, or r
             id="read-only",
         ),
         pytest.param(285, "Number of alive replicas (1) is less than 2", "finds too few live replicas", id="quorum"),
+        pytest.param(319, "Timeout while waiting for quorum", "finds too few live replicas", id="quorum-in-time"),
         pytest.param(
             159,
             "Distributed DDL task /x is not finished on 1 of 4 hosts (distributed_ddl_task_timeout = 300)",
