@@ -20,7 +20,8 @@ COMPRESSION_MARKS = {
     "bz2": b"BZh",
 }
 
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
+"""The byte order mark with which some programs begin a text in UTF-8."""
 
 # A text may begin with the letters of these, too, but has no control characters after them.
 _LETTERS = tuple((one.first_bytes, f"{one.name} data") for one in FORMATS if one.first_bytes)
@@ -62,7 +63,7 @@ class Head:
     @property
     def is_marked(self) -> bool:
         """Whether the text begins with the byte order mark of UTF-8."""
-        return self.content.startswith(_UTF8_MARK)
+        return self.content.startswith(UTF8_MARK)
 
     @property
     def is_whole(self) -> bool:
@@ -71,14 +72,14 @@ class Head:
 
     def lines(self, encoding: str = "utf-8") -> list[str]:
         """Return the lines, without the byte order mark, and without a line that goes on after the head."""
-        text = self.content.removeprefix(_UTF8_MARK).decode(encoding, errors="replace")
+        text = self.content.removeprefix(UTF8_MARK).decode(encoding, errors="replace")
         lines = re.split(r"\r\n|\n|\r(?!\n)", text)
         return lines[:-1] if not self.is_whole or not lines[-1] else lines
 
 
 def is_blank(content: bytes, *, is_json: bool) -> bool:
     """Whether a whole file has no row: nothing but white space and, of JSON, an empty list."""
-    text = content.removeprefix(_UTF8_MARK).strip()
+    text = content.removeprefix(UTF8_MARK).strip()
     return not text or (is_json and re.fullmatch(rb"\[\s*\]", text) is not None)
 
 
@@ -99,7 +100,7 @@ def name_other_content(content: bytes) -> str:
             return name
     if _BZIP2.match(content):
         return "bzip2 data"
-    text = content.removeprefix(_UTF8_MARK).lstrip()
+    text = content.removeprefix(UTF8_MARK).lstrip()
     if code := _ERROR_CODE.search(text[:1024]):
         return f"an error message of a store ({code[1].decode(errors='replace')})"
     if _HTML.match(text):

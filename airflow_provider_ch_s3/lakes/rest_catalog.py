@@ -8,12 +8,12 @@ from typing import Any
 from pyiceberg.catalog.rest import RestCatalog
 from requests import Response, Session
 
-from airflow_provider_ch_s3.common.text import MIB, format_bytes
+from airflow_provider_ch_s3.common.text import KIB, MIB, format_bytes
 from airflow_provider_ch_s3.errors import SnapshotError
 
 MAX_BYTES = 256 * MIB
 """Bytes of the longest answer, decompressed: the metadata of a table, and what a catalog adds to the metadata."""
-_PIECE_BYTES = 64 * 1024
+_PIECE_BYTES = 64 * KIB
 
 # What a server says of itself. Other properties name classes to import, certificates, logins and servers, and only
 # the connection says these.

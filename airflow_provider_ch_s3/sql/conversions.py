@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
-from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS
+from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS, UTF8_MARK
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of
@@ -136,10 +136,6 @@ _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
 
 
-UTF8_MARK = Sql("unhex('EFBBBF')")
-"""The byte order mark with which some programs begin a text in UTF-8."""
-
-
 def is_row(source: SourceSpec) -> Sql:
     """Render the condition that a line is not the header, where the format reads headers as rows."""
     fields = [column.name for column in source.columns if not column.in_path]
@@ -150,14 +146,19 @@ def is_row(source: SourceSpec) -> Sql:
     return Sql(f"NOT ({' AND '.join(same)})")
 
 
+def _bytes(mark: bytes) -> str:
+    return f"unhex('{mark.hex()}')"
+
+
 def _read_text(column: FileColumn) -> Sql:
     text = Sql(f"{FILES}.{identifier(column.name)}")
     if column.may_be_marked:
         # a quote after the mark is none for ClickHouse
-        text = Sql(f"if(startsWith({text}, {UTF8_MARK}), trim(BOTH '\"' FROM substring({text}, 4)), {text})")
+        is_marked, rest = f"startsWith({text}, {_bytes(UTF8_MARK)})", f"substring({text}, {len(UTF8_MARK) + 1})"
+        text = Sql(f"if({is_marked}, trim(BOTH '\"' FROM {rest}), {text})")
     if column.is_alone:
         lengths = sorted({len(mark) for mark in BINARY_MARKS})
-        marks = {n: ", ".join(f"unhex('{mark.hex()}')" for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
+        marks = {n: ", ".join(_bytes(mark) for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
         is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
         shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
         text = Sql(f"if({is_binary}, {failing_text(shown)}, {text})")

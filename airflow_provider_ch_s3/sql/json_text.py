@@ -14,8 +14,9 @@ _BEFORE_EXPONENT = r"^-?([0-9.]*)"
 _MAX_DIGITS = 17
 # Below the first one with so many digits.
 _LEAST = "2.3e-308"
-# Up to 25.8 at least, a fraction under a name makes a later integer there a Float64, which has fewer digits.
-_ROUNDS_INTEGERS = "arrayMap(part -> toUInt16(part), arraySlice(splitByChar('.', version()), 1, 2)) < [26, 7]"
+# Up to 25.8 at least, a fraction under a name makes a later integer there a Float64, which has fewer digits. Servers
+# compute this once, as there is no lambda in it.
+_ROUNDS_INTEGERS = "(toUInt16(splitByChar('.', version())[1]), toUInt16(splitByChar('.', version())[2])) < (26, 7)"
 _LONG_INTEGER = "[1-9][0-9]{15}"
 
 
@@ -24,20 +25,24 @@ def object_of(text: Sql, kind: str) -> Sql:
 
     :param kind: a JSON type without typed paths.
     """
-    numbers = f"extractAll({text}, {literal(_TOKEN)})"
-    rounded = Sql(f"arrayFirst(token -> {_is_rounded('token')}, {numbers})")
+    rounded = Sql(f"arrayFirst(token -> {_is_rounded('token')}, {_tokens(text)})")
     checked = f"if({rounded} = '', {text}, {failing_text(rounded)})"
     parsed = plain_cast(Sql(f"if(match({text}, {literal(_MAY_BE_ROUNDED)}), {checked}, {text})"), kind)
     before, after = (_long_integers(Sql(one)) for one in (text, f"toString({parsed})"))
-    # Not after AND: servers would parse again, without the rows before, what they look at there.
-    is_lost = f"if({_ROUNDS_INTEGERS}, {before} != {after}, 0)"
+    # ignore() has all rows parsed at once: servers would otherwise parse the compared rows again, by themselves.
+    is_compared = f"({_ROUNDS_INTEGERS} AND match({text}, {literal(_LONG_INTEGER)})) > ignore({parsed})"
+    is_lost = f"if({is_compared}, {before} != {after}, 0)"
     lost = plain_cast(failing_text(Sql(f"concat(arrayStringConcat({before}, ', '), ' next to fractions')")), kind)
     return Sql(f"if({is_lost}, {lost}, {parsed})")
 
 
+def _tokens(text: Sql) -> str:
+    return f"extractAll({text}, {literal(_TOKEN)})"
+
+
 def _long_integers(text: Sql) -> str:
-    numbers = f"extractAll({text}, {literal(_TOKEN)})"
-    return f"arraySort(arrayFilter(token -> match(token, {literal(f'^-?{_LONG_INTEGER}[0-9]*$')}), {numbers}))"
+    is_long = f"match(token, {literal(f'^-?{_LONG_INTEGER}[0-9]*$')})"
+    return f"arraySort(arrayFilter(token -> {is_long}, {_tokens(text)}))"
 
 
 def _is_rounded(token: str) -> str:

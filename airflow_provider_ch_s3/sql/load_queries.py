@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.first_bytes import UTF8_MARK
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.conversions import definitions
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
@@ -47,7 +48,7 @@ def render_read_heads(
 
 def render_find_filled(source: SourceSpec, settings: Mapping[str, SettingValue], *, is_json: bool) -> Statement:
     """The paths of the files that have more than white space, a byte order mark and, in JSON, square brackets."""
-    blank = b" \t\r\n\xef\xbb\xbf" + (b"[]" if is_json else b"")
+    blank = b" \t\r\n" + UTF8_MARK + (b"[]" if is_json else b"")
     return render("find_filled", source=source, settings=settings, blank_bytes=sorted(blank))
 
 
