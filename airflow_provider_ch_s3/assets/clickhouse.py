@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -11,7 +12,7 @@ from airflow.providers.common.compat.sdk import Asset
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_ch_s3.load.report import LoadReport
+    from airflow_provider_ch_s3.report import LoadReport
     from airflow_provider_ch_s3.table.target import TableName
 
 SCHEME = "clickhouse"
@@ -39,7 +40,7 @@ def describe_in_events(context: Context, outlets: Sequence[Any], table: TableNam
                     "bytes": report.size_bytes,
                     "query_id": report.query_id,
                     "partitions": sorted(report.partitions or {}),
-                    "checks": [dict(one) for one in report.row_checks],
+                    "checks": [asdict(one) for one in report.row_checks],
                 }
             )
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ch_s3.errors import LoadError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from pydantic import TypeAdapter
 
 Value = TypeVar("Value", bound="DataclassInstance")
 
@@ -29,18 +31,28 @@ def as_plain(value: Any) -> Any:
 
 
 def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value:
-    """Create a value from its stored fields.
+    """Create a value from its stored fields, and the values inside it from theirs.
 
     :param blanks: values for missing fields that have no default.
-    :raises LoadError: if a field that has neither is missing.
+    :raises LoadError: if a field that has neither is missing, or has no value of its type.
     """
-    known = {field.name for field in fields(cls)}
+    from pydantic import ValidationError
+
     required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     given = {name: value for name, value in blanks.items() if name in required}
-    given |= {name: value for name, value in written.items() if name in known}
-    if missing := sorted(required - given.keys()):
+    try:
+        found: Value = _reader(cls).validate_python({**given, **written})
+    except ValidationError as error:
+        wrong = sorted(".".join(map(str, one["loc"])) for one in error.errors(include_input=False))
         raise LoadError(
             f"a record of a load ({cls.__name__}) that another version of airflow-provider-ch-s3 wrote lacks"
-            f" {', '.join(missing)}; use that version on this worker"
-        )
-    return cls(**given)
+            f" {', '.join(wrong)}, or has another type of value there; use that version on this worker"
+        ) from None
+    return found
+
+
+@cache
+def _reader(cls: type[Value]) -> TypeAdapter[Value]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)

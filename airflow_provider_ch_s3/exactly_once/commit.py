@@ -83,8 +83,8 @@ class Commit:
         :raises LoadError: if the rows to keep cannot be kept as they are.
         """
         if self.plan.sets_rows_aside:
-            touched, report = self._set_aside(only=None)
-            self.plan = replace(self.plan, touched=touched, report={**self.plan.report, **report})
+            touched, merged = self._set_aside(only=None)
+            self.plan = replace(self.plan, touched=touched, report=replace(self.plan.report, merge=merged))
         else:
             for role in self._roles:
                 # If the commit is interrupted, each staged part must still be the one that was cloned.
@@ -370,18 +370,18 @@ class Commit:
                 before.setdefault(node, {})[partition] = one
         self.plan = replace(self.plan, before={"": before})
 
-    def _set_aside(self, *, only: Collection[str] | None) -> tuple[list[str], dict[str, Any]]:
+    def _set_aside(self, *, only: Collection[str] | None) -> tuple[list[str], Mapping[str, int]]:
         """Set aside what partitions are to hold.
 
         :param only: these partitions, of a commit that has replaced others; None for all that change.
-        :returns: the partitions, and what the report says of them.
+        :returns: the partitions, and what became of the rows of a merge.
         """
         survivors: Survivors
         if self.plan.merge is None:
             survivors = SurvivorsOfCondition(only=only, **self._of_commit)
             return survivors.collect(), {}
         survivors = SurvivorsOfMerge(rule=self.plan.merge, only=only, **self._of_commit)
-        return survivors.collect(), {"merge": survivors.counts}
+        return survivors.collect(), survivors.counts
 
     def _is_set_aside(self) -> bool:
         """Whether every node still has the rows that replace those of the target."""

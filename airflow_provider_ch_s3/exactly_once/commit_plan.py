@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 UNDO = "undo"
@@ -55,7 +55,7 @@ class CommitPlan:
     merge: MergeRule | None = None
     touched: Sequence[str] = ()
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    report: Mapping[str, Any] = field(default_factory=dict)
+    report: LoadReport = field(default_factory=LoadReport)
     before: Snapshot = field(default_factory=dict)
     is_untouched: bool = True
     is_set_aside: bool = True
@@ -81,24 +81,38 @@ class CommitPlan:
         """Convert to plain JSON values, for the ledger."""
         return asdict(self)
 
-    def as_done(self, commit_seconds: float) -> dict[str, Any]:
-        """The same for a finished commit, without what only a process that resumes it needs.
 
-        Its partitions include the ones that only lost rows, with 0 rows.
-        """
-        partitions = dict.fromkeys(self.touched, 0) | dict(self.partitions)
-        done = replace(self, before={}, partitions=partitions).as_dict() | {"commit_seconds": commit_seconds}
-        progress = ("is_untouched", "is_set_aside", "revision")
-        return {name: value for name, value in done.items() if name not in progress}
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """The detail of the event ``committed``: what a commit has done; the names are those of :class:`CommitPlan`.
+
+    :param partitions: with partitions that only lost rows (0 rows).
+    """
+
+    load_mode: str = ""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    table_uuids: Sequence[str] = ()
+    replace_where: str = ""
+    undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    merge: MergeRule | None = None
+    views: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    report: LoadReport = field(default_factory=LoadReport)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> CommitPlan:
-        """Reverse :meth:`as_dict`, whichever release called it."""
-        before = {
-            role: {node: {p: decode(Before, one) for p, one in found.items()} for node, found in nodes.items()}
-            for role, nodes in values.get("before", {}).items()
-        }
-        merge = values.get("merge")
-        plan = decode(cls, {**values, "before": before, "merge": merge and MergeRule.from_dict(merge)})
-        # Earlier releases left out what the tables held while they set rows aside again.
-        return plan if before or not plan.sets_rows_aside else replace(plan, is_set_aside=False)
+    def of(cls, plan: CommitPlan, commit_seconds: float) -> Committed:
+        """Create the event of a commit that was carried out as planned."""
+        partitions = dict.fromkeys(plan.touched, 0) | dict(plan.partitions)
+        return cls(
+            load_mode=plan.load_mode,
+            partitions=partitions,
+            table_uuids=plan.table_uuids,
+            replace_where=plan.replace_where,
+            undoes=plan.undoes,
+            merge=plan.merge,
+            views=plan.views,
+            report=replace(plan.report, partitions=partitions, replaced=plan.replaced, commit_seconds=commit_seconds),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to plain JSON values, for the ledger."""
+        return asdict(self)

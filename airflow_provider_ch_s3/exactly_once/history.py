@@ -20,7 +20,10 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.identity import Life
 
 
@@ -168,20 +171,30 @@ class Attempt:
         """Whether it was abandoned because it was only to be validated, and its rows were as they should be."""
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_validated_only"))
 
+    @cached_property
+    def planned(self) -> Planned:
+        """What was recorded before its INSERT; :attr:`Planned.is_known` is False if that was pruned."""
+        return decode(Planned, self.detail(EventKind.PLANNED))
+
+    @cached_property
+    def committed(self) -> Committed | None:
+        """What its commit has done; None if it is not committed, or if that was pruned."""
+        detail = self.detail(EventKind.COMMITTED)
+        return decode(Committed, detail) if detail else None
+
     @property
     def committing_uuids(self) -> Sequence[str]:
         """UUIDs of the table that its commit began to change."""
-        return list(self.commit_plan.get("table_uuids", ()))
+        return self.commit_plan.table_uuids if self.commit_plan else []
 
-    @property
-    def commit_plan(self) -> Mapping[str, Any]:
-        """The plan of its commit, as it was written last; empty if that has not begun.
+    @cached_property
+    def commit_plan(self) -> CommitPlan | None:
+        """The plan of its commit, as it was written last; None if that has not begun.
 
-        One that is sealed counts more than any that is not. Earlier releases wrote no revision, but a plan without
-        what the tables held, and then again with it.
+        A plan that is sealed counts more than any plan that is not.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
-        return max(written, key=_recency).detail if written else {}
+        return decode(CommitPlan, max(written, key=_recency).detail) if written else None
 
     @property
     def committing_since(self) -> float:
@@ -203,7 +216,7 @@ class Attempt:
         """UUIDs of the table that its rows are in; none unless it is committed, and not undone."""
         if self.state is not EventKind.COMMITTED:
             return []
-        return list(self.detail(EventKind.COMMITTED).get("table_uuids", ()))
+        return self.committed.table_uuids if self.committed else []
 
     @property
     def planned_at(self) -> float:
@@ -230,9 +243,8 @@ class Attempt:
         return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
 
 
-def _recency(committing: Event) -> tuple[bool, int, int, bool]:
-    detail = committing.detail
-    return committing.is_sealed, committing.epoch, detail.get("revision", 0), bool(detail.get("before"))
+def _recency(committing: Event) -> tuple[bool, int, int]:
+    return committing.is_sealed, committing.epoch, committing.detail.get("revision", 0)
 
 
 @dataclass(frozen=True, kw_only=True)

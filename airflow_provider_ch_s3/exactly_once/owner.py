@@ -29,11 +29,12 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan, Committed
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.views import read_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -41,6 +42,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.cluster import check_reach
 from airflow_provider_ch_s3.inspect.table import read_definition
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.query.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
@@ -341,7 +343,7 @@ class Owner:
         attempt: AttemptId,
         files: Sequence[SourceFile],
         pattern: SourcePattern,
-        detail: dict[str, Any],
+        planned: Planned,
         stage: Stage | None = None,
         create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
     ) -> TableName:
@@ -353,7 +355,7 @@ class Owner:
         """
         self._planned = attempt
         self.ledger.write_files(attempt, files, pattern)
-        self._write(EventKind.PLANNED, attempt, detail)
+        self._write(EventKind.PLANNED, attempt, planned.as_dict())
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
@@ -404,8 +406,8 @@ class Owner:
 
     def _fits(self, attempt: AttemptId) -> bool:
         """Whether the target still has the definition that it had when the attempt was planned."""
-        planned = self.history.attempt(attempt).detail(EventKind.PLANNED).get("definition")
-        return bool(planned == read_definition(self.client, self.ledger.target, self.ledger.cluster))
+        planned = self.history.attempt(attempt).planned
+        return planned.definition == read_definition(self.client, self.ledger.target, self.ledger.cluster)
 
     def _finish(self, attempt: Attempt) -> None:
         """Finish an interrupted commit.
@@ -413,8 +415,8 @@ class Owner:
         :raises LoadError: if that fails: then no other load may proceed before it.
         """
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
-        plan = CommitPlan.from_dict(attempt.commit_plan)
-        commit = self._commit_of(attempt.id, plan, began_at=attempt.committing_since)
+        assert attempt.commit_plan
+        commit = self._commit_of(attempt.id, attempt.commit_plan, began_at=attempt.committing_since)
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
@@ -544,9 +546,12 @@ class Owner:
         tables = self.staging.claim(commit.attempt, self.epoch)
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():
-            undone = {"table_uuids": commit.plan.table_uuids, "load_mode": "append", "partitions": partitions}
-            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
-        self._write(EventKind.COMMITTED, commit.attempt, commit.plan.as_done(round(commit.seconds, 3)))
+            undone = Committed(
+                load_mode=LoadMode.APPEND.value, partitions=partitions, table_uuids=commit.plan.table_uuids
+            )
+            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone.as_dict())
+        done = Committed.of(commit.plan, round(commit.seconds, 3))
+        self._write(EventKind.COMMITTED, commit.attempt, done.as_dict())
         for table in tables:
             self.staging.drop_table(table)
 
@@ -558,7 +563,6 @@ class Owner:
 
 def _time(name: str, commit: Commit, step: Callable[[], None]) -> None:
     report = commit.plan.report
-    about = {"table": report.get("table"), "rows": report.get("rows_written")}
-    with timed_step(name, **about, query_id=commit.attempt.query_id) as timed:
+    with timed_step(name, table=report.table, rows=report.rows_written, query_id=commit.attempt.query_id) as timed:
         step()
         commit.seconds += timed.seconds

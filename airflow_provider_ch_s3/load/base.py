@@ -35,9 +35,9 @@ from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
-from airflow_provider_ch_s3.load.report import LoadReport, build_report
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.query.state import QueryStatus, Submission
+from airflow_provider_ch_s3.report import LoadReport, build_report
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec

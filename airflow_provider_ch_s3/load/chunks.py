@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from airflow_provider_ch_s3.arguments import Chunks
-from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
+from airflow_provider_ch_s3.exactly_once.history import Attempt, History
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile, list_keys
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.report import LoadReport, join_reports
+from airflow_provider_ch_s3.report import LoadReport, join_reports
 from airflow_provider_ch_s3.request import LoadRequest
 
 # The query id of a load, with quotes and separators; each file may be of another load.
@@ -73,10 +71,10 @@ class CommittedChunks:
         """
         if self.last is None:
             return Chunk()
-        before, planned = chunk_of(self.last), self.last.detail(EventKind.PLANNED)
+        before, planned = chunk_of(self.last), self.last.planned
         now_and_then = {
-            "source": (str(request.pattern), planned.get("source")),
-            "mode": (request.load_mode.value, planned.get("load_mode")),
+            "source": (str(request.pattern), planned.source),
+            "mode": (request.load_mode.value, planned.load_mode),
         }
         for name, (now, then) in now_and_then.items():
             if now != then:
@@ -103,7 +101,7 @@ class CommittedChunks:
 
     @cached_property
     def _reports(self) -> Sequence[LoadReport]:
-        return [LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)) for attempt in self.attempts]
+        return [attempt.committed.report for attempt in self.attempts if attempt.committed]
 
     def is_same(self, other: CommittedChunks) -> bool:
         """Whether both are the same attempts."""
@@ -186,12 +184,10 @@ class ChunkFiles:
 
 def chunk_of(attempt: Attempt) -> Chunk:
     """Read which chunk an attempt is to load."""
-    written = attempt.detail(EventKind.PLANNED).get("chunk", {})
-    snapshots = written.get("snapshots")
-    return decode(Chunk, {**written, "snapshots": snapshots and decode(SnapshotRange, snapshots)})
+    return attempt.planned.chunk
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:
     """Find the arguments that decide about rows, and have changed since an attempt was planned."""
-    planned = attempt.detail(EventKind.PLANNED).get("arguments", {})
+    planned = attempt.planned.arguments
     return [name for name, value in request.fingerprints.items() if planned.get(name, value) != value]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.clickhouse.expressions import replace_calls, split_comparison
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, ServerError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.inspect.explain import is_about_expression, reason_of
@@ -52,7 +52,7 @@ def bind_checks(
     earlier: Sequence[Mapping[str, float]] = ()
     if any(isinstance(check, Expect) for check in request.checks.conditions.values()):
         earlier = _read_earlier(target, attempt)
-    size_bytes = attempt.detail(EventKind.PLANNED).get("bytes", 0)
+    size_bytes = attempt.planned.size_bytes
     return [
         _bind_expected(name, check, earlier, old, rows=sum(partitions.values()), size_bytes=size_bytes)
         if isinstance(check, Expect)
@@ -131,12 +131,12 @@ def _read_earlier(target: Target, attempt: Attempt) -> list[Mapping[str, float]]
 
     :returns: of each load, expression → value, as far as the ledger has them.
     """
-    planned = attempt.detail(EventKind.PLANNED)
+    planned = attempt.planned
     rows = target.ledger.look_up(
         ledger_queries.render_read_earlier_loads,
-        dag=str(planned.get("dag", "")),
-        task=str(planned.get("task", "")),
-        map_index=planned.get("map_index", -1),
+        dag=planned.dag,
+        task=planned.task,
+        map_index=planned.map_index,
         load_id=attempt.id.load_id,
         since=max(0, attempt.id.number - RECENT_EPOCHS),
         limit=MAX_ATTEMPTS,

@@ -19,8 +19,8 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments, chunk_of
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 
 
@@ -139,8 +139,8 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
 
 def after_commit(attempt: Attempt) -> Recover | Finish:
     """Decide what comes after a commit: the next chunk, or the report."""
-    if chunk_of(attempt).is_only:
-        return Finish(LoadReport.of_commit(attempt.detail(EventKind.COMMITTED)))
+    if attempt.planned.chunk.is_only:
+        return Finish(attempt.committed.report if attempt.committed else LoadReport())
     return Recover()
 
 

@@ -26,9 +26,9 @@ from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
+from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
@@ -84,8 +84,14 @@ class DirectLoadRun(TaskLoad):
             raise with_rows_left(self._explain_failure(failure, status.error, self._prepare_again))
         report = self._report_insert(self.monitor.wait_for_logs(status))
         if self._prepared is not None and not report.attached:
-            planned = describe_plan(self._prepared.plan)
-            report = dataclasses.replace(report, plan_seconds=self._plan_seconds, **planned)
+            plan = self._prepared.plan
+            report = dataclasses.replace(
+                report,
+                plan_seconds=self._plan_seconds,
+                settings=describe_settings(plan),
+                left_out_settings=dict(plan.left_out),
+                predicted=plan.prediction,
+            )
         self._log_report(report)
         is_read_whole = (
             not self.request.pattern.scheme.is_reliable

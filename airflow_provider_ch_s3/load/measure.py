@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
+from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
@@ -20,12 +22,12 @@ from airflow_provider_ch_s3.inspect.explain import is_misfit
 from airflow_provider_ch_s3.inspect.files import unreadable
 from airflow_provider_ch_s3.inspect.misfits import explain_misfit
 from airflow_provider_ch_s3.inspect.schemas import spread
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
-from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, Reduction, SettingValue
+from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, SettingValue
 from airflow_provider_ch_s3.tuning.predict import fixed_seconds
 
 log = get_log(__name__)
@@ -211,7 +213,7 @@ def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict
         since=max(0, epoch - RECENT_EPOCHS),
         min_volume_bytes=MIN_VOLUME_BYTES,
     )
-    reports = [LoadReport.of_commit(json.loads(row["detail"])) for row in rows]
+    reports = [decode(Committed, json.loads(row["detail"])).report for row in rows]
     return {one.data_format: _measure(one, cluster) for one in reports if one.size_bytes and one.seconds}
 
 
@@ -225,7 +227,7 @@ def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
         core_seconds_per_gib=core_seconds_per_gib(
             report.seconds, node_volume_bytes, cluster, file_count=report.files_read
         ),
-        reduction=Reduction(**report.reduction),
+        reduction=report.reduction,
     )
 
 

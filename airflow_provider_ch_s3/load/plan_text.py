@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import describe_snapshot
+from airflow_provider_ch_s3.report import describe_snapshot
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.tuning import Setting
 

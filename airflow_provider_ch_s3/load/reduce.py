@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.inspect.explain import is_throttled, lacks_memory
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.sql.load_queries import render_largest_row_group
@@ -19,13 +21,13 @@ def after_failure(attempt: Attempt, error: str) -> Reduction | None:
 
     :param error: what the server says.
     """
-    before = Reduction(**attempt.detail(EventKind.PLANNED).get("reduction", {}))
+    before = attempt.planned.reduction
     if before.again == MAX_AGAIN:
         return None
     if lacks_memory(error):
-        return before._replace(memory=before.memory + 1, again=before.again + 1)
+        return replace(before, memory=before.memory + 1, again=before.again + 1)
     if is_throttled(error):
-        return before._replace(readers=before.readers + 1, again=before.again + 1)
+        return replace(before, readers=before.readers + 1, again=before.again + 1)
     return None
 
 

@@ -20,11 +20,12 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
 from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.report import LoadReport
 
 log = get_log(__name__)
 
@@ -66,7 +67,7 @@ def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
     """
     merged_at, merged_by = target.holdings.last_merge()
     for one in attempts:
-        if one.detail(EventKind.COMMITTED).get("load_mode") == LoadMode.MERGE.value:
+        if one.committed and one.committed.load_mode == LoadMode.MERGE.value:
             raise LoadError(
                 f"{one.id.query_id} merged files into {target.spec.local}, and what it replaced or left out would be"
                 " missing without its rows; nothing was changed: load those files with mode='merge' again, and"
@@ -119,16 +120,19 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
         if earlier.is_open:
             owner.abandon(earlier.id)
     attempt = AttemptId(load_id=identity.load_id, generation=identity.generation, number=owner.epoch)
-    detail = {
-        **identity.names,
-        "since": identity.life.since,
-        "definition": spec.definition,
-        "table": str(spec.name),
-        "source": removal.source,
-        "load_mode": removal.load_mode,
-        "files": len(removal.files),
-    }
-    owner.begin(attempt, removal.files, removal.pattern, detail)
+    planned = Planned(
+        dag=identity.dag_id,
+        task=identity.task_id,
+        run=identity.run_id,
+        map_index=identity.map_index,
+        since=identity.life.since,
+        definition=spec.definition,
+        table=str(spec.name),
+        source=removal.source,
+        load_mode=removal.load_mode,
+        files=len(removal.files),
+    )
+    owner.begin(attempt, removal.files, removal.pattern, planned)
     return attempt
 
 
@@ -149,7 +153,7 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
         keeps_all_rows=spec.keeps_all_rows,
         replace_where=removal.condition,
         undoes=removal.undoes,
-        report=report.as_dict(),
+        report=report,
     )
     try:
         if find() != removal:

@@ -14,9 +14,10 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE
 from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
@@ -198,8 +199,8 @@ def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptI
     ledgers = [target.ledger, *map(target.ledger.of, target.ledger.earlier_names)]
     known = {key: one for ledger in ledgers for key, one in ledger.read(numbers).attempts.items()}
     for attempt in sorted(attempts):
-        planned = known[attempt].detail(EventKind.PLANNED) if attempt in known else {}
-        if not wanted.items() <= planned.get("provenance", {}).items():
+        planned = known[attempt].planned if attempt in known else Planned()
+        if not wanted.items() <= planned.provenance.items():
             raise LoadError(
                 f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
                 f" {' and '.join(wanted)} tell its rows from others (it had another provenance, or its records were"

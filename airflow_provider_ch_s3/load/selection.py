@@ -52,9 +52,13 @@ class LeftOut:
         self.changed_key = self.changed_key or next((file.key for file in selection.changed), "")
 
     @property
-    def counts(self) -> dict[str, int]:
-        """The numbers of files, under the names of the report."""
-        return {"files_skipped": self.loaded_count + self.changed_count, "files_too_young": self.young_count}
+    def skipped_count(self) -> int:
+        """Files that the table holds, in this version or another."""
+        return self.loaded_count + self.changed_count
+
+    @property
+    def count(self) -> int:
+        return self.skipped_count + self.young_count
 
     def describe_skipped(self) -> str:
         """Describe the files that the table holds, for the log; '' if there are none."""

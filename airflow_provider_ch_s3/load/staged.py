@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from airflow_provider_ch_s3.arguments import Keep
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -44,6 +44,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, Target
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
 from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -86,7 +87,6 @@ from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
 from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_gone, replace_changed
 from airflow_provider_ch_s3.load.replace_where import check_replace_where
-from airflow_provider_ch_s3.load.report import LoadReport, describe_plan
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
@@ -104,6 +104,7 @@ from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.stage import create_rejected, stage_lines
+from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction, plan_chunk_bytes
@@ -326,7 +327,7 @@ class LoadRun(TaskLoad):
             return None
         self.target.ledger.claim()
         prepared = self._prepare_chunk(selection.chunk, selection.files, past, ledger=self.target.ledger.name)
-        if prepared.source.is_pattern and (selection.chunk.after or any(selection.left_out.counts.values())):
+        if prepared.source.is_pattern and (selection.chunk.after or selection.left_out.count):
             raise ConfigError(
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
                 f" pattern ({self.request.pattern}) would include files to skip; load them in"
@@ -448,48 +449,54 @@ class LoadRun(TaskLoad):
     def _record(self, owner: Owner, selection: ChunkSelection, prepared: PreparedLoad, planning: TimedStep) -> Submit:
         attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
         planning.tell(rows=prepared.rows, query_id=attempt.query_id)
-        detail = self._describe(selection, prepared, plan_seconds=planning.seconds)
+        planned = self._describe(selection, prepared, plan_seconds=planning.seconds)
         stage: Stage = partial(stage_views, views=self.views)
         if prepared.line_format is not None:
             stage = partial(stage_lines, prepared.line_format, reject_table(self.target.spec.local))
         create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.begin(attempt, selection.recorded, self.request.pattern, detail, stage, create)
+        staging = owner.begin(attempt, selection.recorded, self.request.pattern, planned, stage, create)
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
-    def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> dict[str, Any]:
-        """Build the detail of the event ``planned``: plain values, for users and for whoever continues the load.
+    def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> Planned:
+        """Build what is recorded before the INSERT.
 
         :param plan_seconds: what listing, inspecting and planning took.
         """
         request, source = self.request, prepared.source
         # The columns that the files fill: the same row of another file is the same row.
         filled = [column.target for column in prepared.mapping if column.target not in request.provenance]
-        return {
-            **self.identity.names,
-            "since": self.identity.life.since,
-            "definition": self.target.spec.definition,
-            "table": request.table,
-            "source": str(request.pattern),
-            "load_mode": request.load_mode.value,
-            "arguments": request.fingerprints,
-            "files": len(selection.files),
-            **selection.left_out.counts,
-            "chunk": prepared.chunk.as_dict(),
-            **({"snapshot": prepared.chunk.facts} if prepared.chunk.snapshots else {}),
-            "bytes": source.size_bytes,
-            "rows": prepared.rows,
-            "data_format": source.data_format,
-            "is_pattern": source.is_pattern,
-            **({"filled": filled} if prepared.merge else {}),
-            "provenance": {name: origin.value for name, origin in request.provenance.items()},
+        return Planned(
+            dag=self.identity.dag_id,
+            task=self.identity.task_id,
+            run=self.identity.run_id,
+            map_index=self.identity.map_index,
+            since=self.identity.life.since,
+            definition=self.target.spec.definition,
+            table=request.table,
+            source=str(request.pattern),
+            load_mode=request.load_mode.value,
+            arguments=request.fingerprints,
+            files=len(selection.files),
+            files_skipped=selection.left_out.skipped_count,
+            files_too_young=selection.left_out.young_count,
+            chunk=prepared.chunk,
+            snapshot=prepared.chunk.facts,
+            size_bytes=source.size_bytes,
+            rows=prepared.rows,
+            data_format=source.data_format,
+            is_pattern=source.is_pattern,
+            filled=filled if prepared.merge else (),
+            provenance={name: origin.value for name, origin in request.provenance.items()},
             # a filter on _path drops the rows of files with similar names after they have been read
-            "is_filtered": bool(request.where or source.path_filter or source.header),
-            "views": {f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
-            "reduction": prepared.plan.reduction._asdict() if any(prepared.plan.reduction) else {},
-            "plan_seconds": plan_seconds,
-            **describe_plan(prepared.plan),
-            "columns_added": dict(self.columns_added),
-        }
+            is_filtered=bool(request.where or source.path_filter or source.header),
+            views={f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
+            reduction=prepared.plan.reduction,
+            plan_seconds=plan_seconds,
+            settings=describe_settings(prepared.plan),
+            left_out_settings=dict(prepared.plan.left_out),
+            predicted=prepared.plan.prediction,
+            columns_added=dict(self.columns_added),
+        )
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
         """Build the report of a load that has no more files.
@@ -497,10 +504,13 @@ class LoadRun(TaskLoad):
         :raises LoadError: if it has too few rows: files that its last chunks were to load were deleted meanwhile.
         """
         if chunks.last is None:
-            counts = selection.left_out.counts
-            after_key = "" if any(counts.values()) else selection.chunk.after
+            left_out = selection.left_out
             return LoadReport.nothing_new(
-                self.request.table, **counts, after_key=after_key, snapshot=selection.chunk.facts
+                self.request.table,
+                files_skipped=left_out.skipped_count,
+                files_too_young=left_out.young_count,
+                after_key="" if left_out.count else selection.chunk.after,
+                snapshot=selection.chunk.facts,
             )
         if chunks.rows < self.request.checks.min_rows:
             raise LoadError(
@@ -602,7 +612,7 @@ class LoadRun(TaskLoad):
             owner.abandon(attempt.id, is_validated_only=True)
         if not chunk_of(attempt).is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
-        return Finish(dataclasses.replace(LoadReport.from_dict(prepared.report), is_validated_only=True))
+        return Finish(dataclasses.replace(prepared.report, is_validated_only=True))
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""

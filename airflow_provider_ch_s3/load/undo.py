@@ -83,14 +83,14 @@ def _find(target: Target, name: str, *, ignores_open: bool) -> Removal | None:
     check_not_merged(target, committed)
     _check_not_added_to_since(target, committed)
     check_keepable(target, "undo")
-    added = {one.id.query_id: dict(one.detail(EventKind.COMMITTED)["partitions"]) for one in committed}
+    added = {one.id.query_id: one.committed.partitions for one in committed if one.committed}
     condition = f"{identifier(column)} IN ({literals(added)})"
     if len(condition) > MAX_KEY_LIST_BYTES:
         raise LoadError(
             f"{name} has {count_of(len(added), 'chunk')}, more than one commit may name; undo them one by one: `ch-s3"
             " loads show` lists their query ids"
         )
-    files = sum(one.detail(EventKind.PLANNED).get("files", 0) for one in committed)
+    files = sum(one.planned.files for one in committed)
     kept = _count_kept(target, committed)
     stay = f", and the table keeps another version of {count_of(kept, 'file')}" if kept else ""
     return Removal(
@@ -122,23 +122,23 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
             " no longer be told from others; delete them by hand"
         )
     for one in attempts:
-        planned, committed, query_id = one.detail(EventKind.PLANNED), one.detail(EventKind.COMMITTED), one.id.query_id
-        if not planned or not committed:
+        planned, committed, query_id = one.planned, one.committed, one.id.query_id
+        if not planned.is_known or not committed:
             raise TargetError(f"the records of {query_id} were pruned, so its rows are unknown")
-        if (mode := committed.get("load_mode")) != LoadMode.APPEND.value:
+        if (mode := committed.load_mode) != LoadMode.APPEND.value:
             raise TargetError(
                 f"{query_id} was committed with mode={mode!r}, and what it replaced is gone; only"
                 " mode='append' can be undone"
             )
         if not set(one.committed_uuids) & set(spec.uuids):
             raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
-        if planned.get("views") or spec.views:
+        if planned.views or spec.views:
             raise TargetError(
                 f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot be"
                 " told from others there; delete the rows of this load by hand, there and in"
                 f" {spec.local}"
             )
-        named = [name for name, origin in planned.get("provenance", {}).items() if origin == Origin.LOAD.value]
+        named = [name for name, origin in planned.provenance.items() if origin == Origin.LOAD.value]
         if not named:
             raise TargetError(
                 f"no column tells which rows {query_id} wrote; give loads provenance={{'load_id': 'load'}}, and"

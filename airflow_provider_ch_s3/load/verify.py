@@ -17,24 +17,23 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_co
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
-from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.merge import check_staged_keys
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
 from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.query.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.merge_rule import DELETED
@@ -197,20 +196,6 @@ def wait_until_settled(
 
 EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
-# What the report takes over from the event of the plan.
-FROM_PLAN = (
-    "files_skipped",
-    "files_too_young",
-    "data_format",
-    "snapshot",
-    "settings",
-    "left_out_settings",
-    "predicted",
-    "reduction",
-    "columns_added",
-    "plan_seconds",
-)
-
 
 def verify_staged(
     target: Target,
@@ -231,7 +216,7 @@ def verify_staged(
     :param verifying: tells how long this has taken.
     :raises LoadError: if something differs, or a check is not fulfilled.
     """
-    planned, chunk = attempt.detail(EventKind.PLANNED), chunk_of(attempt)
+    planned = attempt.planned
     staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
     rejects = Rejects()
@@ -240,11 +225,11 @@ def verify_staged(
         check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]
-    if not chunk.snapshots:  # a snapshot always has the same files
-        checks.append(verify_files(manifest, list_chunk(store, request, chunk), request.pattern))
+    if not planned.chunk.snapshots:  # a snapshot always has the same files
+        checks.append(verify_files(manifest, list_chunk(store, request, planned.chunk), request.pattern))
     if request.replace_where:
         checks.append(check_staged_rows(target, staged, request.replace_where))
-    rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.get("filled", ())))
+    rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.filled))
     if rule:
         checks.append(check_staged_keys(target, staged, rule))
     bound = bind_checks(target, request, attempt, partitions)
@@ -258,7 +243,6 @@ def verify_staged(
         provenance=request.provenance,
         where=stays,
     )
-    from_plan = {name: planned[name] for name in FROM_PLAN if name in planned}
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
     mode = request.load_mode.value
@@ -266,10 +250,19 @@ def verify_staged(
         report,
         load_mode=mode,
         checks=checks,
-        row_checks=[dataclasses.asdict(one) for one in row_checks],
+        row_checks=row_checks,
         partitions=partitions,
         verify_seconds=verifying.seconds,
-        **from_plan,
+        files_skipped=planned.files_skipped,
+        files_too_young=planned.files_too_young,
+        data_format=planned.data_format,
+        snapshot=planned.snapshot,
+        settings=planned.settings,
+        left_out_settings=planned.left_out_settings,
+        predicted=planned.predicted,
+        reduction=planned.reduction,
+        columns_added=planned.columns_added,
+        plan_seconds=planned.plan_seconds,
     )
     return CommitPlan(
         load_mode=mode,
@@ -280,8 +273,8 @@ def verify_staged(
         replace_where=request.replace_where,
         merge=rule,
         keeps_all_rows=target.spec.keeps_all_rows,
-        views=planned.get("views", {}),
-        report=report.as_dict(),
+        views=planned.views,
+        report=report,
     )
 
 
@@ -299,22 +292,22 @@ def _verify_rows(
     rejects: Rejects,
     rows_before: int,
 ) -> tuple[str, ...]:
-    planned = attempt.detail(EventKind.PLANNED)
+    planned = attempt.planned
     may_vanish = target.spec.has_ttl or "Collapsing" in target.spec.engine
     if report.rows_written and not staged_rows and not rejects.row_count and not may_vanish:
         # Whatever the logs say of the INSERT, there is nothing to commit.
         raise _differs(report, "the servers' logs have", report.rows_written, "row", "staged", staged_rows)
-    folding = planned.get("settings", {}).get("optimize_on_insert", {"value": 0})
-    is_read_in_parts = find_format(planned["data_format"]).is_read_in_parts
+    folding = planned.settings.get("optimize_on_insert", {"value": 0})
+    is_read_in_parts = find_format(planned.data_format).is_read_in_parts
     return verify_rows(
         report,
         staged_rows,
-        is_filtered=planned.get("is_filtered", True),
+        is_filtered=planned.is_filtered,
         is_exact=target.spec.keeps_all_rows,
-        is_pattern=planned.get("is_pattern", False),
+        is_pattern=planned.is_pattern,
         is_read_whole=not request.pattern.scheme.is_reliable and not is_read_in_parts,
-        is_counted=(request.rejects or not planned.get("views")) and str(folding["value"]) == "0",
-        min_rows=request.checks.min_rows if chunk_of(attempt).is_last else 0,
+        is_counted=(request.rejects or not planned.views) and str(folding["value"]) == "0",
+        min_rows=request.checks.min_rows if planned.chunk.is_last else 0,
         rows_before=rows_before,
         rejected_rows=rejects.row_count,
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.load.chunks import chunk_of
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.report import LoadReport
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
 """States of attempts that are at work, or that a retry may continue."""
@@ -116,29 +116,29 @@ class LoadRecord:
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Sum up an attempt."""
-        planned, report, chunk = attempt.detail(EventKind.PLANNED), report_of(attempt), chunk_of(attempt)
+        planned, report, chunk = attempt.planned, report_of(attempt), chunk_of(attempt)
         return cls(
             query_id=attempt.id.query_id,
             load_id=attempt.id.load_id,
             attempt=attempt.id.number,
             table=table,
-            named=str(planned.get("table", table)),
+            named=planned.table or table,
             state=attempt.state.value,
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,
             is_validated_only=attempt.is_validated_only,
-            dag=str(planned.get("dag", "?")),
-            task=str(planned.get("task", "?")),
-            run=str(planned.get("run", "?")),
-            map_index=planned.get("map_index", -1),
+            dag=planned.dag,
+            task=planned.task,
+            run=planned.run,
+            map_index=planned.map_index,
             try_number=attempt.try_number,
-            source=str(planned.get("source", "?")),
-            load_mode=str(planned.get("load_mode", "?")),
+            source=planned.source,
+            load_mode=planned.load_mode,
             chunk="" if chunk.is_only else chunk.place,
-            files=planned.get("files", 0),
-            size_bytes=planned.get("bytes", 0),
-            files_skipped=planned.get("files_skipped", 0),
-            files_too_young=planned.get("files_too_young", 0),
+            files=planned.files,
+            size_bytes=planned.size_bytes,
+            files_skipped=planned.files_skipped,
+            files_too_young=planned.files_too_young,
             started=attempt.planned_at,
             age_seconds=attempt.age_seconds,
             ended=None if attempt.is_open else attempt.events[-1].time,
@@ -155,8 +155,7 @@ class LoadRecord:
 
 def report_of(attempt: Attempt) -> LoadReport | None:
     """Read the report of a committed attempt; None of any other."""
-    detail = attempt.detail(EventKind.COMMITTED)
-    return LoadReport.of_commit(detail) if detail else None
+    return attempt.committed.report if attempt.committed else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,7 +222,7 @@ class LedgerView:
             (target, attempt)
             for target, of_target in groupby(rows, key=lambda row: str(row["target"]))
             for attempt in History(events=[parse_event(row) for row in of_target]).attempts.values()
-            if attempt.detail(EventKind.PLANNED)
+            if attempt.planned.is_known
         ]
 
     def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:

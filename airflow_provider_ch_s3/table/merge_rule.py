@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from airflow_provider_ch_s3.common.codec import decode
 
 DELETED = "ch_s3_deleted"
 """A column of the staging table alone: the row stands for the deletion of its key."""
@@ -31,12 +28,6 @@ class MergeRule:
     compared: tuple[str, ...] = ()
     collapses: bool = False
     max_rewritten_bytes: int | None = None
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> MergeRule:
-        """Read it from the plan of a commit."""
-        lists = {name: tuple(values.get(name, ())) for name in ("key", "compared")}
-        return decode(cls, {**values, **lists})
 
     def compared_of(self, columns: Sequence[str]) -> list[str]:
         """Those of the columns of a table in which rows have to be equal to be the same."""

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.load.base import TaskLoad
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -24,7 +23,7 @@ def emit_metrics(report: LoadReport) -> None:
     stats.incr("ch_s3.load.files", report.files_read, tags=tags)
     stats.incr("ch_s3.load.parts", report.initial_parts, tags=tags)
     stats.timing("ch_s3.load.seconds", datetime.timedelta(seconds=report.seconds), tags=tags)
-    emit_check_metrics([decode(CheckResult, one) for one in report.row_checks], **tags)
+    emit_check_metrics(report.row_checks, **tags)
 
 
 def emit_check_metrics(results: Sequence[CheckResult], *, table: str, load_mode: str) -> None:
@@ -111,7 +110,7 @@ class LoadLineage:
         from openlineage.client.generated import data_quality_assertions_dataset as quality
 
         assertions = [
-            quality.Assertion(assertion=f"{one['name']}: {one['expression']}", success=bool(one["passed"]))
+            quality.Assertion(assertion=f"{one.name}: {one.expression}", success=bool(one.passed))
             for one in self.report.row_checks
         ]
         facet = "dataQualityAssertions"

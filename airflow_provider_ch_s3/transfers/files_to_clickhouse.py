@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.load.base import TaskLoad
-    from airflow_provider_ch_s3.load.report import LoadReport
+    from airflow_provider_ch_s3.report import LoadReport
     from airflow_provider_ch_s3.transfers.announcements import LoadLineage
 
 log = get_log(__name__)
@@ -301,7 +301,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     def _tell_failed(self, load: TaskLoad, error: ChS3Error) -> None:
         """Tell metrics and OpenLineage what a failed load leaves in the table, and what its checks found."""
-        from airflow_provider_ch_s3.load.report import LoadReport
+        from airflow_provider_ch_s3.report import LoadReport
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 
         results = error.results if isinstance(error, CheckFailedError) else ()
@@ -310,8 +310,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         emit_check_metrics(results, table=load.request.table, load_mode=load.request.mode.name)
         if load.table_name is not None and (load.left is not None or results):
             report = load.left or LoadReport(query_id="", table=load.request.table, partitions={})
-            found = [dataclasses.asdict(result) for result in results]
-            report = dataclasses.replace(report, row_checks=found or report.row_checks)
+            report = dataclasses.replace(report, row_checks=results or report.row_checks)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
 
     def _show(self, sql: str) -> None:

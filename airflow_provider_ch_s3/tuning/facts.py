@@ -48,7 +48,8 @@ class MemorySharing:
         return f"shared by {count_of(self.loads, 'load')} ({reason})"
 
 
-class Reduction(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Reduction:
     """How far a load was reduced because an INSERT of it failed for want of resources.
 
     :param memory: how often its blocks and threads were halved, since a node ran out of memory.
@@ -59,6 +60,10 @@ class Reduction(NamedTuple):
     memory: int = 0
     readers: int = 0
     again: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        return any((self.memory, self.readers, self.again))
 
     @property
     def has_failed(self) -> bool:

@@ -40,7 +40,7 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
     threads = _count_threads(facts)
     if facts.reduction.memory:
         full = _count_threads(replace(facts, reduction=Reduction()))
-        reason = f"{count_of(full, 'thread')} {facts.reduction._replace(readers=0)}"
+        reason = f"{count_of(full, 'thread')} {replace(facts.reduction, readers=0)}"
     elif facts.calibration.insert_threads_per_core is not None:
         reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
     elif facts.vcpus == 1:
@@ -85,7 +85,7 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     """
     if facts.reduction.memory:
         full_bytes = int(min_insert_block_size_bytes(replace(facts, reduction=Reduction())).value or 0)
-        reason = f"{format_bytes(full_bytes)} {facts.reduction._replace(readers=0)}"
+        reason = f"{format_bytes(full_bytes)} {replace(facts.reduction, readers=0)}"
         return Decision(max(LEAST_BLOCK_BYTES, full_bytes >> facts.reduction.memory), reason)
     threads = count_insert_threads(facts)
     held_bytes = _held_bytes(facts, threads)

@@ -15,8 +15,8 @@ from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.common.declared import declared_fields
 from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.new_table import CreateTable

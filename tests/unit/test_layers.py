@@ -18,7 +18,7 @@ LANGUAGE = GROUND | {"clickhouse"}
 VALUES = LANGUAGE | {"cluster", "files", "table"}
 ARGUMENTS = VALUES | {"modes", "arguments"}
 ASKING = ARGUMENTS | {"tuning", "request", "identity", "sql"}
-PURE = ASKING | {"inspect", "query", "create", "exactly_once", "rejects", "load"}
+PURE = ASKING | {"inspect", "query", "report", "create", "exactly_once", "rejects", "load"}
 
 # room -> what of ours it may import, beside itself
 MAY_IMPORT = {
@@ -37,9 +37,10 @@ MAY_IMPORT = {
     "sql": VALUES | {"tuning.rule"},
     "inspect": ASKING,
     "query": ASKING,
+    "report": ASKING | {"query"},
     "create": ASKING | {"inspect"},
-    "exactly_once": ASKING | {"inspect", "query"},
-    "rejects": ASKING | {"inspect", "query", "exactly_once"},
+    "exactly_once": ASKING | {"inspect", "query", "report"},
+    "rejects": ASKING | {"inspect", "query", "report", "exactly_once"},
     "load": PURE,
     "records": PURE,
     "export": PURE,

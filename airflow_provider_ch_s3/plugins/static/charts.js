@@ -64,7 +64,7 @@ export function History({ history, place }) {
     return null;
   }
   const predicted = history.flatMap(({ report: { predicted, rows_written: rows } }, x) =>
-    predicted.load_seconds ? [{ x, y: rows / predicted.load_seconds }] : [],
+    predicted?.load_seconds ? [{ x, y: rows / predicted.load_seconds }] : [],
   );
   const real = history.map(({ runId, report: { rows_per_second: y } }, x) => ({
     x,

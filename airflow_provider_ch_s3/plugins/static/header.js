@@ -85,7 +85,7 @@ export function Outcome({ load: { state, isOver, report, planned, progress, erro
 
 // [[label, value, ...notes]]
 function cardsOf(report) {
-  const { predicted } = report;
+  const predicted = report.predicted ?? {};
   const memory = predicted.peak_memory_bytes;
   const isPredicted = Boolean(predicted.load_seconds);
   const expected = (format, number) => isPredicted && `predicted ${format(number ?? 0)}`;

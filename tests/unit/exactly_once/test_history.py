@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind, History
+from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.identity import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED, REPORTED = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.REPORTED
 UNDONE = EventKind.UNDONE
+PLAN = CommitPlan(load_mode="append", partitions={"p": 2}, table_uuids=["u"], allow_empty=False)
+BEFORE = {"": {"n1": {"p": Before(rows=2)}}}
 
 
 def attempt_id(number: int, load: str = "a", generation: int = 0) -> AttemptId:
@@ -212,12 +217,15 @@ def test_the_first_attempt_that_is_open(events: list[Event | list[Event]], expec
     assert history(*events).first_open == expected
 
 
-def test_the_plan_of_a_commit_is_the_last_one_that_says_what_the_tables_held() -> None:
-    """Of one owner, whatever order the servers' clocks give its events."""
-    first, empty, again = ({"": {"n1": {"p": {"rows": 1}}}}, {}, {"": {"n1": {"p": {"rows": 2}}}})
-    planned, begun = event(PLANNED, 1), event(COMMITTING, 1, 2, before=first)
-    aside, resumed = event(COMMITTING, 1, 3, before=empty), event(COMMITTING, 1, 3, before=again)
-    assert Attempt(id=attempt_id(1), events=[planned]).commit_plan == {}
-    assert Attempt(id=attempt_id(1), events=[planned, begun, aside]).commit_plan == {"before": empty}
+def test_the_plan_of_a_commit_is_the_last_one_that_its_owner_wrote() -> None:
+    """Of the last owner, whatever order the servers' clocks give its events."""
+    planned = event(PLANNED, 1)
+    assert Attempt(id=attempt_id(1), events=[planned]).commit_plan is None
+    begun, aside, resumed = (
+        event(COMMITTING, 1, epoch, **asdict(plan))
+        for epoch, plan in [(2, PLAN), (3, PLAN), (3, replace(PLAN, revision=1, before=BEFORE))]
+    )
     for order in ([aside, resumed], [resumed, aside]):
-        assert Attempt(id=attempt_id(1), events=[planned, begun, *order]).commit_plan == {"before": again}
+        assert Attempt(id=attempt_id(1), events=[planned, begun, *order]).commit_plan == replace(
+            PLAN, revision=1, before=BEFORE
+        )

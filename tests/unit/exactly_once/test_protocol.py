@@ -42,7 +42,6 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.inspect.table import read_definition
 from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.modes import (
     Append,
     LoadMode,
@@ -56,6 +55,7 @@ from airflow_provider_ch_s3.modes import (
     ReplaceWhere,
 )
 from airflow_provider_ch_s3.query import state
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn

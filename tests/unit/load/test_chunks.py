@@ -462,7 +462,7 @@ class TestSelect:
         assert sorted(name for one in selections for name in keys(one)) == [
             key(n) for n in range(25) if n not in (1, 3, 20, 24)
         ]
-        assert [one.left_out.counts["files_skipped"] for one in selections] == [4, 0, 0]
+        assert [one.left_out.skipped_count for one in selections] == [4, 0, 0]
         assert selections[0].left_out.describe_skipped() == (
             f"skipping 3 files that the table already holds ('{key(1)}', …) and 1 file that the table holds"
             f" in another version ('{key(24)}')"

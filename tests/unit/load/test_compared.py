@@ -22,7 +22,7 @@ PLANNED = Event(
     attempt=ID,
     epoch=2_500,
     try_number=1,
-    detail={"dag": "d", "task": "t", "map_index": 2, "bytes": 1_000},
+    detail={"dag": "d", "task": "t", "map_index": 2, "size_bytes": 1_000},
     time=0.0,
 )
 ATTEMPT = Attempt(id=ID, events=[PLANNED])

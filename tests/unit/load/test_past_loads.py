@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.load.measure import read_past_loads
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.tuning import PastLoad, Reduction
 
 GIB = 1_073_741_824
@@ -75,7 +75,7 @@ FIRST = PastLoad(
             id="half-of-the-time-is-for-rows-at-least",
         ),
         pytest.param(
-            {"reduction": Reduction(memory=1, again=1)._asdict()},
+            {"reduction": dataclasses.asdict(Reduction(memory=1, again=1))},
             dataclasses.replace(FIRST, reduction=Reduction(memory=1, again=1)),
             id="reduced",
         ),

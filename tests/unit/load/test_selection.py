@@ -147,4 +147,4 @@ def test_the_log_says_what_is_left_out(parts: list[FileSelection], said: str) ->
         left_out.add(part)
     assert left_out.describe_skipped() == said
     skipped = sum(len(part.loaded) + len(part.changed) for part in parts)
-    assert left_out.counts == {"files_skipped": skipped, "files_too_young": 1}
+    assert (left_out.skipped_count, left_out.young_count) == (skipped, 1)

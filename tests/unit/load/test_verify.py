@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.load.verify import verify_files, verify_reading, verify_rows
+from airflow_provider_ch_s3.report import LoadReport
 
 REPORT = dataclasses.replace(
     LoadReport.nothing_new("d.t", files_skipped=0),

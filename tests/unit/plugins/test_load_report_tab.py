@@ -11,12 +11,12 @@ import pytest
 
 from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.inspect.parts import summarize_parts
-from airflow_provider_ch_s3.load.report import LoadReport, NodeReport, join_reports
+from airflow_provider_ch_s3.report import LoadReport, NodeReport, join_reports
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.settle import NodeParts
-from tests.unit.load.test_report import CHUNKS, COMMITTED, MERGED
 from tests.unit.plugins.conftest import Scripts
 from tests.unit.plugins.test_log_facts import log_of, progress_line
+from tests.unit.test_report import CHUNKS, COMMITTED, MERGED
 
 PLACE = {"dagId": "d", "runId": "r 1", "taskId": "t"}
 TASK = "dags/d/dagRuns/r%201/taskInstances/t"
@@ -158,7 +158,7 @@ def test_checks_have_the_colour_of_what_they_found(scripts: Scripts, state: str)
     """A load that failed has no report, but a log."""
     before = dataclasses.replace(FOUND[0], passed=False)
     log = log_of(*(found.line for found in (before, *FOUND)))
-    report = dataclasses.replace(COMMITTED, checks=[], row_checks=[dataclasses.asdict(one) for one in FOUND])
+    report = dataclasses.replace(COMMITTED, checks=[], row_checks=FOUND)
     given = answers(report.as_dict()) if state == "success" else answers(state=state, log=log)
     task = scripts.call("api.js", "readTask", PLACE, answers=given)
     shown = scripts.call("load_report.js", "Load", {"task": task, "place": PLACE})

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.assets.clickhouse import clickhouse_asset, describe_
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location, parse_source
-from airflow_provider_ch_s3.load.report import LoadReport
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
@@ -34,7 +34,7 @@ REPORT = dataclasses.replace(
     initial_parts=4,
     seconds=1.5,
     partitions={"20130102": 400, "20130101": 442},
-    row_checks=({"name": "sane", "expression": "count() > 0", "passed": True},),
+    row_checks=(CheckResult(name="sane", expression="count() > 0", passed=True),),
 )
 
 
@@ -97,7 +97,7 @@ def test_the_event_of_the_table_tells_what_was_loaded() -> None:
             "bytes": 1000,
             "query_id": "ch-s3-1-insert",
             "partitions": ["20130101", "20130102"],
-            "checks": [{"name": "sane", "expression": "count() > 0", "passed": True}],
+            "checks": [dataclasses.asdict(REPORT.row_checks[0])],
         }
     }
 

@@ -36,7 +36,6 @@ from airflow_provider_ch_s3.arguments import (
 from airflow_provider_ch_s3.common.arguments import parse_whole
 from airflow_provider_ch_s3.common.declared import declared_fields, default_of
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.load.report import LoadReport
 from airflow_provider_ch_s3.modes import (
     Append,
     Direct,
@@ -50,6 +49,7 @@ from airflow_provider_ch_s3.modes import (
     ReplaceWhere,
     Views,
 )
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from airflow_provider_ch_s3.table.merge_rule import MergeRule

@@ -46,12 +46,12 @@ def _describe_chunks(checks: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return (f"{count_of(len(checks), 'chunk')}, each of them before its commit",)
 
 
-def _join_row_checks(chunks: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Mapping[str, Any], ...]:
+def _join_row_checks(chunks: Sequence[Sequence[CheckResult]]) -> tuple[CheckResult, ...]:
     """Of each check the first chunk that did not fulfil it, or else the last one."""
-    joined: dict[str, Mapping[str, Any]] = {}
+    joined: dict[str, CheckResult] = {}
     for one in chain(*chunks):
-        if one["name"] not in joined or joined[one["name"]]["passed"]:
-            joined[one["name"]] = one
+        if one.name not in joined or joined[one.name].passed:
+            joined[one.name] = one
     return tuple(joined.values())
 
 
@@ -136,7 +136,7 @@ class LoadReport:
         snapshot that was loaded; ``after``: id of the one that the table held, '' if all rows of the snapshot were
         loaded. Empty unless the source is a lake's table.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
-    :param predicted: what the plan expected, a :class:`Prediction`; empty where no plan is known.
+    :param predicted: what the plan expected, a :class:`Prediction`; None where no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
     :param files_too_young: files that were left out because they are younger than ``min_age``; not in
@@ -146,7 +146,7 @@ class LoadReport:
     :param columns_added: columns that the load has added to the table (``Columns(on_new="add")``), with their types.
     :param reduction: how often a load was reduced because it failed for want of resources: blocks and threads halved
         for ``memory``, ``readers`` halved for a store that refused requests; ``again``: how often this try loaded
-        again. Empty if it was not.
+        again.
     :param checks: what was compared before the commit, one sentence for each check; empty without staging.
     :param row_checks: of each of the operator's ``checks`` its ``name``, ``expression``, ``on_failure``, ``passed``
         (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
@@ -168,7 +168,7 @@ class LoadReport:
     :param verify_seconds: duration of the comparison with the listing; 0 without staging.
     :param chunks: number of chunks in which the files were loaded, each with an INSERT and a commit of its own. With
         more than one, the numbers are their sums, ``query_id``, ``ended`` and the settings are those of the last
-        one, ``peak_memory_bytes`` is the highest, and ``predicted`` is empty.
+        one, ``peak_memory_bytes`` is the highest, and ``predicted`` is None.
     """
 
     query_id: str = "?"
@@ -193,16 +193,16 @@ class LoadReport:
     data_format: str = ""
     snapshot: Mapping[str, str] = field(default_factory=dict)
     volume_bytes: int = _reported(_sum)
-    predicted: Mapping[str, Any] = _reported(lambda _: {}, {})
+    predicted: Prediction | None = _reported(lambda _: None, None)
     load_mode: str = "append"
     files_skipped: int = _reported(_sum)
     files_too_young: int = _reported(_sum)
     rows_rejected: int = _reported(_sum)
     rejected: Sequence[Mapping[str, Any]] = _reported(lambda files: tuple(chain(*files))[:MAX_REJECTED], ())
     columns_added: Mapping[str, str] = _reported(_merge, {})
-    reduction: Mapping[str, int] = field(default_factory=dict)
+    reduction: Reduction = field(default_factory=Reduction)
     checks: Sequence[str] = _reported(_describe_chunks, ())
-    row_checks: Sequence[Mapping[str, Any]] = _reported(_join_row_checks, ())
+    row_checks: Sequence[CheckResult] = _reported(_join_row_checks, ())
     is_validated_only: bool = False
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
@@ -216,14 +216,7 @@ class LoadReport:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
         """Read what :meth:`as_dict` of any release returned."""
-        nodes = {name: decode(NodeReport, node) for name, node in values.get("nodes", {}).items()}
-        return decode(cls, {**values, "nodes": nodes})
-
-    @classmethod
-    def of_commit(cls, detail: Mapping[str, Any]) -> LoadReport:
-        """Build the report of a load from the ledger's event of its commit."""
-        after = {name: detail[name] for name in ("partitions", "replaced", "commit_seconds") if name in detail}
-        return cls.from_dict({**detail.get("report", {}), **after})
+        return decode(cls, values)
 
     @classmethod
     def nothing_new(
@@ -298,7 +291,7 @@ class LoadReport:
         replaced = f", in the place of {count_of(sum(self.replaced.values()), 'row')}" if self.replaced else ""
         skipped = f"; {count_of(self.files_skipped, 'file')} skipped" if self.files_skipped else ""
         rejected = f"; {count_of(self.rows_rejected, 'row')} rejected" if self.rows_rejected else ""
-        failed = [one["name"] for one in self.row_checks if not one["passed"]]
+        failed = [one.name for one in self.row_checks if not one.passed]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
         after = format_seconds(self.total_seconds)
         if self.is_validated_only:
@@ -332,10 +325,10 @@ class LoadReport:
                 f" {format_bytes(node.peak_memory_bytes)} peak memory, {count_of(node.initial_parts, 'part')}"
                 for name, node in sorted(self.nodes.items())
             ),
-            *([f"  predicted: {decode(Prediction, self.predicted, **_BLANK_PREDICTION)}"] if self.predicted else []),
-            *([f"  blocks and threads: {Reduction(**self.reduction)}"] if self.reduction else []),
+            *([f"  predicted: {self.predicted}"] if self.predicted else []),
+            *([f"  blocks and threads: {self.reduction}"] if self.reduction.is_any else []),
             *(f"  checked: {check}" for check in self.checks),
-            *(f"  {decode(CheckResult, one)}" for one in self.row_checks),
+            *(f"  {one}" for one in self.row_checks),
             *([f"  snapshot: {describe_snapshot(self.snapshot)}"] if self.snapshot else []),
             *([f"  rejected: {count_of(self.rows_rejected, 'row')}"] if self.rows_rejected else []),
             *([f"  columns added: {', '.join(self.columns_added)}"] if self.columns_added else []),
@@ -382,19 +375,11 @@ def describe_partitions(rows: Mapping[str, int]) -> str:
     return ", ".join([*named[:MAX_NAMED_PARTITIONS], *more])
 
 
-# For reports written by other releases: a missing field is unknown, or counts as nothing.
-_BLANK_PREDICTION = {"initial_parts": 0, "peak_memory_bytes": 0, "load_seconds": 0.0, "settled_seconds": 0.0}
-
-
-def describe_plan(plan: LoadPlan) -> dict[str, Any]:
-    """Return the plan's part of a report."""
+def describe_settings(plan: LoadPlan) -> dict[str, dict[str, Any]]:
+    """Return the settings of a plan as a report has them."""
     return {
-        "settings": {
-            s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason, "is_notable": s.is_notable}
-            for s in plan.settings
-        },
-        "left_out_settings": dict(plan.left_out),
-        "predicted": dataclasses.asdict(plan.prediction),
+        s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason, "is_notable": s.is_notable}
+        for s in plan.settings
     }
 
 

@@ -1,0 +1,70 @@
+"""What is recorded of an attempt before its INSERT: for people, and for whoever continues the load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.tuning import Prediction, Reduction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """The detail of the event ``planned``; by default of an attempt whose details were pruned.
+
+    :param since: when the DAG run of the writer began (Unix time).
+    :param definition: of the table; '' if it is unknown.
+    :param table: as the operator names it.
+    :param arguments: fingerprint of each argument that decides which rows are staged.
+    :param files: how many files are to be loaded; ``files_skipped``, ``files_too_young``: how many were left out.
+    :param size_bytes: stored size of the files.
+    :param rows: rows in the files, by their footers; None if it is unknown.
+    :param filled: for ``merge``, the columns that the files fill: in which rows have to be equal to be the same.
+    :param provenance: column → what it is filled with.
+    :param is_filtered: a condition leaves rows out.
+    :param is_pattern: the servers expand a glob themselves.
+    :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
+    :param snapshot: of a lake's table, as the report has it.
+    :param settings: setting → value, origin and reason, as the report has them.
+    """
+
+    dag: str = ""
+    task: str = ""
+    run: str = ""
+    map_index: int = -1
+    since: float = 0.0
+    definition: str = ""
+    table: str = ""
+    source: str = ""
+    load_mode: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
+    files_skipped: int = 0
+    files_too_young: int = 0
+    chunk: Chunk = field(default_factory=Chunk)
+    snapshot: Mapping[str, str] = field(default_factory=dict)
+    size_bytes: int = 0
+    rows: int | None = None
+    data_format: str = ""
+    is_pattern: bool = False
+    is_filtered: bool = True
+    filled: Sequence[str] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reduction: Reduction = field(default_factory=Reduction)
+    plan_seconds: float = 0.0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out_settings: Mapping[str, str] = field(default_factory=dict)
+    predicted: Prediction | None = None
+    columns_added: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the ledger still has the detail."""
+        return bool(self.load_mode)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Convert to plain JSON values, for the ledger."""
+        return asdict(self)
