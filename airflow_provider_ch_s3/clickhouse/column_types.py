@@ -248,13 +248,35 @@ def texts_inside(type_name: str, is_text: Callable[[str], bool], *, may_lack: bo
     """
     base = base_type(type_name)
     if inner := parts(base):
-        nullable = {key: may_lack and not (base.startswith("Map(") and key == "keys") for key in inner}
+        nullable = {key: may_lack and not _is_key(base, key) for key in inner}
         inside = {key: texts_inside(kind, is_text, may_lack=nullable[key]) for key, kind in inner.items()}
         return with_parts(base, inside)
     if not is_text(base):
         return type_name
     may_be_null = may_lack and family(base) != "JSON"  # which 24.8 has not as Nullable
     return "Nullable(String)" if may_be_null or is_nullable(type_name) else "String"
+
+
+def nullable_values(type_name: str) -> str:
+    """Return the type with Nullable around each single value, also in an array, map or tuple."""
+    base = base_type(type_name)
+    if inner := parts(base):
+        return with_parts(
+            base, {key: kind if _is_key(base, key) else nullable_values(kind) for key, kind in inner.items()}
+        )
+    return f"Nullable({base})" if family(base) in SCALARS else type_name
+
+
+def tells_nulls(type_name: str) -> bool:
+    """Whether a NULL stays one for each single value, also in an array, map or tuple."""
+    base = base_type(type_name)
+    if inner := parts(base):
+        return all(tells_nulls(kind) for key, kind in inner.items() if not _is_key(base, key))
+    return is_nullable(type_name) or base == "Dynamic"
+
+
+def _is_key(base: str, name: str) -> bool:
+    return base.startswith("Map(") and name == "keys"
 
 
 def _wide_number(base: str) -> str:

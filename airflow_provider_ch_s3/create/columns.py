@@ -139,7 +139,7 @@ def _choose_typed(
     settings: Mapping[str, SettingValue],
     cluster: str | None,
 ) -> dict[str, str]:
-    seen = _observe(client, source, columns, settings)
+    seen = _observe(client, source, [column for column in columns if is_scalar(column.type)], settings)
     is_whole = source.format.has_footers
     null_free = _null_free(client, source, cluster, settings) if is_whole else set()
     types = {}
@@ -190,28 +190,49 @@ def _guess_types(
         for name, kind in schema.types.items():
             if name not in in_path:
                 types.setdefault(name, {})[kind] = None
-    joined = {name: _keep_texts(join_guesses(kinds, is_observed=True)) for name, kinds in types.items()}
+    joined, likely = (
+        {name: _keep_texts(join_guesses(kinds, is_observed=True, is_text_null=flag)) for name, kinds in types.items()}
+        for flag in (False, True)
+    )
+    for name, kind in likely.items():
+        if kind != joined[name] and _is_readable(client, source, FileColumn(name=name, type=kind), settings):
+            joined[name] = kind
     for name, kind in joined.items():
         if parts(kind) and len(types[name]) > 1:
             log.info("what is in column %r differs from file to file: it becomes %s", name, kind)
     return joined
 
 
-def join_guesses(kinds: Collection[str], *, is_observed: bool = False) -> str:
+def _is_readable(
+    client: ClickHouseClient, source: SourceSpec, column: FileColumn, settings: Mapping[str, SettingValue]
+) -> bool:
+    """Whether the sample of a column can be read as its type."""
+    try:
+        _observe(client, source, [column], settings)
+    except SourceError:
+        return False
+    return True
+
+
+def join_guesses(kinds: Collection[str], *, is_observed: bool = False, is_text_null: bool = False) -> str:
     """Join what the server guessed from several files: objects get the fields of all, lists of objects likewise.
 
-    What has no other type in common is text. For ``[]``, the server guesses a list of texts.
+    What has no other type in common is text. For ``[]``, the server guesses a list of texts, and for null a text.
 
     :param is_observed: single values are looked at afterwards.
+    :param is_text_null: a text in one file, where others have lists or objects, is null there.
     """
+    if is_text_null and not all(map(is_scalar, kinds)):
+        kinds = [kind for kind in kinds if kind != "Nullable(String)"]
+    join = partial(join_guesses, is_text_null=is_text_null)
     filled = [kind for kind in kinds if not re.fullmatch(r"(Array\()+Nullable\(String\)\)+", kind)] or kinds
     inner = [parts(kind) for kind in filled]
     if all(kind.startswith("Array(") for kind in filled):
-        return f"Array({join_guesses([fields[''] for fields in inner])})"
+        return f"Array({join([fields[''] for fields in inner])})"
     names = dict.fromkeys(name for fields in inner for name in fields)
     if all(kind.startswith("Tuple(") for kind in filled) and not any(name.isdecimal() for name in names):
         found = {name: [fields[name] for fields in inner if name in fields] for name in names}
-        return f"Tuple({', '.join(f'{name} {join_guesses(guessed)}' for name, guessed in found.items())})"
+        return f"Tuple({', '.join(f'{name} {join(guessed)}' for name, guessed in found.items())})"
     known = common_type_of({*kinds})
     if not known and is_observed and all(map(is_scalar, kinds)):
         # text is also its guess for null, and the values tell
@@ -232,8 +253,7 @@ def _observe(
     columns: Sequence[FileColumn],
     settings: Mapping[str, SettingValue],
 ) -> dict[str, Observation]:
-    """Observe a sample of those columns whose values can be written as text."""
-    columns = [column for column in columns if is_scalar(column.type)]
+    """Observe a sample of some columns, whose values are written as text."""
     if not columns:
         return {}
     seen: dict[str, Observation] = {}
@@ -262,7 +282,8 @@ def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
     """Settings with which files may lack columns, have others than the observed ones, or state other types."""
     missing = source.format.missing_columns_setting
     stated = {name: 0 for name in STATED_TYPES_SETTINGS if name in source.format.settings}
-    return {"input_format_skip_unknown_fields": 1, **stated, **({missing: 1} if missing else {})}
+    nulls = {"input_format_null_as_default": 1} if source.format.has_null_lists else {}
+    return {"input_format_skip_unknown_fields": 1, **stated, **nulls, **({missing: 1} if missing else {})}
 
 
 def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapping[str, str]) -> list[NewColumn]:

@@ -25,6 +25,7 @@ class FileFormat:
     :param with_names: the variant whose first line contains the column names; '' for none.
     :param tells_null_from_empty: an empty string is never a NULL.
     :param may_lack_fields: every row names its columns, and may lack some.
+    :param has_null_lists: rows may have NULL in place of an array, map or tuple, for which servers have no type.
     :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
     :param is_read_in_parts: a reader seeks what it needs; other formats are read from the first byte to the last.
     :param numbers_rows: servers know the number of each row in its file, however many threads read it.
@@ -42,6 +43,7 @@ class FileFormat:
     with_names: str = ""
     tells_null_from_empty: bool = False
     may_lack_fields: bool = False
+    has_null_lists: bool = False
     has_footers: bool = False
     is_read_in_parts: bool = False
     numbers_rows: bool = False
@@ -152,6 +154,7 @@ _KNOWN = (
         first_bytes=b"Obj\x01",
         extensions=("avro",),
         is_typed=True,
+        has_null_lists=True,
         missing_columns_setting="input_format_avro_allow_missing_fields",
     ),
     FileFormat(name="Native", extensions=("native",), is_typed=True),
@@ -176,6 +179,7 @@ _KNOWN = (
         is_text=True,
         tells_null_from_empty=True,
         may_lack_fields=True,
+        has_null_lists=True,
         settings=_JSON,
     ),
     FileFormat(name="JSONAsString", is_text=True, settings=_JSON),

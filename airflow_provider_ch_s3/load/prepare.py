@@ -42,6 +42,7 @@ from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
+from airflow_provider_ch_s3.table.file_schema import read_nulls
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
@@ -189,6 +190,7 @@ def prepare_load(
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
         request, inspection = (with_dialect(one, source) for one in (request, inspection))
+        source = read_nulls(source)
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
         if source.format.has_text_fields:
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
@@ -456,6 +458,7 @@ def _facts(
         reads_other_files=bool(source.path_filter),
         has_path_columns=bool(folder_names(source.files)),
         uses_server_role=source.access.uses_server_role,
+        has_null_lists=source.has_null_lists,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
         timeout_seconds=request.timeout_seconds,
     )

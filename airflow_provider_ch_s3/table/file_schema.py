@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, nullable_values, parts
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of
 from airflow_provider_ch_s3.clickhouse.expressions import is_type, split_expressions
 from airflow_provider_ch_s3.clickhouse.type_table import holds
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
-from airflow_provider_ch_s3.files.source import FileColumn
+from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,18 @@ def join_schemas(
                 )
             joined[name] = base_type(joined[name])
     return tuple(FileColumn(name=name, type=kind) for name, kind in joined.items())
+
+
+def read_nulls(source: SourceSpec) -> SourceSpec:
+    """Have a NULL stay one in typed files whose rows may have NULL in place of an array, map or tuple.
+
+    Servers read such a NULL only if a NULL may become the default of its type.
+    """
+    is_nested = any(parts(base_type(column.type)) for column in source.columns)
+    if not (source.format.is_typed and source.format.has_null_lists and is_nested):
+        return source
+    columns = (c if c.in_path else replace(c, type=nullable_values(c.type)) for c in source.columns)
+    return replace(source, columns=tuple(columns))
 
 
 def remedy_for(scheme: Scheme) -> str:

@@ -137,6 +137,8 @@ class LoadFacts(PlanFacts):
     :param may_lack_columns: a file may lack columns that others have.
     :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
+    :param has_null_lists: rows may have NULL in place of an array, map or tuple, and of nothing else that is not read
+        as Nullable.
     :param parses_times: text is converted to dates or times.
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param is_remote: new parts of the table go to an object store.
@@ -166,6 +168,7 @@ class LoadFacts(PlanFacts):
     may_lack_columns: bool = False
     reads_other_files: bool = False
     has_path_columns: bool = False
+    has_null_lists: bool = False
     parses_times: bool = False
     waits_for_replicas: bool = False
     is_remote: bool = False

@@ -21,6 +21,7 @@ PARQUET_CHUNK_ROWS = 262_144
 SMALL_FILE_BYTES = 100 * MIB
 SMALL_FILE_BUFFER_BYTES = 50 * MIB
 
+NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _OTHER_FILES = "characters in the file names make ClickHouse open other files too, which may have other columns"
 
 
@@ -94,6 +95,15 @@ def date_time_input_format(facts: LoadFacts) -> Decision:
         reason = "text is converted to times, and the basic parser rejects text such as 2013-01-01T10:00:00Z"
         return Decision("best_effort", reason)
     return Decision(None, "no text is converted to times")
+
+
+def input_format_null_as_default(facts: LoadFacts) -> Decision:
+    """1 if NULL can only become an array, map or tuple without values: all single values are read as Nullable."""
+    if facts.has_null_lists:
+        return Decision(
+            1, "null in place of a list or an object has no values; a single value that is null stays NULL"
+        )
+    return Decision(0, NULLS)
 
 
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:

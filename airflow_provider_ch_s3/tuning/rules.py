@@ -147,7 +147,6 @@ READ_TWICE = Source("ClickHouse issue 120485", "https://github.com/ClickHouse/Cl
 MEASURED = Source("measured", "tuning.md")
 
 _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
-_NULLS = "a NULL for a column that is not Nullable must fail the load, not become 0 or an empty string"
 _EMPTY = "an empty field is a NULL, not the number 0"
 _TYPES = "an expression must have the type that the load checked"
 _STATED = "text is parsed as the table's columns need it, whatever types the file states"
@@ -185,7 +184,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     fixed("deduplicate_insert_select", "disable", _OVERRIDES, protects_data=True),
     computed(insert.max_insert_delayed_streams_for_parallel_write, source=MEASURED),
     computed(insert.insert_quorum),
-    fixed("insert_null_as_default", 0, _NULLS, protects_data=True),
+    fixed("insert_null_as_default", 0, read.NULLS, protects_data=True),
     fixed(
         "optimize_on_insert",
         0,
@@ -246,7 +245,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         fixed(name, 0, "a text in an object stays what it is, also one that looks like a date", protects_data=True)
         for name in ("input_format_try_infer_dates", "input_format_try_infer_datetimes")
     ),
-    fixed("input_format_null_as_default", 0, _NULLS, protects_data=True),
+    computed(read.input_format_null_as_default, protects_data=True),
     *(fixed(name, 0, _TYPES, protects_data=True) for name in ("cast_keep_nullable", "data_type_default_nullable")),
     fixed("transform_null_in", 0, "NULL IN (…) must yield what the load checked", protects_data=True),
     fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),

@@ -530,3 +530,26 @@ def test_a_malformed_address_shows_no_login(scheme: Scheme, address: str) -> Non
     with pytest.raises(ConfigError) as raised:
         parse_source(address.replace("PW", "hunter2"), scheme)
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("data_format", "columns", "expected"),
+    [
+        pytest.param("JSONEachRow", ["Nullable(Int64)", "Array(Nullable(String))"], True, id="list"),
+        pytest.param("JSONEachRow", ["Map(String, Nullable(Int64))", "Dynamic"], True, id="map"),
+        pytest.param("Avro", ["Tuple(a Nullable(Int64), keys Array(Tuple(b Nullable(Date))))"], True, id="object"),
+        pytest.param("JSONEachRow", ["Nullable(Int64)"], False, id="nothing-nested"),
+        pytest.param("JSONEachRow", ["String", "Array(Nullable(String))"], False, id="a-text-that-cannot-be-null"),
+        pytest.param("JSONEachRow", ["Point", "Array(Nullable(String))"], False, id="a-point-that-cannot-be-null"),
+        pytest.param("JSONEachRow", ["Array(Tuple(keys String))"], False, id="inside"),
+        pytest.param("Parquet", ["Array(Nullable(String))"], False, id="another-format"),
+    ],
+)
+def test_null_may_stand_for_lists_where_all_values_tell_it(
+    data_format: str, columns: list[str], expected: bool
+) -> None:
+    source = dataclasses.replace(
+        spec("a", data_format=data_format),
+        columns=tuple(FileColumn(name=f"c{place}", type=kind) for place, kind in enumerate(columns)),
+    )
+    assert source.has_null_lists is expected

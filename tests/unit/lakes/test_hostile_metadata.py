@@ -13,27 +13,10 @@ from zstandard import ZstdCompressor
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.lakes import avro
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from tests.avro import avro_file
 from tests.lakes import DeltaLake, IcebergLake, orders
 from tests.marks import thorough
 from tests.unit.lakes.reading import open_lake
-
-
-def number(value: int) -> bytes:
-    """Write a number of Avro."""
-    coded, found = value << 1 if value >= 0 else (~value << 1) | 1, b""
-    while coded > 0x7F:
-        found += bytes([coded & 0x7F | 0x80])
-        coded >>= 7
-    return found + bytes([coded])
-
-
-def text(value: bytes) -> bytes:
-    return number(len(value)) + value
-
-
-def avro_file(codec: str, *blocks: bytes) -> bytes:
-    header = b"Obj\x01" + number(1) + text(b"avro.codec") + text(codec.encode()) + number(0) + b"s" * 16
-    return header + b"".join(number(1) + text(block) + b"s" * 16 for block in blocks)
 
 
 def deflated(data: bytes) -> bytes:
@@ -55,21 +38,22 @@ def test_a_manifest_that_becomes_larger_than_memory(codec: str, monkeypatch: pyt
     pack: Any = CODECS[codec]
     small, large = pack(b"x"), pack(b"x" * 1000)
     monkeypatch.setattr(avro, "MAX_BYTES", 2000)
-    avro.check_inflated("s3://b/m.avro", avro_file(codec, large, large))
+    avro.check_inflated("s3://b/m.avro", avro_file(large, large, codec=codec))
     with pytest.raises(SnapshotError, match=r"s3://b/m\.avro has .*, which become more than 2\.0 KiB") as raised:
-        avro.check_inflated("s3://b/m.avro", avro_file(codec, large, large, small))
+        avro.check_inflated("s3://b/m.avro", avro_file(large, large, small, codec=codec))
     assert raised.value.is_final
 
 
 @pytest.mark.parametrize("cut", [0, 5, 15, 60])
 def test_a_manifest_that_is_cut_off(cut: int) -> None:
-    whole = avro_file("null", b"x" * 100)
+    whole = avro_file(b"x" * 100)
     with pytest.raises(ValueError, match="ends early"):
         avro.check_inflated("s3://b/m.avro", whole[: 4 + cut])
 
 
 @pytest.mark.parametrize(
-    "body", [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file("odd", b"x")]
+    "body",
+    [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file(b"x", codec="odd")],
 )
 def test_manifests_that_are_none(
     server: S3Server, bucket: str, tmp_path: Path, body: bytes, monkeypatch: pytest.MonkeyPatch

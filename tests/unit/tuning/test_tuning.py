@@ -265,6 +265,7 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
         pytest.param("log_queries_min_type", {}, "QUERY_START", id="log-the-start"),
         pytest.param("insert_null_as_default", {}, 0, id="null-fails"),
         pytest.param("input_format_null_as_default", {}, 0, id="null-in-a-file-fails"),
+        pytest.param("input_format_null_as_default", {"has_null_lists": True}, 1, id="null-for-a-list"),
         pytest.param("input_format_skip_unknown_fields", {}, 0, id="unknown-column-fails"),
         pytest.param(
             "input_format_json_defaults_for_missing_elements_in_named_tuple",
