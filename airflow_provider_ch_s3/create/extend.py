@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.inspect.table import LocatedTable, locate_table, read_columns, read_table
+from airflow_provider_ch_s3.inspect.table import Located, locate_table, read_columns, read_table
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, has_replicas
@@ -42,7 +42,7 @@ def add_columns(
     located = locate_table(client, declaration, table)
     log.info("adding to %s: %s", located.found.name, ", ".join(f"{c.name} {c.type}" for c in columns))
     for name in _tables_of(located):
-        _add(client, located, name, lambda _: columns)
+        _add(located, name, lambda _: columns)
 
 
 def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> None:
@@ -51,7 +51,7 @@ def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, tab
     :raises TargetError: if two of them have a column of one name and different types.
     """
     located = locate_table(client, declaration, table)
-    found = {name: read_columns(client, name, located.cluster.name) for name in _tables_of(located)}
+    found = {name: read_columns(located.client, name, located.cluster.name) for name in _tables_of(located)}
     wanted: dict[str, TableColumn] = {}
     for by_node in found.values():
         for node, columns in by_node.items():
@@ -62,7 +62,7 @@ def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, tab
                         f" {column.type} on {node}; make them the same with ALTER TABLE"
                     )
     for name, by_node in found.items():
-        _add(client, located, name, partial(_lacking, wanted, by_node))
+        _add(located, name, partial(_lacking, wanted, by_node))
 
 
 def _lacking(
@@ -77,24 +77,23 @@ def _lacking(
     ]
 
 
-def _tables_of(located: LocatedTable) -> list[TableName]:
+def _tables_of(located: Located) -> list[TableName]:
     found = located.found
     return [found.local, found.name] if found.distribution else [found.local]
 
 
 def _add(
-    client: ClickHouseClient,
-    located: LocatedTable,
+    located: Located,
     name: TableName,
     columns_of: Callable[[str | None], Sequence[NewColumn]],
 ) -> None:
     """:param columns_of: the columns to be added on a node; on all of them at once for None."""
-    rows = read_table(client, name, located.cluster.name)
+    rows = read_table(located.client, name, located.cluster.name)
     is_replicated = any(has_replicas(row["engine"]) for row in rows)
     mode = located.found.server.ddl_mode(
         located.declaration, located.found.local.database, is_replicated=is_replicated
     )
-    inside = client.within(located.declaration, mode, located.cluster)
+    inside = located.client.within(located.declaration, mode, located.cluster)
     if mode is DdlMode.PER_HOST:
         for row in rows:
             if columns := columns_of(row["node"]):

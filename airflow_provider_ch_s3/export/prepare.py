@@ -44,9 +44,10 @@ class ExportedRows:
     :param query: a SELECT of them.
     """
 
-    query: str
+    client: ClickHouseClient
     declaration: ClusterDeclaration
     cluster: ClusterSpec
+    query: str
 
 
 def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, request: ExportRequest) -> ExportedRows:
@@ -57,14 +58,16 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
     """
     if request.query:
         cluster = detect_cluster(client, declaration, read_server(client))
-        return ExportedRows(query=request.query, declaration=declaration, cluster=cluster)
+        inside = client.within(declaration, cluster=cluster)
+        return ExportedRows(client=inside, declaration=declaration, cluster=cluster, query=request.query)
     located = locate_table(client, declaration, request.table)
     name = located.found.name
-    is_local = read_table(client, name, None)[0]["engine"].endswith("MergeTree")
+    is_local = read_table(located.client, name, None)[0]["engine"].endswith("MergeTree")
     return ExportedRows(
-        query=select_table(name, located.cluster.name if is_local else None),
+        client=located.client,
         declaration=located.declaration,
         cluster=located.cluster,
+        query=select_table(name, located.cluster.name if is_local else None),
     )
 
 
@@ -99,7 +102,7 @@ class PreparedExport:
             settings={**self.plan.sent, "log_comment": mark(self.request, identity)},
         )
 
-    def count(self, client: ClickHouseClient, files: tuple[SourceFile, ...]) -> tuple[ExportedFile, ...]:
+    def count(self, files: tuple[SourceFile, ...]) -> tuple[ExportedFile, ...]:
         """Count the rows of each file by reading it, which takes the footers alone if the format has them.
 
         :raises ServerError: if a file cannot be read.
@@ -115,7 +118,7 @@ class PreparedExport:
                 columns=self.columns,
             )
             statement = render_count_by_file(source, structure=source.structure, settings=self.count_settings)
-            rows = {row["path"]: int(row["row_count"]) for row in client.query(statement)}
+            rows = {row["path"]: int(row["row_count"]) for row in self.rows.client.query(statement)}
             found += [
                 ExportedFile(
                     key=file.key,
@@ -129,21 +132,18 @@ class PreparedExport:
 
 
 def prepare_export(
-    client: ClickHouseClient,
-    request: ExportRequest,
-    rows: ExportedRows,
-    access: StoreAccess,
-    identity: LoadIdentity,
+    request: ExportRequest, rows: ExportedRows, access: StoreAccess, identity: LoadIdentity
 ) -> PreparedExport:
     """Ask the server for the columns of the query, which checks it, and plan the settings.
 
     :raises TargetError: if the query cannot be run.
     :raises ConfigError: if a setting is wrong, or the servers do not know such credentials.
     """
-    access.check_version(rows.cluster.server_version)
+    client, cluster = rows.client, rows.cluster
+    access.check_version(cluster.server_version)
     # Only what can be read back can be verified.
     request = replace(request, data_format=check_format(client, request.data_format))
-    server, cluster = read_server_settings(client), rows.cluster
+    server = read_server_settings(client)
     facts = ExportFacts(
         memory_bytes=cluster.weakest.memory_bytes,
         ingest_memory_ratio=cluster.ingest_memory_ratio,

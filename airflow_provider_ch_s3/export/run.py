@@ -51,6 +51,7 @@ class ExportRun:
     identity: LoadIdentity
     timing: Timing = REAL_TIME
     _is_killed: bool = field(default=False, init=False)
+    _rows: ExportedRows | None = field(default=None, init=False)
     _monitor: QueryMonitor | None = field(default=None, init=False)
 
     def run(self) -> ExportReport:
@@ -108,9 +109,10 @@ class ExportRun:
         :raises LoadError: if something may still be running.
         """
         self._is_killed = True
+        place = self._rows or self
         nodes = kill_queries(
-            self.client,
-            self.declaration.cluster,
+            place.client,
+            place.declaration.cluster,
             self.identity.generation_prefix,
             submission=self._monitor.submission if self._monitor else None,
             timing=self.timing,
@@ -126,29 +128,28 @@ class ExportRun:
         return self.monitor.is_running(query_id)
 
     @property
+    def rows(self) -> ExportedRows:
+        """What is exported, looked up when it is first needed."""
+        if self._rows is None:
+            self._rows = locate_rows(self.client, self.declaration, self.request)
+        return self._rows
+
+    @property
     def cluster(self) -> ClusterSpec:
         """The cluster that runs the export."""
-        return self._rows.cluster
+        return self.rows.cluster
 
     @cached_property
     def _folder(self) -> ExportFolder:
         return ExportFolder(store=self.store, destination=self.request.destination, identity=self.identity)
 
-    @cached_property
-    def _rows(self) -> ExportedRows:
-        rows = locate_rows(self.client, self.declaration, self.request)
-        self.declaration = rows.declaration
-        self.client = self.client.within(rows.declaration, cluster=rows.cluster)
-        return rows
-
     @property
     def monitor(self) -> QueryMonitor:
         """Submits the INSERT, and waits for it; made when it is first needed, since that takes the cluster."""
         if self._monitor is None:
-            cluster = self.cluster  # finding it narrows the client
             self._monitor = QueryMonitor(
-                client=self.client,
-                cluster=cluster,
+                client=self.rows.client,
+                cluster=self.cluster,
                 identity=self.identity,
                 timing=self.timing,
                 is_killed=lambda: self._is_killed,
@@ -157,8 +158,7 @@ class ExportRun:
 
     @cached_property
     def _prepared(self) -> PreparedExport:
-        rows = self._rows  # finding it narrows the client
-        return prepare_export(self.client, self.request, rows, self.store.access(), self.identity)
+        return prepare_export(self.request, self.rows, self.store.access(), self.identity)
 
     def _choose(self, statuses: Mapping[str, QueryStatus], published: Published) -> QueryStatus | None:
         """Choose the query to continue with; kill all others that are running.
@@ -175,7 +175,7 @@ class ExportRun:
         for status in statuses.values():
             if status is not latest and status.state is QueryState.RUNNING:
                 log.warning("%s is still running, for another request or before a clear: killing it", status.query_id)
-                kill_queries(self.client, self.cluster.name, status.query_id, timing=self.timing)
+                kill_queries(self.rows.client, self.cluster.name, status.query_id, timing=self.timing)
         if latest is None or latest.state is QueryState.FAILED:
             return None
         try:
@@ -215,7 +215,7 @@ class ExportRun:
             ) from error
         except LoadError:
             if self._is_killed:
-                kill_queries(self.client, self.cluster.name, query_id, timing=self.timing)
+                kill_queries(self.rows.client, self.cluster.name, query_id, timing=self.timing)
             raise
         if status.state is QueryState.FAILED:
             self._folder.remove_abandoned(self.identity.generation_prefix)
@@ -230,7 +230,7 @@ class ExportRun:
         self._folder.check_free(published, overwrite=self.request.overwrite)
         found = self._folder.list_written(status.query_id)
         try:
-            files = self._prepared.count(self.client, found)
+            files = self._prepared.count(found)
         except ServerError as error:
             raise LoadError(
                 f"{count_of(len(found), 'file')} of {status.query_id} in {self.request.destination} cannot be read"

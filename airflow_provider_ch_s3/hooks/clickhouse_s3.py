@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,9 +13,8 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION, FIELD_BEHAVIOUR
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
-from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
-from airflow_provider_ch_s3.discretion import get_log, scrub, showable
+from airflow_provider_ch_s3.discretion import scrub, showable
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ClusterError,
@@ -26,11 +26,10 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.files.globs import mask_malformed
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, detect_cluster, read_server
+from airflow_provider_ch_s3.hooks.reach import Reach
+from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.server_queries import render_read_node
-
-log = get_log(__name__)
 
 # For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
 # Only a response that is sent when the statement has ended can report a node that failed after others had finished.
@@ -63,14 +62,29 @@ class ClickHouseS3Hook(DriverHook):
     hook_name = "ClickHouse S3 cluster"
 
     @cached_property
+    def _reach(self) -> Reach:
+        """What is known of the cluster that the connection declares.
+
+        :raises ConfigError: if a value of the connection is wrong.
+        """
+        conn_id = self.get_conn_id()
+        connection = self.get_connection(conn_id)
+        declaration = parse_declaration(connection.extra_dejson, conn_id, host=connection.host or "")
+        return Reach(
+            client=self,
+            declaration=declaration,
+            read_server=lambda: self._server,
+            own_address=lambda: (self._driver_kwargs["host"], self._driver_kwargs["port"]),
+            ask_name=self._ask_name,
+        )
+
+    @property
     def declaration(self) -> ClusterDeclaration:
         """What the connection declares about the cluster.
 
         :raises ConfigError: if a value is wrong.
         """
-        conn_id = self.get_conn_id()
-        connection = self.get_connection(conn_id)
-        return parse_declaration(connection.extra_dejson, conn_id, host=connection.host or "")
+        return self._reach.declaration
 
     def read_connection(self) -> None:
         """Read the connection from Airflow now, so that nothing has to read it later.
@@ -79,18 +93,18 @@ class ClickHouseS3Hook(DriverHook):
         """
         _ = self.declaration, self._driver_kwargs
 
-    @cached_property
+    @property
     def cluster_spec(self) -> ClusterSpec:
         """The cluster that loads are planned for; detected once.
 
         :raises ClusterError: if the cluster is unknown, or a node does not respond.
         """
-        return detect_cluster(self, self.declaration, self._server)
+        return self._reach.cluster
 
-    @cached_property
+    @property
     def ddl_mode(self) -> DdlMode:
         """How DDL reaches every node of the connection's own database; queries only the connected node."""
-        return self._server.ddl_mode(self.declaration, self._server.database)
+        return self._reach.ddl_mode
 
     def within(
         self,
@@ -103,13 +117,7 @@ class ClickHouseS3Hook(DriverHook):
         :param cluster: if it has just been detected.
         """
         hook = copy.copy(self)
-        for known in ("ddl_mode", "cluster_spec", "_answers"):
-            hook.__dict__.pop(known, None)
-        hook.declaration = declaration
-        if ddl_mode is not None:
-            hook.ddl_mode = ddl_mode
-        if cluster is not None:
-            hook.cluster_spec = cluster
+        hook._reach = replace(self._reach, declaration=declaration, known_mode=ddl_mode, known_cluster=cluster)
         return hook
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
@@ -153,10 +161,10 @@ class ClickHouseS3Hook(DriverHook):
         """
         declared = self.declaration
         if not declared.http_endpoints and (
-            declared.cluster is None or len(self._server.members(declared.cluster)) == 1
+            declared.cluster is None or len(self._reach.read_server().members(declared.cluster)) == 1
         ):
             self.execute(render(None))
-        elif declared.http_endpoints or not self._server.has_keeper:
+        elif declared.http_endpoints or not self._reach.read_server().has_keeper:
             self._execute_at_each(self._every_address(), render(None), None)
         else:
             self._execute_on_cluster(render(declared.cluster), None)
@@ -170,22 +178,23 @@ class ClickHouseS3Hook(DriverHook):
         :raises ConfigError: if the connection has no address of a node to which the statement must be sent.
         :raises ClusterError: if a node did not answer where it was looked for, perhaps only for a moment.
         """
+        addresses = self._reach.addresses
         chosen, settings = sorted(nodes), {}
         if self.ddl_mode is DdlMode.DATABASE:
-            chosen = sorted(nodes, key=lambda node: (node not in self._addresses, node))[:1]
+            chosen = sorted(nodes, key=lambda node: (node not in addresses, node))[:1]
             settings = DATABASE_SETTINGS
-        if lacking := [node for node in chosen if node not in self._addresses]:
+        if lacking := [node for node in chosen if node not in addresses]:
             raise (ClusterError if self.unanswered else ConfigError)(
                 f"this statement has to run on {', '.join(lacking)}, but the connection {self.get_conn_id()!r}"
-                f" reaches only {', '.join(sorted(self._addresses))}; list the host:port of every node in"
+                f" reaches only {', '.join(sorted(addresses))}; list the host:port of every node in"
                 " http_endpoints"
             )
-        self._execute_at_each([self._addresses[node] for node in chosen], statement, query_id, settings)
+        self._execute_at_each([addresses[node] for node in chosen], statement, query_id, settings)
 
     @property
     def reachable(self) -> frozenset[str]:
         """Names of the nodes to which statements can be sent directly."""
-        return frozenset(self._addresses)
+        return frozenset(self._reach.addresses)
 
     @cached_property
     def _server(self) -> ConnectedServer:
@@ -195,46 +204,11 @@ class ClickHouseS3Hook(DriverHook):
     @property
     def unanswered(self) -> tuple[str, ...]:
         """Addresses at which nodes of the cluster were looked for in vain."""
-        return tuple(address for address, node in self._answers.items() if address and not node)
-
-    @property
-    def _addresses(self) -> dict[str, str | None]:
-        """Name of each node that the connection reaches → its address; None for the connection's own address."""
-        return {node: address for address, node in self._answers.items() if node}
-
-    @cached_property
-    def _answers(self) -> dict[str | None, str]:
-        """Address → the name of the node that answers there; '' if none does."""
-        if endpoints := self.declaration.http_endpoints:
-            return dict(zip(endpoints, map_at_once(self._ask_name, endpoints), strict=True))
-        guesses = self._guess_addresses()
-        answers = dict(zip(guesses, map_at_once(self._try_name, guesses), strict=True)) if guesses else {}
-        # A balancer may send each statement to another node: its address stands for no node of several shards.
-        return answers if any(answers.values()) else {**answers, None: self._ask_name(None)}
-
-    def _guess_addresses(self) -> list[str | None]:
-        """Where the nodes of several shards may listen: on the connection's port of the hosts that the cluster names.
-
-        For a single shard, the connection's own address is enough.
-        """
-        members = self._server.members(self.declaration.cluster)
-        if len({member.shard for member in members}) < 2:
-            return []
-        own = self._own_address
-        hosts = (member.address.rpartition(":")[0] for member in members)
-        found = dict.fromkeys(format_address(host, self._driver_kwargs["port"]) for host in hosts)
-        return [None if address == own else address for address in found]
+        return self._reach.unanswered
 
     def _ask_name(self, address: str | None) -> str:
         # By the client that will execute there: each new one costs three statements.
         return str(self._query_at(address, render_read_node(), is_patient=True)[0]["node"])
-
-    def _try_name(self, address: str | None) -> str:
-        try:
-            return self._ask_name(address)
-        except ChS3Error as error:
-            log.info("no node of the cluster %r at %s: %s", self.declaration.cluster, address, error)
-            return ""
 
     def _every_address(self) -> Sequence[str | None]:
         """The address of every node.
@@ -245,7 +219,7 @@ class ClickHouseS3Hook(DriverHook):
         if endpoints := self.declaration.http_endpoints:
             return endpoints
         check_reach(self, self.cluster_spec, any_will_do=lambda: False, what="this statement")
-        return [self._addresses[node.host] for node in self.cluster_spec.nodes]
+        return [self._reach.addresses[node.host] for node in self.cluster_spec.nodes]
 
     def run_ddl(self, *statements: str) -> None:
         """Run DDL on every node, for a DAG that creates its own tables.

@@ -132,18 +132,19 @@ def _check_same_shards(server: ConnectedServer, cluster: str, table: TableName, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocatedTable:
-    """A table and its cluster.
+class Located:
+    """A table, its cluster, and the client for both.
 
     :param declaration: the connection's, with the cluster filled in from the table if the connection names none.
     """
 
-    found: FoundTable
+    client: ClickHouseClient
     declaration: ClusterDeclaration
     cluster: ClusterSpec
+    found: FoundTable
 
 
-def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> LocatedTable:
+def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> Located:
     """Look up a table and its cluster.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
@@ -153,9 +154,9 @@ def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, tabl
     """
     found = find_table(client, table)
     declaration = declare_cluster(declaration, found)
-    return LocatedTable(
-        found=found, declaration=declaration, cluster=detect_cluster(client, declaration, found.server)
-    )
+    cluster = detect_cluster(client, declaration, found.server)
+    inside = client.within(declaration, cluster=cluster)
+    return Located(client=inside, declaration=declaration, cluster=cluster, found=found)
 
 
 def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:

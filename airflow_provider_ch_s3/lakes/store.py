@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -26,9 +26,9 @@ class OpenTable(Protocol):
     def __call__(self, files: ReadableStore, bucket: str, location: str) -> LakeTable: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LakeStore:
-    """One table of a lake; its metadata are read when they are first needed, and once.
+    """One table of a lake; its metadata are read when they are first needed, and again when a load is pinned.
 
     :param files: the store that the table is in.
     :param pattern: of the table's location.
@@ -41,6 +41,8 @@ class LakeStore:
     open_table: OpenTable
     snapshot: str
     pinned: SnapshotRange | None = None
+    _table: LakeTable | None = None
+    _pinned: LakeStore | None = field(default=None, init=False)
 
     @property
     def account(self) -> str:
@@ -56,9 +58,14 @@ class LakeStore:
         """The key under which the ledger has the snapshots that are loaded."""
         return f"{self.location}/{RECORD_NAME}"
 
-    @cached_property
+    @property
     def table(self) -> LakeTable:
-        """The table."""
+        """The table as it was read last."""
+        if self._table is None:
+            self._table = self._open()
+        return self._table
+
+    def _open(self) -> LakeTable:
         with self._reading():
             return self.open_table(self.files, self.pattern.bucket, self.location)
 
@@ -99,7 +106,7 @@ class LakeStore:
 
         :raises SnapshotError: as :func:`choose_range`.
         """
-        self.__dict__.pop("table", None)  # it was read for an earlier attempt
+        self._table = self._open()  # it may have been read for an earlier attempt
         with self._reading():
             wanted = self._find(begun)
             is_latest = not begun and wanted.id == self.table.find(LATEST).id
@@ -117,12 +124,9 @@ class LakeStore:
 
     def at(self, snapshots: SnapshotRange) -> LakeStore:
         """The same table, with the files of these snapshots."""
-        found: LakeStore | None = self.__dict__.get("_pinned")
-        if found is None or found.pinned != snapshots:
-            found = replace(self, pinned=snapshots)
-            found.__dict__["table"] = self.table
-            self.__dict__["_pinned"] = found
-        return found
+        if self._pinned is None or self._pinned.pinned != snapshots:
+            self._pinned = replace(self, pinned=snapshots, _table=self.table)
+        return self._pinned
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
         """List the data files in the order of their keys.

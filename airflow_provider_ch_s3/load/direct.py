@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.table import FoundTable, locate_table, read_target
+from airflow_provider_ch_s3.inspect.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.contradictions import check_request
@@ -40,7 +40,7 @@ class DirectLoadRun(TaskLoad):
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
     is_staged: ClassVar[bool] = False
-    _found: tuple[FoundTable, ClusterSpec] | None = field(default=None, init=False)
+    _located: Located | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)
 
@@ -49,14 +49,13 @@ class DirectLoadRun(TaskLoad):
         check_request(self.request, self.store)
         if not self._ensure_table():
             return self._report_nothing()
-        found, cluster = self._find()
         log.warning(
             "mode='direct': this load is at least once: rows of a failed try stay in %s, readers see rows as they"
             " arrive, and loaded files are not recorded, so loading a file again adds its rows again",
-            found.name,
+            self.located.found.name,
         )
         self.monitor.log.wait_until_there(self.timing)
-        earlier = self._resolve_earlier(cluster)
+        earlier = self._resolve_earlier()
         if earlier is not None and earlier.state is not QueryState.FAILED:
             return self._take_over(earlier)
         query_id = self.identity.query_id(earlier.attempt + 1 if earlier else 1)
@@ -109,9 +108,10 @@ class DirectLoadRun(TaskLoad):
     def kill(self) -> None:
         """Kill what this generation of the task submitted, and check that it has ended on all nodes."""
         self._is_killed = True
+        place = self._located or self
         nodes = kill_queries(
-            self.client,
-            self.declaration.cluster,
+            place.client,
+            place.declaration.cluster,
             self.identity.generation_prefix,
             submission=self._submission,
             timing=self.timing,
@@ -119,35 +119,34 @@ class DirectLoadRun(TaskLoad):
         log.info("%s", describe_kill(nodes, self.request.table, ()))
 
     @property
+    def located(self) -> Located:
+        """The table, looked up when it is first needed."""
+        if self._located is None:
+            self._located = locate_table(self.client, self.declaration, self.request.table)
+        return self._located
+
+    @property
     def cluster(self) -> ClusterSpec:
-        return self._find()[1]
+        return self.located.cluster
 
     @property
     def cluster_client(self) -> ClickHouseClient:
-        self._find()
-        return self.client
+        return self.located.client
 
     @property
     def table_name(self) -> TableName | None:
-        return self._found[0].name if self._found else None
+        return self._located.found.name if self._located else None
 
     @property
     def column_types(self) -> Mapping[str, str]:
         """Types of the table's columns by name; empty if another process planned the load."""
         return self._prepared.target.column_types if self._prepared else {}
 
-    def _find(self) -> tuple[FoundTable, ClusterSpec]:
-        if self._found is None:
-            located = locate_table(self.client, self.declaration, self.request.table)
-            self.declaration = located.declaration
-            self.client = self.client.within(self.declaration, cluster=located.cluster)
-            self._found = located.found, located.cluster
-        return self._found
-
     def _prepare_files(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
-        found, cluster = self._find()
+        located = self.located
         check_ends(self.store, files, self.request)
-        return self._prepare(cluster, read_target(self.client, found, cluster), files, may_list=True)
+        target = read_target(located.client, located.found, located.cluster)
+        return self._prepare(located.cluster, target, files, may_list=True)
 
     def _prepare_again(self) -> PreparedLoad:
         """Return what this process has planned, or plan as another one has done; the files may have changed since."""
@@ -172,18 +171,18 @@ class DirectLoadRun(TaskLoad):
             ) from error
         except LoadError as error:
             if self._is_killed:
-                kill_queries(self.client, self.declaration.cluster, query_id, timing=self.timing)
+                kill_queries(self.cluster_client, self.cluster.name, query_id, timing=self.timing)
                 raise LoadError(f"{error}; rows written by then stay") from error
             raise with_rows_left(error) from error
 
-    def _resolve_earlier(self, cluster: ClusterSpec) -> QueryStatus | None:
+    def _resolve_earlier(self) -> QueryStatus | None:
         """Find the latest query of earlier tries of this generation; kill those of other generations."""
         statuses = self.monitor.find_earlier(self._is_first_of_life, before_waiting=self._check_restarts)
         own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - own.keys():
             if statuses[query_id].state is QueryState.RUNNING:
                 log.warning("the task was cleared while %s was running: killing it", query_id)
-                kill_queries(self.client, cluster.name, query_id, timing=self.timing)
+                kill_queries(self.cluster_client, self.cluster.name, query_id, timing=self.timing)
         latest = max(own.values(), key=lambda status: status.attempt, default=None)
         if latest is not None and latest.state is QueryState.UNKNOWN:
             log.info("an earlier try submitted %s; waiting for a log of how it ended", latest.query_id)

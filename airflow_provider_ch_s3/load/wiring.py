@@ -37,7 +37,7 @@ def find_target(
     check_coverage(client, found, cluster)
     spec = read_target(client, found, cluster)
     ddl_mode = found.server.ddl_mode(located.declaration, found.local.database, is_replicated=spec.is_replicated)
-    client = client.within(located.declaration, ddl_mode, cluster)
+    client = located.client.within(located.declaration, ddl_mode, cluster)
     ledger_table = ledger_name(located.declaration.ledger_table, spec.local.database)
     ledger = Ledger(
         client=client,

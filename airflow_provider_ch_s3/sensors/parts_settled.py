@@ -59,6 +59,16 @@ PARTITIONS_REMEDY = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """What a sensor waits for, as its arguments say it."""
+
+    table: str
+    clickhouse_conn_id: str
+    partitions: tuple[str, ...] | None
+    rule: SettleRule
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Snapshot:
     table: TableName
     cluster: ClusterSpec
@@ -149,15 +159,15 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         """
         from airflow_provider_ch_s3.inspect.parts import summarize_parts
 
-        rule = self._rule()
-        if self._partitions == ():
-            log.info("%s: settled: no partition to wait for, since the load added no rows", self.table)
+        wanted = self._parse()
+        if wanted.partitions == ():
+            log.info("%s: settled: no partition to wait for, since the load added no rows", wanted.table)
             return PokeReturnValue(is_done=True, xcom_value=summarize_parts(()))
-        snapshot = self._take_snapshot(rule)
+        snapshot = _take_snapshot(wanted)
         if snapshot.verdict.is_settled:
             return PokeReturnValue(is_done=True, xcom_value=self._settled(context, snapshot))
         if self.deferrable:
-            self._defer(rule, snapshot)
+            self._defer(wanted, snapshot)
         return PokeReturnValue(is_done=False)
 
     @fails_plainly
@@ -176,47 +186,31 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
             raise AirflowSkipException(event["message"])
         raise SettleError(event["message"])
 
-    @property
-    def _partitions(self) -> tuple[str, ...] | None:
-        return parse_partitions(self.partitions)
-
-    def _rule(self) -> SettleRule:
+    def _parse(self) -> _Wanted:
+        """:raises ConfigError: if an argument has a wrong value."""
         check_flag("deferrable", self.deferrable)
         check_seconds("poke_interval", self.poke_interval)
-        self.table, self.clickhouse_conn_id = parse_arguments(self, ("table", "clickhouse_conn_id")).values()
         names = ("max_parts", "max_parts_per_partition", "stable_seconds", "stalled_seconds")
-        return SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
+        rule = SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
+        return _Wanted(**parse_arguments(self, ("table", "clickhouse_conn_id", "partitions")), rule=rule)
 
-    def _take_snapshot(self, rule: SettleRule) -> _Snapshot:
-        # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
-        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.inspect.parts import read_parts
-        from airflow_provider_ch_s3.inspect.table import locate_table
-
-        with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)) as hook:
-            located = locate_table(hook, hook.declaration, self.table)
-            nodes = read_parts(hook, located.found, located.cluster, self._partitions)
-        verdict = judge_parts(rule, nodes)
-        log.info("%s: %s", self.table, verdict.line)
-        return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
-
-    def _defer(self, rule: SettleRule, snapshot: _Snapshot) -> None:
+    def _defer(self, wanted: _Wanted, snapshot: _Snapshot) -> None:
         from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
         from airflow_provider_ch_s3.triggers.polling import BACKSTOP_SECONDS
 
         seconds = self._deferred_seconds
         self.defer(
             trigger=PartsSettledTrigger(
-                clickhouse_conn_id=self.clickhouse_conn_id,
+                clickhouse_conn_id=wanted.clickhouse_conn_id,
                 cluster=snapshot.cluster.name,
                 database=snapshot.table.database,
                 table=snapshot.table.table,
                 nodes=[node.node for node in snapshot.nodes],
-                rule=dataclasses.asdict(rule),
+                rule=dataclasses.asdict(wanted.rule),
                 poll_interval=self.poke_interval,
                 deadline=time.time() + seconds,
                 silent_fail=self.silent_fail,
-                partitions=self._partitions,
+                partitions=wanted.partitions,
             ),
             method_name="execute_complete",
             timeout=datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),
@@ -242,12 +236,13 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
         try:
-            with closing(ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
+            wanted = self._parse()
+            with closing(ClickHouseS3Hook(clickhouse_conn_id=wanted.clickhouse_conn_id, **HISTORY_LIMITS)) as hook:
                 # the connection may name no cluster, if the sensor took it from the Distributed table
                 inside = hook.within(dataclasses.replace(hook.declaration, cluster=cluster))
                 flush_part_log(inside, inside.cluster_spec)
                 history = read_parts_history(
-                    hook, table, cluster, parts, partitions=self._partitions, since=_began(context)
+                    hook, table, cluster, parts, partitions=wanted.partitions, since=_began(context)
                 )
         except Exception as error:  # whatever it is: the parts have settled
             log.info("no history of the parts of %s: %s", table, error)
@@ -257,7 +252,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _check_a_last_time(self, context: Context, reason: str) -> dict[str, Any]:
         """Check once more before timing out, as the other modes do: the triggerer may have been down for long."""
         try:
-            snapshot = self._take_snapshot(self._rule())
+            snapshot = _take_snapshot(self._parse())
         except ChS3Error as error:
             reason = str(error)
         else:
@@ -270,6 +265,20 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         if self._deferred_seconds < self.timeout:
             raise AirflowTaskTimeout(message)
         raise AirflowSensorTimeout(message)
+
+
+def _take_snapshot(wanted: _Wanted) -> _Snapshot:
+    # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.inspect.parts import read_parts
+    from airflow_provider_ch_s3.inspect.table import locate_table
+
+    with closing(ClickHouseS3Hook(clickhouse_conn_id=wanted.clickhouse_conn_id)) as hook:
+        located = locate_table(hook, hook.declaration, wanted.table)
+        nodes = read_parts(hook, located.found, located.cluster, wanted.partitions)
+    verdict = judge_parts(wanted.rule, nodes)
+    log.info("%s: %s", wanted.table, verdict.line)
+    return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
 
 
 def _began(context: Context) -> float:

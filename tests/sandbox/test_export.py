@@ -424,9 +424,9 @@ def test_a_manifest_is_not_replaced_by_one_that_did_not_see_it(out: Out, monkeyp
 def test_files_without_all_rows_are_no_export(out: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     real = prepare.PreparedExport.count
 
-    def after_a_loss(prepared: Any, client: Any, files: Any) -> Any:
+    def after_a_loss(prepared: Any, files: Any) -> Any:
         out.lab.s3.delete_object(Bucket=out.lab.bucket, Key=files[0].key)
-        return real(prepared, client, files[1:])
+        return real(prepared, files[1:])
 
     with monkeypatch.context() as patched:
         patched.setattr(prepare.PreparedExport, "count", after_a_loss)
