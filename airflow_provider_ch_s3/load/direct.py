@@ -23,10 +23,10 @@ from airflow_provider_ch_s3.inspect.table import Located, locate_table, read_tar
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import TaskLoad
 from airflow_provider_ch_s3.load.contradictions import check_request
+from airflow_provider_ch_s3.load.counts import RowCounts, verify_reading
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.verify import verify_reading
 from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.target import TableName
@@ -99,7 +99,7 @@ class DirectLoadRun(TaskLoad):
         )
         verify_reading(
             report,
-            is_filtered=bool(self.request.where),
+            RowCounts.of(report, is_filtered=bool(self.request.where)),
             is_read_whole=is_read_whole,
             outcome=f"what was read is in {report.table}: delete it, then clear the task to load again",
         )

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.arguments import Reject
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import TimedStep
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
@@ -25,6 +25,13 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.compared import bind_checks
+from airflow_provider_ch_s3.load.counts import (
+    RowCounts,
+    check_enough,
+    check_not_lost,
+    verify_reading,
+    verify_staging,
+)
 from airflow_provider_ch_s3.load.merge import check_staged_keys
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.replace_where import check_staged_rows
@@ -41,100 +48,6 @@ from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
-
-
-NOT_COMMITTED = "committed nothing; load again, and if that fails in the same way, check the files"
-
-
-def verify_reading(
-    report: LoadReport,
-    *,
-    is_filtered: bool,
-    is_counted: bool = True,
-    is_pattern: bool = False,
-    is_read_whole: bool = False,
-    outcome: str = NOT_COMMITTED,
-) -> list[str]:
-    """Compare what was read with what was listed; returns what was compared.
-
-    :param is_filtered: a condition leaves rows out.
-    :param is_counted: the server's row counts are those of the load. They are not if they include what views read and
-        write, or if the INSERT folds rows before it writes them; then only the footers and the table can be compared.
-    :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
-        names.
-    :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced, or
-        more.
-    :param outcome: what the query did then, and the remedy, for the message.
-    :raises LoadError: if something differs.
-    """
-    checks = []
-    if report.files_listed is not None:
-        is_more = report.files_read > report.files_listed and is_pattern
-        if report.files_read < report.files_listed or is_more:
-            raise _differs(report, "the listing has", report.files_listed, "file", "read", report.files_read, outcome)
-        checks.append(f"{count_of(report.files_read, 'file')} read, {format_count(report.files_listed)} listed")
-    if is_read_whole and report.size_bytes is not None:
-        if report.read_bytes != report.size_bytes:
-            raise _differs(report, "the files have", report.size_bytes, "byte", "read", report.read_bytes, outcome)
-        checks.append(f"{format_bytes(report.size_bytes)} listed, and as much was read")
-    if not is_filtered and is_counted and report.rows_listed is not None:
-        if report.rows_read != report.rows_listed:
-            raise _differs(report, "the files have", report.rows_listed, "row", "read", report.rows_read, outcome)
-        checks.append(f"{count_of(report.rows_read, 'row')} read, as many as the footers count")
-    return checks
-
-
-def verify_rows(
-    report: LoadReport,
-    staged_rows: int,
-    *,
-    is_filtered: bool,
-    is_exact: bool,
-    is_counted: bool,
-    is_pattern: bool,
-    is_read_whole: bool = False,
-    min_rows: int,
-    rows_before: int = 0,
-    rejected_rows: int = 0,
-) -> tuple[str, ...]:
-    """Compare the numbers of files and rows; returns what was compared.
-
-    The parameters that are not named here are those of :func:`verify_reading`.
-
-    :param staged_rows: rows in the staging table, over all shards.
-    :param is_exact: merges of the staging table keep every row as it is, so that rows can be counted there.
-    :param rejected_rows: rows that are staged elsewhere, because they cannot be loaded.
-    :param rows_before: rows that earlier chunks of the load have added to the table.
-    :raises LoadError: if something differs.
-    """
-    checks = verify_reading(
-        report,
-        is_filtered=is_filtered,
-        is_counted=is_counted,
-        is_pattern=is_pattern,
-        is_read_whole=is_read_whole,
-    )
-    footers = None if is_filtered else report.rows_listed
-    rows_read = report.rows_read if is_counted else None
-    rows_written = report.rows_written if is_counted else None
-    # With a filter and merges that fold rows, there is only one number.
-    came = (rows_written if is_exact else None) if is_filtered else footers if footers is not None else rows_read
-    arrived = staged_rows + rejected_rows if is_exact else rows_written
-    if came is not None and arrived is not None:
-        if came != arrived:
-            raise _differs(report, "the files delivered", came, "row", "staged", arrived)
-        rejected = f", {format_count(rejected_rows)} of them as bad rows" if rejected_rows else ""
-        checks.append(f"{count_of(arrived, 'row')} staged{rejected}, {format_count(came)} came from the files")
-    else:
-        checks.append(f"{count_of(staged_rows, 'row')} staged, with no other number to compare")
-    if staged_rows + rows_before < min_rows:
-        before = f" after {count_of(rows_before, 'row')} of earlier chunks" if rows_before else ""
-        raise LoadError(
-            f"{report.query_id} staged {count_of(staged_rows, 'row')}{before}, fewer than min_rows={min_rows}, and"
-            " committed nothing; check the files and the condition in where, or lower min_rows (0 allows an empty"
-            " load)"
-        )
-    return tuple(checks)
 
 
 def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], pattern: SourcePattern) -> str:
@@ -161,20 +74,6 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], patt
 def _is_other(path: str, what: str) -> LoadError:
     return LoadError(
         f"{path!r} {what} while it was being loaded, so it was not committed; load again when the files are complete"
-    )
-
-
-def _differs(
-    report: LoadReport,
-    what: str,
-    expected: int,
-    noun: str,
-    did: str,
-    found: int,
-    outcome: str = NOT_COMMITTED,
-) -> LoadError:
-    return LoadError(
-        f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and {outcome}"
     )
 
 
@@ -224,7 +123,7 @@ def verify_staged(
         rejects = read_rejects(target, attempt.id)
         check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
-    checks = [*_verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)]
+    checks = _verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
         checks.append(verify_files(manifest, list_chunk(store, request, planned.chunk), request.pattern))
     if request.replace_where:
@@ -291,26 +190,25 @@ def _verify_rows(
     staged_rows: int,
     rejects: Rejects,
     rows_before: int,
-) -> tuple[str, ...]:
+) -> list[str]:
     planned = attempt.planned
-    may_vanish = target.spec.has_ttl or "Collapsing" in target.spec.engine
-    if report.rows_written and not staged_rows and not rejects.row_count and not may_vanish:
-        # Whatever the logs say of the INSERT, there is nothing to commit.
-        raise _differs(report, "the servers' logs have", report.rows_written, "row", "staged", staged_rows)
+    all_rows = staged_rows + rejects.row_count
+    if not target.spec.has_ttl and "Collapsing" not in target.spec.engine:
+        check_not_lost(report, all_rows)
     folding = planned.settings.get("optimize_on_insert", {"value": 0})
-    is_read_in_parts = find_format(planned.data_format).is_read_in_parts
-    return verify_rows(
+    rows = RowCounts.of(
         report,
-        staged_rows,
+        all_rows if target.spec.keeps_all_rows else None,
         is_filtered=planned.is_filtered,
-        is_exact=target.spec.keeps_all_rows,
-        is_pattern=planned.is_pattern,
-        is_read_whole=not request.pattern.scheme.is_reliable and not is_read_in_parts,
         is_counted=(request.rejects or not planned.views) and str(folding["value"]) == "0",
-        min_rows=request.checks.min_rows if planned.chunk.is_last else 0,
-        rows_before=rows_before,
-        rejected_rows=rejects.row_count,
     )
+    is_read_in_parts = find_format(planned.data_format).is_read_in_parts
+    is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts
+    checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
+    checks.append(verify_staging(report, rows, staged_rows, rejects.row_count))
+    min_rows = request.checks.min_rows if planned.chunk.is_last else 0
+    check_enough(report, staged_rows, rows_before=rows_before, min_rows=min_rows)
+    return checks
 
 
 def _count_lines(report: LoadReport, *, accepted_rows: int, rejects: Rejects) -> LoadReport:
