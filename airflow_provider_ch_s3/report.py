@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.common.codec import as_plain, decode
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
-from airflow_provider_ch_s3.query.progress import expected_work
-from airflow_provider_ch_s3.query.state import QueryStatus
+from airflow_provider_ch_s3.monitoring.progress import expected_work
+from airflow_provider_ch_s3.monitoring.state import QueryStatus
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Reduction
 

@@ -173,7 +173,7 @@ class LoadRequest:
         return isinstance(self.mode, Append) and self.mode.on_loaded is OnLoadedFiles.SKIP
 
     @property
-    def goes_on(self) -> bool:
+    def is_incremental(self) -> bool:
         """Whether of a lake's table only what came after the loaded snapshot is taken, if that is possible."""
         return self.skips_loaded or isinstance(self.mode, Merge)
 

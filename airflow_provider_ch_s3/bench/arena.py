@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.bench.measure import scratch_table
 from airflow_provider_ch_s3.bench.workloads import Dataset, Hardware, Workload
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-from airflow_provider_ch_s3.inspect.cluster import read_server
+from airflow_provider_ch_s3.introspection.cluster import read_server
 from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
 from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sandbox.s3_server import S3Server

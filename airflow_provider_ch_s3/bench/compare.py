@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.common.text import MIB, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.tuning import SettingValue
 
@@ -90,7 +90,7 @@ def compare(arena: Arena, workload: Workload, effort: Effort) -> Result:
 def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
     """Plan the load of a workload as the operator does."""
     with arena.table(workload) as table:
-        return LoadRun(
+        return StagedLoad(
             client=arena.hook,
             store=arena.store,
             declaration=arena.hook.declaration,

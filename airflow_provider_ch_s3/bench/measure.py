@@ -20,12 +20,12 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import LoadError, ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.parts import read_parts
-from airflow_provider_ch_s3.inspect.table import find_table, read_target
+from airflow_provider_ch_s3.introspection.parts import read_parts
+from airflow_provider_ch_s3.introspection.table import find_table, read_target
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.query.log import flush_part_log
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import kill_queries
+from airflow_provider_ch_s3.monitoring.log import flush_part_log
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.state import kill_queries
 from airflow_provider_ch_s3.report import LoadReport, build_report
 from airflow_provider_ch_s3.sql import parts_queries, staging_queries
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TableName, short_hash
 
@@ -51,7 +51,7 @@ class SearchResult:
     seconds: dict[str, float]
 
 
-def plan_sample(run: LoadRun) -> PreparedLoad:
+def plan_sample(run: StagedLoad) -> PreparedLoad:
     """Plan a load of evenly spaced files: enough of them for a few seconds, and for all readers."""
     whole = run.preview()
     files = whole.source.files

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_ch_s3.exactly_once.owner import Target
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.inspect.cluster import ConnectedServer
-    from airflow_provider_ch_s3.records.values import Selection
-    from airflow_provider_ch_s3.records.view import LedgerView
+    from airflow_provider_ch_s3.introspection.cluster import ConnectedServer
+    from airflow_provider_ch_s3.reporting.values import Selection
+    from airflow_provider_ch_s3.reporting.view import LedgerView
 
 RUNNING = "running"
 STATES = (RUNNING, "committed", "undone", "abandoned")
@@ -108,10 +108,10 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
     from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-    from airflow_provider_ch_s3.inspect.cluster import read_server
-    from airflow_provider_ch_s3.records.prune import prune
-    from airflow_provider_ch_s3.records.text import HEADS, format_load, tabulate_loads
-    from airflow_provider_ch_s3.records.view import LedgerView
+    from airflow_provider_ch_s3.introspection.cluster import read_server
+    from airflow_provider_ch_s3.reporting.prune import prune
+    from airflow_provider_ch_s3.reporting.text import HEADS, format_load, tabulate_loads
+    from airflow_provider_ch_s3.reporting.view import LedgerView
 
     with clickhouse_hook(args.conn_id) as hook:
         declared, server = hook.declaration, read_server(hook)
@@ -140,7 +140,7 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
 
 
 def _select(args: argparse.Namespace, server: ConnectedServer) -> Selection:
-    from airflow_provider_ch_s3.records.values import OPEN, Selection
+    from airflow_provider_ch_s3.reporting.values import OPEN, Selection
     from airflow_provider_ch_s3.table.target import parse_table
 
     return Selection(
@@ -179,7 +179,7 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
 
 def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.errors import ConfigError, LoadError
-    from airflow_provider_ch_s3.inspect.table import read_table
+    from airflow_provider_ch_s3.introspection.table import read_table
     from airflow_provider_ch_s3.load.undo import undo
     from airflow_provider_ch_s3.table.target import parse_table
 

@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.table.new_table import AUTO
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.load.staged import LoadRun
+    from airflow_provider_ch_s3.load.staged import StagedLoad
     from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
     from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
     from airflow_provider_ch_s3.tuning import SettingValue
@@ -256,19 +256,19 @@ def _make_lake_operator(args: argparse.Namespace, given: Mapping[str, Any]) -> L
     return IcebergToClickHouseOperator(catalog_conn_id=args.catalog_conn_id, **given)
 
 
-def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN", **more: Any) -> LoadRun:
+def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN", **more: Any) -> StagedLoad:
     """Build the load that the arguments describe.
 
     :param run_id: tells a load that runs from others.
     :param more: further arguments of the operator.
     """
     from airflow_provider_ch_s3.identity import LoadIdentity
-    from airflow_provider_ch_s3.load.staged import LoadRun
+    from airflow_provider_ch_s3.load.staged import StagedLoad
     from airflow_provider_ch_s3.tuning import LoadLimit
 
     operator = _make_operator(args, more)
     store = operator.open_store()
-    return LoadRun(
+    return StagedLoad(
         client=hook,
         store=store,
         declaration=hook.declaration,

@@ -21,9 +21,9 @@ class Timing:
     :param log_patience_seconds: longer than it takes a server to write any log.
     :param unknown_patience_seconds: how long no node may know a query before its outcome is unknown.
     :param kill_patience_seconds: how long a killed query may go on.
-    :param heartbeat_seconds: time between two signs of life of the owner of a lease.
-    :param lease_patience_seconds: an owner that has given no sign of life for longer is considered dead.
-    :param lease_poll_seconds: mean time between two looks at a lease that another process holds, in the beginning.
+    :param heartbeat_seconds: time between two signs of life of the owner of a lock.
+    :param lock_patience_seconds: an owner that has given no sign of life for longer is considered dead.
+    :param lock_poll_seconds: mean time between two looks at a lock that another process holds, in the beginning.
     :param stall_seconds: how long replicas that are behind may make no progress.
     :param idle_seconds: after that no task is expected to continue an attempt: its DAG run was deleted, or failed for
         good while nothing could be cleaned up.
@@ -37,8 +37,8 @@ class Timing:
     unknown_patience_seconds: float = 60.0
     kill_patience_seconds: float = 30.0
     heartbeat_seconds: float = 3.0
-    lease_patience_seconds: float = 10.0
-    lease_poll_seconds: float = 0.5
+    lock_patience_seconds: float = 10.0
+    lock_poll_seconds: float = 0.5
     stall_seconds: float = 300.0
     idle_seconds: float = 24 * 3600.0
 

@@ -30,14 +30,14 @@ from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.files import (
+from airflow_provider_ch_s3.introspection.files import (
     find_renamed_in,
     query_files,
     read_select_types,
     read_source,
     with_dialect,
 )
-from airflow_provider_ch_s3.inspect.schemas import read_schemas, spread
+from airflow_provider_ch_s3.introspection.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import table_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn

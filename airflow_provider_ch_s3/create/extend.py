@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.inspect.table import Located, locate_table, read_columns, read_table
+from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_columns, read_table
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, has_replicas

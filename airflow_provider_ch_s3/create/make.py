@@ -20,8 +20,8 @@ from airflow_provider_ch_s3.errors import ServerError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
-from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.table import read_table
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.sql.table_queries import (

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Who has a lease or waits for it, and for what; stored in the comment of a table.
+    """Who has a lock or waits for it, and for what; stored in the comment of a table.
 
     :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
     :param token: identifies one process.

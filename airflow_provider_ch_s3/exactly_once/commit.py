@@ -34,7 +34,7 @@ from airflow_provider_ch_s3.exactly_once.moved import (
 from airflow_provider_ch_s3.exactly_once.replaced import Replacement, find_foreign, find_replacement
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors, SurvivorsOfCondition, check_changes_applied
-from airflow_provider_ch_s3.inspect.table import read_columns
+from airflow_provider_ch_s3.introspection.table import read_columns
 from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_flush_logs

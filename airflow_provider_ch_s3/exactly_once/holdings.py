@@ -126,7 +126,7 @@ class Holdings:
         current = sorted(next(self._read_current({path})), key=lambda found: found[1].commit.committed_at)
         return [(row["etag"], one.commit.id) for row, one in current]
 
-    def holders_of(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
+    def attempts_holding(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
         """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
         found: dict[str, set[AttemptId]] = {}
         for current in self._read_current(paths):
@@ -217,7 +217,7 @@ class Holdings:
                 return max(held)
         return ""
 
-    def holders_under(self, prefix: str, covers: Callable[[str], bool]) -> dict[str, set[AttemptId]]:
+    def attempts_holding_under(self, prefix: str, covers: Callable[[str], bool]) -> dict[str, set[AttemptId]]:
         """Find the attempts whose rows the table holds, of each file whose path begins with ``prefix``.
 
         :param covers: whether a path counts.
@@ -225,7 +225,7 @@ class Holdings:
         found: dict[str, set[AttemptId]] = {}
         for name in self.names:
             for paths in self._recorded_paths(parse_table(name, ""), prefix, FILES_PER_STATEMENT):
-                found |= self.holders_of(set(filter(covers, paths)))
+                found |= self.attempts_holding(set(filter(covers, paths)))
         return found
 
     def _recorded_paths(self, name: TableName, prefix: str, limit: int) -> Iterator[list[str]]:
@@ -239,7 +239,7 @@ class Holdings:
         """Read path → ETag of the files of an attempt, whatever the table's name was then."""
         return self.ledger.of(parse_table(attempt.target, "")).read_manifest(attempt.id)
 
-    def holders(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
+    def holding(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
         """Find those of some attempts that were committed, and on which it depends what the table holds.
 
         :param attempts: their numbers. Two loads that did not know of each other may have used the same one.

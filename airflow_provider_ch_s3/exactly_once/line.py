@@ -1,4 +1,4 @@
-"""The line of the processes that wait for the lease of a target.
+"""The line of the processes that wait for the lock of a target.
 
 Each has a table ``ch_s3_wait_…`` whose name ends in a place, one later than all others. The line is a courtesy:
 nothing depends on the order, no error in it fails a load, and a process that died there delays others only for a
@@ -42,10 +42,10 @@ class Line:
     def find_ahead(self, line: Mapping[int, ClaimTable], *, is_free: bool) -> list[int]:
         """Find the places of the processes that go first, and remove those of processes that do not count.
 
-        Older processes of the same load do not, and no process does when the first one leaves a free lease untaken.
+        Older processes of the same load do not, and no process does when the first one leaves a free lock untaken.
 
         :param line: place → who stands there.
-        :param is_free: nobody has the lease.
+        :param is_free: nobody has the lock.
         :raises OvertakenError: if a newer process of this load stands in line.
         """
         if self.place in line and line[self.place].claim.token != self._claim.token:
@@ -80,13 +80,13 @@ class Line:
 
         :param ahead: how many go first.
         """
-        # Not all at the same moments: processes that wait for the same lease would keep colliding.
-        pause = self._timing.lease_poll_seconds * random.uniform(0.3, 0.7) * (1 + ahead)
+        # Not all at the same moments: processes that wait for the same lock would keep colliding.
+        pause = self._timing.lock_poll_seconds * random.uniform(0.3, 0.7) * (1 + ahead)
         return min(pause, self._longest_pause)
 
     @property
     def _longest_pause(self) -> float:
-        return self._timing.lease_patience_seconds / 4
+        return self._timing.lock_patience_seconds / 4
 
     def _is_stuck(self, ahead: list[int]) -> bool:
         now = self._timing.now()
@@ -96,7 +96,7 @@ class Line:
         # Who is behind waits longer, by more than a pause: so the first one that is alive goes first.
         return (
             first is not None
-            and now - self._since > self._timing.lease_patience_seconds + self._longest_pause * len(ahead)
+            and now - self._since > self._timing.lock_patience_seconds + self._longest_pause * len(ahead)
         )
 
     def _drop(self, place: int, node: str = "") -> None:

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.survivors import Survivors
-from airflow_provider_ch_s3.inspect.table import read_columns, read_sizes
+from airflow_provider_ch_s3.introspection.table import read_columns, read_sizes
 from airflow_provider_ch_s3.sql import merge_queries
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule

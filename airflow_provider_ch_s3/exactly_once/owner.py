@@ -1,4 +1,4 @@
-"""A target, and its owner: what a process may do to a target while it has the lease.
+"""A target, and its owner: what a process may do to a target while it has the lock.
 
 Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
 drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
@@ -32,18 +32,18 @@ from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan, Committed
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
-from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.lock import Lock
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.views import read_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.cluster import check_reach
-from airflow_provider_ch_s3.inspect.table import read_definition
+from airflow_provider_ch_s3.introspection.cluster import check_reach
+from airflow_provider_ch_s3.introspection.table import read_definition
 from airflow_provider_ch_s3.modes import LoadMode
-from airflow_provider_ch_s3.query.state import kill_queries
+from airflow_provider_ch_s3.monitoring.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.table_queries import render_read_table
@@ -74,34 +74,34 @@ Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table as found on the servers, its ledger, its staging tables and its lease; ``find_target`` wires them."""
+    """A table as found on the servers, its ledger, its staging tables and its lock; ``find_target`` wires them."""
 
     client: ClickHouseClient
     cluster: ClusterSpec
     spec: TargetSpec
     ledger: Ledger
     staging: Staging
-    lease: Lease
+    lock: Lock
 
     @contextmanager
     def owned(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
-        """Wait for the lease, clean up after earlier owners, and release it at the end of the block.
+        """Wait for the lock, clean up after earlier owners, and release it at the end of the block.
 
-        Arguments and errors are those of :meth:`Lease.held`.
+        Arguments and errors are those of :meth:`Lock.held`.
         """
-        with self.lease.held(attempt, is_urgent=is_urgent) as held:
+        with self.lock.held(attempt, is_urgent=is_urgent) as held:
             owner = Owner(
                 client=self.client,
                 ledger=self.ledger,
                 staging=self.staging,
-                identity=self.lease.identity,
-                timing=self.lease.timing,
+                identity=self.lock.identity,
+                timing=self.lock.timing,
                 epoch=held.epoch,
                 spec=self.spec,
             )
             held.when_lost = owner.drop_created
             owner.fence(held.overtaken_attempts)
-            self.lease.drop_overtaken(held)
+            self.lock.drop_overtaken(held)
             # An owner that was overtaken while it was still working may have written something since.
             if held.overtaken:
                 owner.tidy_up(self.ledger.read(), self.staging.find(), held.overtaken_attempts)
@@ -112,7 +112,7 @@ class Target:
     def tidy_up(self) -> None:
         """Finish interrupted commits, and remove what earlier processes could not remove.
 
-        :raises LockLostError: as :meth:`Lease.held`.
+        :raises LockLostError: as :meth:`Lock.held`.
         """
         with self.owned():
             pass  # each new owner does that first
@@ -124,7 +124,7 @@ class Target:
         another table has by now is left to the loads of that one.
 
         :returns: whether there was anything.
-        :raises LockLostError: as :meth:`Lease.held`.
+        :raises LockLostError: as :meth:`Lock.held`.
         """
         is_any_left = False
         for name, history in self.ledger.read_earlier():
@@ -152,16 +152,16 @@ class Target:
         # RENAME DATABASE takes them along, RENAME TABLE into another database does not.
         for home in dict.fromkeys((self.spec.local.database, name.database)):
             staging = replace(self.staging, known_as=name, home=home)
-            lease = replace(self.lease, ledger=ledger, staging=staging)
-            if lease.is_anything_left():
-                return replace(self, ledger=ledger, staging=staging, lease=lease)
+            lock = replace(self.lock, ledger=ledger, staging=staging)
+            if lock.is_anything_left():
+                return replace(self, ledger=ledger, staging=staging, lock=lock)
         return None
 
     def is_last_of_task(self) -> bool:
         """Whether no other process of the same task has owned the target since this one did."""
-        claims = self.ledger.read().claims_of(self.lease.identity.load_id)
+        claims = self.ledger.read().claims_of(self.lock.identity.load_id)
         locked = [event for event in claims if event.kind is EventKind.LOCKED]
-        return not locked or locked[-1].detail.get("token") == self.lease.token
+        return not locked or locked[-1].detail.get("token") == self.lock.token
 
     @property
     def holdings(self) -> Holdings:
@@ -204,7 +204,7 @@ class Target:
 
 @dataclass(kw_only=True)
 class Owner:
-    """The right to write to a target, until another process takes over the lease.
+    """The right to write to a target, until another process takes over the lock.
 
     :param spec: of the target, as it is now.
     :param history: the ledger as it was read last, with what this owner has written since; all interrupted commits

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
-from airflow_provider_ch_s3.inspect.table import read_table
+from airflow_provider_ch_s3.introspection.table import read_table
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import identifier, server_sql
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec, parse_table

@@ -19,8 +19,8 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
-from airflow_provider_ch_s3.inspect.files import check_format
+from airflow_provider_ch_s3.introspection.cluster import detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.files import check_format
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.request import LoadRequest

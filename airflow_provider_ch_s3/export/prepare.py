@@ -18,9 +18,9 @@ from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import Life, LoadIdentity
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
-from airflow_provider_ch_s3.inspect.files import check_format
-from airflow_provider_ch_s3.inspect.table import locate_table, read_table
+from airflow_provider_ch_s3.introspection.cluster import detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.files import check_format
+from airflow_provider_ch_s3.introspection.table import locate_table, read_table
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.prepare import plan_inspection, read_server_settings
 from airflow_provider_ch_s3.sql.export_queries import (

@@ -34,14 +34,14 @@ from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, kill_queries
 
 log = get_log(__name__)
 
 
 @dataclass(kw_only=True)
-class ExportRun:
+class Export:
     """One task's export of one request."""
 
     client: ClickHouseClient

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.files.globs import mask_malformed
 from airflow_provider_ch_s3.hooks.ddl_queue import wait_for_nodes
 from airflow_provider_ch_s3.hooks.driver import DriverHook
 from airflow_provider_ch_s3.hooks.reach import Reach
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, check_reach, read_server
+from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, check_reach, read_server
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.server_queries import render_read_node
 

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.common.work import map_at_once
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster
+from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, detect_cluster
 
 log = get_log(__name__)
 

@@ -109,7 +109,7 @@ class ReadyFiles:
     Empty objects contain nothing to load, and objects that are no data files are left out.
 
     :param after: a key after which the listing begins; '' for all of it.
-    :param goes_on: the listing is of what came after what is loaded, so that nothing in it is nothing new.
+    :param is_incremental: the listing is of what came after what is loaded, so that nothing in it is nothing new.
     :param is_recorded: the ledger tells later loads which files this one has loaded.
     :param is_sorted: whether the keys have come in order so far.
     :param missed_count: objects that begin like a glob and do not match it, for the message.
@@ -121,7 +121,7 @@ class ReadyFiles:
     store: ObjectStore
     request: LoadRequest
     after: str = ""
-    goes_on: bool = False
+    is_incremental: bool = False
     is_recorded: bool = True
     is_sorted: bool = field(default=True, init=False)
     ready_count: int = field(default=0, init=False)
@@ -188,7 +188,7 @@ class ReadyFiles:
         request = self.request
         if self.left_out_count:
             log.info("leaving out %s, because %s", self.left_out, LEFT_OUT_REMEDY)
-        if (self.after or self.goes_on) and not (self.ready_count or self.young_count):
+        if (self.after or self.is_incremental) and not (self.ready_count or self.young_count):
             return
         if self.folders or isinstance(request.after_load, (Keep, Tag)):
             check_markers(self.store, request, folders=self.folders, listed=self.markers, after=self.after)

@@ -28,15 +28,15 @@ from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.explain import build_failure, explain, is_misfit
-from airflow_provider_ch_s3.inspect.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, is_misfit
+from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import QueryStatus, Submission
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.state import QueryStatus, Submission
 from airflow_provider_ch_s3.report import LoadReport, build_report
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import NewTable
@@ -47,7 +47,7 @@ log = get_log(__name__)
 
 
 @dataclass(kw_only=True)
-class TaskLoad(ABC):
+class Load(ABC):
     """One task's load of one request."""
 
     client: ClickHouseClient

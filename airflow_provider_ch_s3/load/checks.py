@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
-from airflow_provider_ch_s3.inspect.table import Volume
+from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.modes import Append, LoadMode
 from airflow_provider_ch_s3.request import LoadRequest

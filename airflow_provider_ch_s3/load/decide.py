@@ -133,7 +133,7 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
             " stopping this process, no action needed"
         )
     if found.state in (EventKind.ABANDONED, EventKind.UNDONE):
-        return Recover()  # another load waited too long for the lease, took it over, and abandoned this attempt
+        return Recover()  # another load waited too long for the lock, took it over, and abandoned this attempt
     return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
 
 

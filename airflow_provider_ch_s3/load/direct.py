@@ -19,15 +19,15 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.inspect.table import Located, locate_table, read_target
+from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
-from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.counts import RowCounts, verify_reading
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, kill_queries
+from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, kill_queries
 from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -35,8 +35,8 @@ log = get_log(__name__)
 
 
 @dataclass(kw_only=True)
-class DirectLoadRun(TaskLoad):
-    """One task's load of one request, without staging; used like :class:`LoadRun`."""
+class DirectLoad(Load):
+    """One task's load of one request, without staging; used like :class:`StagedLoad`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
     is_staged: ClassVar[bool] = False

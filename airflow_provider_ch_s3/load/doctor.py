@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-from airflow_provider_ch_s3.inspect.cluster import (
+from airflow_provider_ch_s3.introspection.cluster import (
     ConnectedServer,
     check_reach,
     detect_cluster,
@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 
 # Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
@@ -70,7 +70,7 @@ class Subject:
 
     client: ClickHouseClient
     declaration: ClusterDeclaration
-    find_load: Callable[[], LoadRun] | None = None
+    find_load: Callable[[], StagedLoad] | None = None
 
     @cached_property
     def server(self) -> ConnectedServer:
@@ -83,7 +83,7 @@ class Subject:
         return detect_cluster(self.client, self.declaration, self.server)
 
     @cached_property
-    def load(self) -> LoadRun:
+    def load(self) -> StagedLoad:
         """The load."""
         if self.find_load is None:
             raise ValueError("there is no load")

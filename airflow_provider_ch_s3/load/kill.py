@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.wiring import find_target
-from airflow_provider_ch_s3.query.state import Submission, kill_queries
+from airflow_provider_ch_s3.monitoring.state import Submission, kill_queries
 
 log = get_log(__name__)
 

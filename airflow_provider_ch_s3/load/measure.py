@@ -18,10 +18,10 @@ from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.explain import is_misfit
-from airflow_provider_ch_s3.inspect.files import unreadable
-from airflow_provider_ch_s3.inspect.misfits import explain_misfit
-from airflow_provider_ch_s3.inspect.schemas import spread
+from airflow_provider_ch_s3.introspection.explain import is_misfit
+from airflow_provider_ch_s3.introspection.files import unreadable
+from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
 from airflow_provider_ch_s3.table.mapping import MappedColumn

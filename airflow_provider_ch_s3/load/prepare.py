@@ -25,14 +25,14 @@ from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.files import (
+from airflow_provider_ch_s3.introspection.files import (
     check_condition,
     find_renamed_in,
     read_select_types,
     read_source,
     with_dialect,
 )
-from airflow_provider_ch_s3.inspect.table import Volume, read_sizes, read_volumes
+from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
 from airflow_provider_ch_s3.load.merge import check_filled

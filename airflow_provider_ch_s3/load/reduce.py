@@ -8,7 +8,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import Attempt
-from airflow_provider_ch_s3.inspect.explain import is_throttled, lacks_memory
+from airflow_provider_ch_s3.introspection.explain import is_throttled, lacks_memory
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.sql.load_queries import render_largest_row_group
 from airflow_provider_ch_s3.tuning import Reduction

@@ -43,12 +43,12 @@ def check_replaced_files(
     """
     if not request.replaces_changed:
         return
-    holders = target.holdings.holders_of({request.pattern.path(file.key) for file in files})
-    if not holders:
+    holding = target.holdings.attempts_holding({request.pattern.path(file.key) for file in files})
+    if not holding:
         return
-    _old_rows(target, request, access, holders)
+    _old_rows(target, request, access, holding)
     check_keepable(target, "Append(on_changed='replace')")
-    log.info("replacing the rows of %s that changed", count_of(len(holders), "file"))
+    log.info("replacing the rows of %s that changed", count_of(len(holding), "file"))
 
 
 def replace_changed(
@@ -65,12 +65,12 @@ def replace_changed(
     :param paths: of the attempt's files.
     :raises LoadError: as :func:`check_replaced_files`.
     """
-    holders = target.holdings.holders_of(paths)
-    if not holders:
+    holding = target.holdings.attempts_holding(paths)
+    if not holding:
         return plan
     # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
     own = f"{identifier(_column(request, Origin.LOAD))} = {literal(attempt.query_id)}"
-    condition = f"{own} OR ({_old_rows(target, request, access, holders)})"
+    condition = f"{own} OR ({_old_rows(target, request, access, holding)})"
     return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
 
 
@@ -122,18 +122,18 @@ def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listin
 def _find_gone(target: Target, request: LoadRequest, access: StoreAccess, listing: Listing) -> Removal | None:
     """Find the first ones. An address without any file is rather a mistake, so that its rows stay."""
     pattern = request.pattern
-    holders: dict[str, Set[AttemptId]] = dict(target.holdings.holders_of(listing.empty))
+    holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
     for glob in pattern.globs if request.removes_missing else ():
         address = replace(pattern, globs=(glob,))
         if any(map(address.covers, listing.filled)):
-            holders |= _find_missing(target, address, listing.filled)
+            holding |= _find_missing(target, address, listing.filled)
         else:
             log.info("%s has no file now, so the rows of its files stay", address)
-    holders = {path: by for path, by in holders.items() if all(one.number <= listing.epoch for one in by)}
-    if not holders:
+    holding = {path: by for path, by in holding.items() if all(one.number <= listing.epoch for one in by)}
+    if not holding:
         return None
     check_keepable(target, "Append(on_changed='replace')")
-    chosen = dict(_as_many_as_fit(holders))
+    chosen = dict(_as_many_as_fit(holding))
     keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
     more = ", …" if len(keys) > 1 else ""
     return Removal(
@@ -153,14 +153,14 @@ def _find_gone(target: Target, request: LoadRequest, access: StoreAccess, listin
 def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
     """Find which files the table holds of one address that has them no longer."""
     (prefix,) = address.prefixes
-    return target.holdings.holders_under(
+    return target.holdings.attempts_holding_under(
         address.path(prefix), lambda path: address.covers(path) and path not in filled
     )
 
 
-def _as_many_as_fit(holders: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str, Set[AttemptId]]]:
+def _as_many_as_fit(holding: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str, Set[AttemptId]]]:
     left_bytes = MAX_KEY_LIST_BYTES // 2  # quotes and separators need room, too
-    for path, attempts in sorted(holders.items()):
+    for path, attempts in sorted(holding.items()):
         if left_bytes < 0:
             return
         left_bytes -= len(path.encode()) + sum(len(one.query_id) for one in attempts)
@@ -168,24 +168,24 @@ def _as_many_as_fit(holders: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str
 
 
 def _old_rows(
-    target: Target, request: LoadRequest, access: StoreAccess, holders: Mapping[str, Set[AttemptId]]
+    target: Target, request: LoadRequest, access: StoreAccess, holding: Mapping[str, Set[AttemptId]]
 ) -> str:
     """Write the SQL condition that a row is of one of the versions of files that the table holds.
 
-    :param holders: path → the attempts that loaded these versions.
+    :param holding: path → the attempts that loaded these versions.
     :raises LoadError: if their rows cannot be told from others.
     """
-    attempts = set().union(*holders.values())
+    attempts = set().union(*holding.values())
     _check_recorded(target, request, attempts)
     start = request.pattern.path("")
-    paths = [access.path(request.pattern.bucket, path.removeprefix(start)) for path in sorted(holders)]
+    paths = [access.path(request.pattern.bucket, path.removeprefix(start)) for path in sorted(holding)]
     condition = (
         f"{identifier(_column(request, Origin.LOAD))} IN ({literals(sorted(one.query_id for one in attempts))})"
         f" AND {identifier(_column(request, Origin.PATH))} IN ({literals(paths)})"
     )
     if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
         raise LoadError(
-            f"{count_of(len(holders), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
+            f"{count_of(len(holding), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
             f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer at a time"
             " (Chunks(max_files=…))"
         )

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.inspect.explain import explain_expression, is_about_expression, reason_of
+from airflow_provider_ch_s3.introspection.explain import explain_expression, is_about_expression, reason_of
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.compared import OLD, old_calls
 from airflow_provider_ch_s3.modes import LoadMode

@@ -164,7 +164,7 @@ def select_chunk(
         store=at_snapshots(store, start.snapshots),
         request=request,
         after=start.after,
-        goes_on=bool(start.snapshots and start.snapshots.after),
+        is_incremental=bool(start.snapshots and start.snapshots.after),
     )
     taken = ChunkFiles(limits=limits, pattern=request.pattern)
     left_out = LeftOut()
@@ -216,7 +216,7 @@ def check_added_once(selection: ChunkSelection) -> None:
 
 def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
-    if not isinstance(store, SnapshotStore) or not request.goes_on:
+    if not isinstance(store, SnapshotStore) or not request.is_incremental:
         return ()
     return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
 

@@ -50,9 +50,9 @@ from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_vi
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
-from airflow_provider_ch_s3.inspect.explain import is_mistake_for_any_files
+from airflow_provider_ch_s3.introspection.explain import is_mistake_for_any_files
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
-from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.checks import (
     check_counted,
     check_known,
@@ -102,7 +102,7 @@ from airflow_provider_ch_s3.load.selection import (
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.modes import LoadMode
-from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
+from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.stage import create_rejected, stage_lines
 from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.bad_rows import reject_table
@@ -118,7 +118,7 @@ MAX_ALTERATIONS = 3
 
 
 @dataclass(kw_only=True)
-class LoadRun(TaskLoad):
+class StagedLoad(Load):
     """One task's load of one request, while one process works on it.
 
     :param chunk_number: of the chunk that this process works on, from 1.
@@ -660,7 +660,7 @@ class LoadRun(TaskLoad):
     def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
         """Find what has happened in the meantime so that the files have to be selected again; '' if nothing has."""
         chunk = chunk_of(attempt)
-        if not (self.request.goes_on if chunk.snapshots else self.request.skips_loaded):
+        if not (self.request.is_incremental if chunk.snapshots else self.request.skips_loaded):
             return ""
         if self.target.holdings.versions(paths, after=attempt.id.number):
             return "another load has committed some of these files in the meantime: loading without them"

@@ -108,8 +108,8 @@ def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
     undone = {one.id for one in attempts}
     # those of a lake never change
     manifests = [target.ledger.read_manifest(one.id) for one in attempts if chunk_of(one).snapshots is None]
-    holders = target.holdings.holders_of(set().union(*manifests))
-    return sum(bool(held_by - undone) for held_by in holders.values())
+    holding = target.holdings.attempts_holding(set().union(*manifests))
+    return sum(bool(held_by - undone) for held_by in holding.values())
 
 
 def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:

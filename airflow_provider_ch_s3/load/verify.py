@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.inspect.parts import read_tables, select_nodes
+from airflow_provider_ch_s3.introspection.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.counts import (
     RowCounts,
@@ -38,7 +38,7 @@ from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
 from airflow_provider_ch_s3.modes import LoadMode
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest

@@ -7,13 +7,13 @@ import uuid
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
-from airflow_provider_ch_s3.exactly_once.lease import Lease
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+from airflow_provider_ch_s3.exactly_once.lock import Lock
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.table import check_coverage, locate_table, read_target
+from airflow_provider_ch_s3.introspection.table import check_coverage, locate_table, read_target
 
 
 def find_target(
@@ -68,7 +68,7 @@ def find_target(
         replicas=replicas,
         partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
     )
-    lease = Lease(
+    lock = Lock(
         client=client,
         ledger=ledger,
         staging=staging,
@@ -77,7 +77,7 @@ def find_target(
         timing=timing,
         token=token or uuid.uuid4().hex,
     )
-    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock)
 
 
 def choose_lock_node(client: ClickHouseClient, cluster: ClusterSpec, ddl_mode: DdlMode) -> str:

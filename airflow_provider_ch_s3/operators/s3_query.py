@@ -100,7 +100,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.export.in_place import InPlaceRequest, query_in_place
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.query.state import kill_queries
+        from airflow_provider_ch_s3.monitoring.state import kill_queries
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
         hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))

@@ -19,8 +19,8 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.ledger import check_schema, find_ledgers, ledger_name
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.connection import CONN_TYPES
-from airflow_provider_ch_s3.inspect.cluster import read_server
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.introspection.cluster import read_server
+from airflow_provider_ch_s3.reporting.view import LedgerView
 from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)

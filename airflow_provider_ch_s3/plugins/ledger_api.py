@@ -7,7 +7,7 @@ database, or else the first one that is there). Statements are read-only and bou
 neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
-    A page of the history, the newest first: a ``LoadsPage`` (``records/values.py``), and ``ledgers``, the names
+    A page of the history, the newest first: a ``LoadsPage`` (``reporting/values.py``), and ``ledgers``, the names
     of all ledgers on the server. ``state`` is ``open``, ``committed``, ``undone`` or ``abandoned``; ``limit`` is at
     most 500.
 
@@ -41,8 +41,8 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
 from airflow_provider_ch_s3.plugins.ledger_access import describe_absent, may_see, reading_ledger
-from airflow_provider_ch_s3.records.values import OPEN, Selection
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.reporting.values import OPEN, Selection
+from airflow_provider_ch_s3.reporting.view import LedgerView
 
 log = get_log(__name__)
 

@@ -15,8 +15,8 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.files import is_delimiter_given, query_files
-from airflow_provider_ch_s3.inspect.heads import look_at_files
+from airflow_provider_ch_s3.introspection.files import is_delimiter_given, query_files
+from airflow_provider_ch_s3.introspection.heads import look_at_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
-from airflow_provider_ch_s3.inspect.table import read_columns
+from airflow_provider_ch_s3.introspection.table import read_columns
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
 from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table

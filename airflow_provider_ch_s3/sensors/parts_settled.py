@@ -157,7 +157,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
         :raises SettleError: if the parts will never settle.
         """
-        from airflow_provider_ch_s3.inspect.parts import summarize_parts
+        from airflow_provider_ch_s3.introspection.parts import summarize_parts
 
         wanted = self._parse()
         if wanted.partitions == ():
@@ -222,7 +222,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         return min(float(self.timeout), timeout_of(self) or float("inf"))
 
     def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
-        from airflow_provider_ch_s3.inspect.parts import summarize_parts
+        from airflow_provider_ch_s3.introspection.parts import summarize_parts
 
         return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
 
@@ -231,8 +231,8 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     ) -> dict[str, Any]:
         """Add what the servers' logs tell of the way there; whoever waits does not depend on it."""
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.inspect.parts import read_parts_history
-        from airflow_provider_ch_s3.query.log import flush_part_log
+        from airflow_provider_ch_s3.introspection.parts import read_parts_history
+        from airflow_provider_ch_s3.monitoring.log import flush_part_log
 
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
         try:
@@ -270,8 +270,8 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 def _take_snapshot(wanted: _Wanted) -> _Snapshot:
     # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.inspect.parts import read_parts
-    from airflow_provider_ch_s3.inspect.table import locate_table
+    from airflow_provider_ch_s3.introspection.parts import read_parts
+    from airflow_provider_ch_s3.introspection.table import locate_table
 
     with closing(ClickHouseS3Hook(clickhouse_conn_id=wanted.clickhouse_conn_id)) as hook:
         located = locate_table(hook, hook.declaration, wanted.table)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.load.base import TaskLoad
+from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
@@ -56,7 +56,7 @@ class LoadLineage:
     sql: str
 
     @classmethod
-    def of(cls, load: TaskLoad, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage:
+    def of(cls, load: Load, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage:
         """Collect what is known when a load has ended, because its connections are closed later."""
         return cls(
             pattern=load.request.pattern,

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.tuning import SettingValue
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_ch_s3.export.run import ExportRun
+    from airflow_provider_ch_s3.export.run import Export
 
 
 class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[misc]
@@ -122,7 +122,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         self.settings = settings
         self.deferrable = deferrable
         self.poll_interval = poll_interval
-        self._export: ExportRun | None = None
+        self._export: Export | None = None
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -168,10 +168,10 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
             self._export.kill()
 
     @contextmanager
-    def _exporting(self, context: Context) -> Iterator[ExportRun]:
+    def _exporting(self, context: Context) -> Iterator[Export]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
-        from airflow_provider_ch_s3.export.run import ExportRun
+        from airflow_provider_ch_s3.export.run import Export
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
@@ -183,7 +183,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(TEXT.parse("destination", self.destination))
         identity = identify(context, table=str(destination))
-        self._export = ExportRun(
+        self._export = Export(
             client=hook,
             store=store,
             declaration=hook.declaration,

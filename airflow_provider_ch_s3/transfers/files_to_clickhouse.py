@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.load.base import TaskLoad
+    from airflow_provider_ch_s3.load.base import Load
     from airflow_provider_ch_s3.report import LoadReport
     from airflow_provider_ch_s3.transfers.announcements import LoadLineage
 
@@ -155,7 +155,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.poll_interval = poll_interval
         self.sql = ""  # no argument: shown among the rendered fields when the task has ended
         self.clickhouse_link = ""
-        self._load: TaskLoad | None = None
+        self._load: Load | None = None
         self._lineage: LoadLineage | None = None
 
     def open_store(self) -> ObjectStore:
@@ -225,7 +225,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         return self._lineage.build() if self._lineage else None
 
     def _result_of(
-        self, context: Context, load: TaskLoad, reached: LoadReport | str, deadline: float | None
+        self, context: Context, load: Load, reached: LoadReport | str, deadline: float | None
     ) -> dict[str, Any] | None:
         if not isinstance(reached, str):
             return self._result(context, load, reached)
@@ -242,7 +242,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         )
         return None
 
-    def _result(self, context: Context, load: TaskLoad, report: LoadReport) -> dict[str, Any]:
+    def _result(self, context: Context, load: Load, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
         if not load.request.checks.validate_only:
@@ -258,7 +258,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             raise AirflowSkipException(str(report))
         return report.as_dict()
 
-    def _tell(self, context: Context, load: TaskLoad, report: LoadReport) -> None:
+    def _tell(self, context: Context, load: Load, report: LoadReport) -> None:
         """Tell assets, OpenLineage and metrics what was loaded."""
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics
 
@@ -268,18 +268,18 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         emit_metrics(report)
 
     @contextmanager
-    def _loading(self, context: Context) -> Iterator[TaskLoad]:
+    def _loading(self, context: Context) -> Iterator[Load]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.load.direct import DirectLoadRun
-        from airflow_provider_ch_s3.load.staged import LoadRun
+        from airflow_provider_ch_s3.load.direct import DirectLoad
+        from airflow_provider_ch_s3.load.staged import StagedLoad
 
         hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
         store = self.open_store()
         hook.keep_secret(lambda: store.access().secrets)
         identity = identify(context, table=str(TEXT.parse("table", self.table)))
         request = self.read_request(store, hook, limit_of(self, is_mapped=identity.map_index >= 0))
-        kind: type[TaskLoad] = DirectLoadRun if request.is_direct else LoadRun
+        kind: type[Load] = DirectLoad if request.is_direct else StagedLoad
         self._load = kind(
             client=hook,
             store=store,
@@ -299,7 +299,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             hook.close()
             self._show(self._load.sql)
 
-    def _tell_failed(self, load: TaskLoad, error: ChS3Error) -> None:
+    def _tell_failed(self, load: Load, error: ChS3Error) -> None:
         """Tell metrics and OpenLineage what a failed load leaves in the table, and what its checks found."""
         from airflow_provider_ch_s3.report import LoadReport
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from airflow.providers.common.compat.sdk import BaseOperatorLink, conf
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.load.base import TaskLoad
+    from airflow_provider_ch_s3.load.base import Load
 
 
 class LoadReportLink(BaseOperatorLink):  # type: ignore[misc]
@@ -41,7 +41,7 @@ class ClickHouseLink(BaseOperatorLink):  # type: ignore[misc]
         return str(operator.clickhouse_link)
 
 
-def build_clickhouse_link(load: TaskLoad) -> str:
+def build_clickhouse_link(load: Load) -> str:
     """Build the address; '' if the connection has no ``play_url``.
 
     ClickHouse's own page reads its query from what follows the ``#``.

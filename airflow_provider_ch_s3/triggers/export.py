@@ -7,7 +7,7 @@ from contextlib import closing
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.query.state import kill_queries
+from airflow_provider_ch_s3.monitoring.state import kill_queries
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, parse_identity
 
 log = get_log(__name__)

@@ -9,7 +9,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SettleError, TargetError
-from airflow_provider_ch_s3.inspect.parts import read_partitions, read_tables, select_nodes, summarize_parts
+from airflow_provider_ch_s3.introspection.parts import read_partitions, read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 from airflow_provider_ch_s3.triggers.polling import Read, describe, join_poller, until

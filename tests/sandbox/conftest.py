@@ -273,7 +273,7 @@ def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
 @pytest.fixture
 def impatient(lab: Lab) -> None:
     """Make other loads wait for a silent owner of the lock for one second instead of ten."""
-    lab.timing = replace(lab.timing, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
+    lab.timing = replace(lab.timing, lock_patience_seconds=1.0, lock_poll_seconds=0.1)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 
 GATE_SECONDS = 120
 

@@ -45,7 +45,7 @@ def suspended_keeper(sandbox: Sandbox) -> Iterator[None]:
 
 
 def make_impatient(lab: Lab) -> None:
-    lab.timing = replace(lab.timing, stall_seconds=3.0, lease_patience_seconds=1.0, lease_poll_seconds=0.1)
+    lab.timing = replace(lab.timing, stall_seconds=3.0, lock_patience_seconds=1.0, lock_poll_seconds=0.1)
     lab.monkeypatch.setattr(ddl_queue, "STALL_SECONDS", 3.0)
 
 

@@ -182,7 +182,7 @@ def read(ledger: Ledger) -> Holdings:
 def test_holders(ledger: Ledger, commits: list[Commit], expected: list[int]) -> None:
     write(ledger, commits)
     numbers = {commit["number"] for commit in commits}
-    assert sorted(number for _, number in read(ledger).holders(numbers)) == sorted(expected)
+    assert sorted(number for _, number in read(ledger).holding(numbers)) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_commit_into_more_partitions_than_one_statement_names_counts_once(ledg
 def test_a_load_mode_of_a_later_release_is_refused(ledger: Ledger) -> None:
     write(ledger, [committed(1, {"p": 10}), committed(2, {"p": 1}, mode="swap")])
     with pytest.raises(LoadError, match=r"a commit of ch-s3-a-0-2-insert with mode='swap'.*upgrade it on this"):
-        read(ledger).holders({1})
+        read(ledger).holding({1})
     with pytest.raises(LoadError, match="mode='swap'"):
         read(ledger).rows_of_partitions({"p"})
 
@@ -277,8 +277,8 @@ def test_versions_of_files_that_were_replaced(ledger: Ledger) -> None:
         files = [SourceFile(key=key, etag=etag, size_bytes=1) for key, etag in etags.items()]
         ledger.write_files(AttemptId(load_id="ch-s3-a", generation=0, number=number), files, PATTERN)
 
-    def holders() -> dict[str, set[int]]:
-        return {path: {one.number for one in found} for path, found in read(ledger).holders_of(paths).items()}
+    def holding() -> dict[str, set[int]]:
+        return {path: {one.number for one in found} for path, found in read(ledger).attempts_holding(paths).items()}
 
     for number, etags in ((1, {"x": "1", "y": "1"}), (2, {"x": "2"}), (3, {"y": ""}), (5, {"x": "1"})):
         plan(number, **etags)
@@ -288,12 +288,12 @@ def test_versions_of_files_that_were_replaced(ledger: Ledger) -> None:
     assert read(ledger).versions(paths, whole=True) == {"b/x": {"2"}, "b/y": {"1"}}
     write(ledger, [committed(3, {"p": 0}, mode="replace_files")])
     assert read(ledger).versions(paths) == {"b/x": {"2"}}
-    assert holders() == {"b/x": {2}}
+    assert holding() == {"b/x": {2}}
     write(ledger, [committed(4, {"q": 1}, mode="replace_partitions")])
     assert read(ledger).versions(paths, whole=True) == {}  # the rows of 1 do not come back
     write(ledger, [committed(5, {"r": 1})])
     assert read(ledger).versions(paths) == {"b/x": {"1"}}
-    assert holders() == {"b/x": {5}}
+    assert holding() == {"b/x": {5}}
 
 
 def test_the_last_merge(ledger: Ledger) -> None:

@@ -18,9 +18,9 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.plugins.ledger_access import reading_ledger
-from airflow_provider_ch_s3.records import view as ledger_view
-from airflow_provider_ch_s3.records.values import OPEN, FileRecord, Selection
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.reporting import view as ledger_view
+from airflow_provider_ch_s3.reporting.values import OPEN, FileRecord, Selection
+from airflow_provider_ch_s3.reporting.view import LedgerView
 from tests.sandbox.conftest import Freeze, Lab
 from tests.sandbox.gates import Gate
 

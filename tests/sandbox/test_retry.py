@@ -17,8 +17,8 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.load import base
 from airflow_provider_ch_s3.modes import Append
-from airflow_provider_ch_s3.query import monitor, state
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring import monitor, state
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from tests.marks import thorough
 from tests.sandbox.conftest import (
     ROWS,

@@ -22,7 +22,7 @@ CONCEPTS = {
     "Settled": "settled?",
     "Staging": "stag(?:ed|ing)",
     "Ledger": "ledger",
-    "Lease": "lease",
+    "Lock": "lock",
 }
 """The words of docs/concepts.md, as they appear in sentences."""
 PLAIN_WORDS = {"Load", "Commit"}

@@ -18,7 +18,7 @@ LANGUAGE = GROUND | {"clickhouse"}
 VALUES = LANGUAGE | {"cluster", "files", "table"}
 ARGUMENTS = VALUES | {"modes", "arguments"}
 ASKING = ARGUMENTS | {"tuning", "request", "identity", "sql"}
-PURE = ASKING | {"inspect", "query", "report", "create", "exactly_once", "rejects", "load"}
+PURE = ASKING | {"introspection", "monitoring", "report", "create", "exactly_once", "rejects", "load"}
 
 # room -> what of ours it may import, beside itself
 MAY_IMPORT = {
@@ -35,14 +35,14 @@ MAY_IMPORT = {
     "request": ARGUMENTS | {"tuning"},
     "identity": set(),
     "sql": VALUES | {"tuning.rule"},
-    "inspect": ASKING,
-    "query": ASKING,
-    "report": ASKING | {"query"},
-    "create": ASKING | {"inspect"},
-    "exactly_once": ASKING | {"inspect", "query", "report"},
-    "rejects": ASKING | {"inspect", "query", "report", "exactly_once"},
+    "introspection": ASKING,
+    "monitoring": ASKING,
+    "report": ASKING | {"monitoring"},
+    "create": ASKING | {"introspection"},
+    "exactly_once": ASKING | {"introspection", "monitoring", "report"},
+    "rejects": ASKING | {"introspection", "monitoring", "report", "exactly_once"},
     "load": PURE,
-    "records": PURE,
+    "reporting": PURE,
     "export": PURE,
     "stores": GROUND | {"files"},
     "lakes": VALUES,

@@ -22,7 +22,7 @@ PURE = (
         "identity",
         "sql",
     ),
-    *("inspect", "query", "report", "create", "rejects", "exactly_once", "load", "records", "export"),
+    *("introspection", "monitoring", "report", "create", "rejects", "exactly_once", "load", "reporting", "export"),
     *("bench.measure", "bench.measurement", "bench.search"),
 )
 PACKAGE = "airflow_provider_ch_s3"
@@ -81,7 +81,7 @@ def test_a_dag_file_imports_nothing_that_reads_files(operator: str) -> None:
     """A DAG file is imported every few seconds; only a running task lists files, and reads the metadata of lakes."""
     own = (
         f"{PACKAGE}.{room}"
-        for room in ("load", "exactly_once", "sql", "inspect", "query", "report", "create", "hooks")
+        for room in ("load", "exactly_once", "sql", "introspection", "monitoring", "report", "create", "hooks")
     )
     heavy = ("boto3", "pyiceberg", "deltalake", "clickhouse_connect", *own)
     found = f"[name for name in {heavy} if name in sys.modules]"

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.arguments import Checks, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
-from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.task import identify
 from tests.failures import own_errors
@@ -166,7 +166,7 @@ class Harness:
         """
         operator = self.lab.operator(glob, self.full(table), **arguments)
         with own_errors(), operator._loading(self.lab.context(operator)) as load:
-            assert isinstance(load, LoadRun)
+            assert isinstance(load, StagedLoad)
             return load.preview()
 
     def load(self, glob: str, table: str, **arguments: Any) -> None:

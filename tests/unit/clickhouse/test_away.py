@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.hooks.driver_errors import explain as explain_driver
-from airflow_provider_ch_s3.inspect.explain import explain
+from airflow_provider_ch_s3.introspection.explain import explain
 
 REFUSED = (
     "Code: 279. DB::Exception: All connection tries failed. Log: Code: 32. DB::Exception: Attempt to read after eof."

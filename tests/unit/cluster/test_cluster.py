@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.cluster.spec import (
     resolve_ddl_mode,
 )
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
-from airflow_provider_ch_s3.inspect.cluster import detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.cluster import detect_cluster, read_server
 
 GIB = 1_073_741_824
 NODES_3 = ["ch1:8123", "ch2:8123", "ch3:8123"]

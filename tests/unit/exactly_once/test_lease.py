@@ -1,4 +1,4 @@
-"""What the new owner of a lease does with those of owners that count as dead."""
+"""What the new owner of a lock does with those of owners that count as dead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import REAL_TIME
 from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable
 from airflow_provider_ch_s3.exactly_once.history import History
-from airflow_provider_ch_s3.exactly_once.lease import HeldLease, Lease
+from airflow_provider_ch_s3.exactly_once.lock import HeldLock, Lock
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -29,7 +29,7 @@ class Nodes:
 
 
 class Of:
-    """The ledger and the staging tables, as far as a lease names them."""
+    """The ledger and the staging tables, as far as a lock names them."""
 
     target = TableName(database="d", table="t")
     database = "d"
@@ -43,7 +43,7 @@ def test_a_lock_that_each_node_of_a_replicated_database_shows_is_taken_over_once
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     nodes, of = Nodes(), cast(Any, Of())
-    lease = Lease(
+    lock = Lock(
         client=cast(ClickHouseClient, nodes),
         ledger=of,
         staging=of,
@@ -56,9 +56,9 @@ def test_a_lock_that_each_node_of_a_replicated_database_shows_is_taken_over_once
         *(ClaimTable(number=7, node=node, claim=claim("ch-s3-one")) for node in ("n1", "n2", "n3")),
         ClaimTable(number=8, node="n1", claim=claim("ch-s3-two")),
     ]
-    held = HeldLease(epoch=9, claim=claim("mine"), history=History(events=()), staged={}, overtaken=overtaken)
+    held = HeldLock(epoch=9, claim=claim("mine"), history=History(events=()), staged={}, overtaken=overtaken)
     with caplog.at_level(logging.WARNING):
-        lease.drop_overtaken(held)
+        lock.drop_overtaken(held)
     assert [record.getMessage() for record in caplog.records] == [
         "taking over the lock of d.t of epoch 7 from ch-s3-one-0-0-",
         "taking over the lock of d.t of epoch 8 from ch-s3-two-0-0-",

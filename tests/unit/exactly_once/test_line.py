@@ -56,7 +56,7 @@ def stand(*claims: Claim, node: str = "n1") -> dict[int, ClaimTable]:
 
 def line_of(server: Server, *, place: int = 0) -> Line:
     tables = ClaimTables(client=server, node="n1", database="d", prefix=line_prefix(TARGET))  # type: ignore[arg-type]
-    timing = Timing(now=lambda: server.now, lease_patience_seconds=10.0, lease_poll_seconds=0.5)
+    timing = Timing(now=lambda: server.now, lock_patience_seconds=10.0, lock_poll_seconds=0.5)
     line = Line(tables, OWN, TARGET, timing)
     line.place = place
     return line
@@ -85,7 +85,7 @@ def test_who_came_earlier_goes_first(server: Server) -> None:
     assert server.sent == []
 
 
-def test_all_that_leave_a_free_lease_untaken_are_removed_together(server: Server) -> None:
+def test_all_that_leave_a_free_lock_untaken_are_removed_together(server: Server) -> None:
     line = line_of(server, place=3)
     line.find_ahead(OTHERS, is_free=True)
     server.now += 14.9
@@ -95,7 +95,7 @@ def test_all_that_leave_a_free_lease_untaken_are_removed_together(server: Server
     assert server.sent == [("DROP", 1, "n1"), ("DROP", 2, "n1")]
 
 
-def test_time_counts_from_when_the_lease_is_free_for_the_first_one(server: Server) -> None:
+def test_time_counts_from_when_the_lock_is_free_for_the_first_one(server: Server) -> None:
     line = line_of(server, place=3)
     for _ in range(9):
         line.find_ahead(OTHERS, is_free=True)

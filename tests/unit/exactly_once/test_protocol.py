@@ -1,6 +1,6 @@
 """The exactly-once protocol, driven through thousands of interleavings of tries, kills and zombies.
 
-The load itself is the real one, from ``LoadRun.run`` to each statement's text; ClickHouse is replaced by a model
+The load itself is the real one, from ``StagedLoad.run`` to each statement's text; ClickHouse is replaced by a model
 (``cluster_model.py``), because no real cluster dies at a chosen statement a thousand times a minute. What is not part
 of the protocol is replaced, too: inspecting the files and the table, and planning the settings.
 
@@ -27,9 +27,9 @@ from airflow_provider_ch_s3.arguments import Checks, Chunks
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once import lease
-from airflow_provider_ch_s3.exactly_once.lease import Lease
+from airflow_provider_ch_s3.exactly_once import lock
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.lock import Lock
 from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.files.globs import join_keys
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.inspect.table import read_definition
+from airflow_provider_ch_s3.introspection.table import read_definition
 from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.modes import (
@@ -54,7 +54,7 @@ from airflow_provider_ch_s3.modes import (
     ReplaceTable,
     ReplaceWhere,
 )
-from airflow_provider_ch_s3.query import state
+from airflow_provider_ch_s3.monitoring import state
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import render
@@ -241,7 +241,7 @@ class ModelStore:
 def find_model_target(
     client: ModelClient, declaration: ClusterDeclaration, identity: LoadIdentity, *, timing: Timing, token: str = ""
 ) -> Target:
-    """The same as ``find_target`` would find, except for the node of the leases: processes disagree about it."""
+    """The same as ``find_target`` would find, except for the node of the locks: processes disagree about it."""
     nodes = [
         NodeSpec(host=node.name, shard=shard, vcpus=1, memory_bytes=1 << 30)
         for shard, node in enumerate(client.cluster.nodes, 1)
@@ -273,7 +273,7 @@ def find_model_target(
     staging = Staging(
         client=client, cluster="c", target=TABLE, replicas=replicas, partitions_per_statement=2 * len(nodes) - 3
     )
-    lease = Lease(
+    lock = Lock(
         client=client,
         ledger=ledger,
         staging=staging,
@@ -283,7 +283,7 @@ def find_model_target(
         token=token or client.process.name,
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
-    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lease=lease)
+    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock)
 
 
 def prepare_model_load(
@@ -334,7 +334,7 @@ def time_of(client: ModelClient) -> Timing:
         sleep=client.sleep,
         poll_seconds=0.5,
         heartbeat_seconds=0.3,
-        lease_patience_seconds=1.0,
+        lock_patience_seconds=1.0,
         kill_patience_seconds=3.0,
         log_patience_seconds=1.5,
         unknown_patience_seconds=3.0,
@@ -371,7 +371,7 @@ def undo_model_load_as_soon_as_possible(load: Load, process: Process) -> str:
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace threads by those of the model, and what is not part of the protocol by what needs no server."""
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
-    for module in (lease, state):
+    for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
@@ -416,7 +416,7 @@ class Play:
     def _launch(self, load: Load, life: Life) -> Process:
         def main(process: Process) -> LoadReport:
             client = ModelClient(process)
-            load_run = staged.LoadRun(
+            load_run = staged.StagedLoad(
                 client=client,
                 store=load.store(self.cluster),
                 declaration=ClusterDeclaration(cluster="c"),

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAcce
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.regions import Region
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.staged import LoadRun
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 
@@ -160,7 +160,7 @@ def test_a_load_asks_the_bucket_of_its_files() -> None:
     """The connection's region is eu-west-1, as that of the cluster, and the bucket is elsewhere."""
     store = S3FileStore(aws_conn_id="aws")
     asked = answer_each(store, 200, {"x-amz-bucket-region": "us-east-2"})
-    load = LoadRun(
+    load = StagedLoad(
         client=SimpleNamespace(),  # type: ignore[arg-type]
         store=store,
         declaration=ClusterDeclaration(host="10.0.0.1", http_endpoints=("n1.eu-west-1.compute.internal:8123",)),

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
 from airflow_provider_ch_s3.files.snapshots import DataFile, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.table import Volume
+from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, OnChangedFiles, ReplaceWhere, Views

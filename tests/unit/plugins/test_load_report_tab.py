@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.text import with_facts
-from airflow_provider_ch_s3.inspect.parts import summarize_parts
+from airflow_provider_ch_s3.introspection.parts import summarize_parts
 from airflow_provider_ch_s3.report import LoadReport, NodeReport, join_reports
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.settle import NodeParts

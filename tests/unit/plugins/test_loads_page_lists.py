@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.records.values import LoadRecord, LockRecord, TableRecord
+from airflow_provider_ch_s3.reporting.values import LoadRecord, LockRecord, TableRecord
 from tests.unit.plugins.conftest import ScriptError, Scripts
 from tests.unit.plugins.test_load_report_tab import text_of
 

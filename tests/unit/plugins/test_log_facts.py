@@ -10,10 +10,10 @@ import pytest
 
 from airflow_provider_ch_s3.common.text import with_facts, without_facts
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.query.progress import ProgressMeter
+from airflow_provider_ch_s3.monitoring.progress import ProgressMeter
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
+from tests.unit.monitoring.test_monitor import QUERY_ID, ScriptedServer, follow
 from tests.unit.plugins.conftest import Scripts
-from tests.unit.query.test_monitor import QUERY_ID, ScriptedServer, follow
 
 
 def log_of(*lines: str) -> list[dict[str, Any]]:

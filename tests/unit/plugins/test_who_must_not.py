@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.plugins import ledger_access
 from airflow_provider_ch_s3.plugins.pages import guarded
-from airflow_provider_ch_s3.records.view import _parse_place
+from airflow_provider_ch_s3.reporting.view import _parse_place
 from tests.unit.plugins.conftest import Scripts
 
 

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import PokeReturnValue
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.inspect.parts import read_partitions
+from airflow_provider_ch_s3.introspection.parts import read_partitions
 from airflow_provider_ch_s3.sensors.parts_settled import (
     PARTITIONS_REMEDY,
     ClickHousePartsSettledSensor,

@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.errors import (
     TargetChangingError,
     TargetError,
 )
-from airflow_provider_ch_s3.inspect.explain import is_misfit
+from airflow_provider_ch_s3.introspection.explain import is_misfit
 from airflow_provider_ch_s3.transfers import failures
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 

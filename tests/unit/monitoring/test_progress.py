@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.query.progress import Progress, ProgressMeter, ProgressPace, expected_work
+from airflow_provider_ch_s3.monitoring.progress import Progress, ProgressMeter, ProgressPace, expected_work
 
 MIB = 1_048_576
 

@@ -11,9 +11,9 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.records.text import format_load
-from airflow_provider_ch_s3.records.values import Selection
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.reporting.text import format_load
+from airflow_provider_ch_s3.reporting.values import Selection
+from airflow_provider_ch_s3.reporting.view import LedgerView
 from airflow_provider_ch_s3.table.target import parse_table
 
 LOADS = {"d.flights_local": ("flights", "nightly"), "d.orders": ("d.orders", "hourly"), "d.quiet": (None, None)}

@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.schemas import compare_files, spread
+from airflow_provider_ch_s3.introspection.schemas import compare_files, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 

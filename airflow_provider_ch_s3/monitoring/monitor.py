@@ -17,9 +17,9 @@ from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ClusterError, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.identity import CLOCK_MARGIN_SECONDS, LoadIdentity
-from airflow_provider_ch_s3.query.log import LOG_INTERVAL_SECONDS, QueryLog
-from airflow_provider_ch_s3.query.progress import ProgressMeter, ProgressPace
-from airflow_provider_ch_s3.query.state import QueryState, QueryStatus, Submission, find_running, join_statuses
+from airflow_provider_ch_s3.monitoring.log import LOG_INTERVAL_SECONDS, QueryLog
+from airflow_provider_ch_s3.monitoring.progress import ProgressMeter, ProgressPace
+from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, Submission, find_running, join_statuses
 from airflow_provider_ch_s3.sql import server_queries
 
 log = get_log(__name__)

@@ -1,7 +1,7 @@
-"""The lease of a target: only one load at a time plans, commits or abandons attempts there.
+"""The lock of a target: only one load at a time plans, commits or abandons attempts there.
 
-A lease is a table (``claim.py``) whose name ends in an epoch, a fencing token: epochs only increase. A process that
-finds the lease of a dead owner creates that of the next epoch. What the old owner still does is harmless: the staging
+A lock is a table (``claim.py``) whose name ends in an epoch, a fencing token: epochs only increase. A process that
+finds the lock of a dead owner creates that of the next epoch. What the old owner still does is harmless: the staging
 tables that it works with are renamed at once (:meth:`Staging.claim`), and its late events in the ledger are
 distinguished from valid ones by their epoch.
 
@@ -47,15 +47,15 @@ LOCK_PREFIX = "ch_s3_lock_"
 
 
 def lock_prefix(target: TableName) -> str:
-    """Prefix of the names of a table's lease tables; an epoch follows."""
+    """Prefix of the names of a table's lock tables; an epoch follows."""
     return f"{LOCK_PREFIX}{short_hash(target)}_"
 
 
 @dataclass(kw_only=True)
-class HeldLease:
-    """A lease that this process has.
+class HeldLock:
+    """A lock that this process has.
 
-    :param history: the ledger as it was right after the lease was taken.
+    :param history: the ledger as it was right after the lock was taken.
     :param staged: the staging tables that were there then.
     :param overtaken: older ones, whose owners count as dead.
     :param when_lost: called when it turns out that another process has taken it over.
@@ -75,20 +75,20 @@ class HeldLease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class LockTables:
     """The tables of a target, as they were at one moment.
 
-    :param leases: the latest one last.
-    :param line: place → who waits there for the lease.
+    :param locks: the latest one last.
+    :param line: place → who waits there for the lock.
     """
 
-    leases: Sequence[ClaimTable]
+    locks: Sequence[ClaimTable]
     line: Mapping[int, ClaimTable]
     staged: FoundTables
 
 
-class Watch:
-    """What a process that waits for a lease has seen of its owner."""
+class OwnerWatch:
+    """What a process that waits for a lock has seen of its owner."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
@@ -98,33 +98,33 @@ class Watch:
         self._sign: object = None
 
     def log(self, owner: str, target: TableName) -> None:
-        """Log who has the lease: at once, and again every half minute."""
+        """Log who has the lock: at once, and again every half minute."""
         if self._pace.is_due(owner):
             waited = format_seconds(self._timing.now() - self._began)
             log.info("waiting for %s, which has locked %s; waited for %s so far", owner, target, waited)
 
     def is_look_due(self, epoch: int, *, is_next: bool) -> bool:
-        """Whether to look for signs of life: an owner that has the lease for a moment needs to give none.
+        """Whether to look for signs of life: an owner that has the lock for a moment needs to give none.
 
-        :param epoch: of the lease.
+        :param epoch: of the lock.
         :param is_next: nobody else goes first; the others look less often, in case that who is next is dead, too.
         """
         now = self._timing.now()
         if epoch != self._epoch:
             self._epoch, self._looked = epoch, now
-        return now - self._looked > self._timing.lease_patience_seconds / (4 if is_next else 1)
+        return now - self._looked > self._timing.lock_patience_seconds / (4 if is_next else 1)
 
     def is_silent(self, sign: object) -> bool:
         """Whether this has been the owner's latest sign of life for so long that it is considered dead."""
         self._looked = self._timing.now()
         if sign != self._sign:
             self._sign, self._since = sign, self._looked
-        return self._looked - self._since > self._timing.lease_patience_seconds
+        return self._looked - self._since > self._timing.lock_patience_seconds
 
 
 @dataclass(kw_only=True)
-class Lease:
-    """The lease of the ledger's target, for one process.
+class Lock:
+    """The lock of the ledger's target, for one process.
 
     :param staging: the staging tables, which are in the same database.
     :param node: the one on which its tables are created.
@@ -139,8 +139,8 @@ class Lease:
     timing: Timing
 
     @contextmanager
-    def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLease]:
-        """Wait for the lease, keep it alive, and release it at the end of the block.
+    def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLock]:
+        """Wait for the lock, keep it alive, and release it at the end of the block.
 
         :param attempt: the one that is to be committed or abandoned.
         :param is_urgent: take it over from another process of the same try, too.
@@ -152,7 +152,7 @@ class Lease:
             with self._kept_alive(held):
                 yield held
         except ServerUnreachableError:
-            # What was sent may still arrive: the lease is kept, so that the process that takes it over expects that.
+            # What was sent may still arrive: the lock is kept, so that the process that takes it over expects that.
             raise
         except BaseException as error:
             try:
@@ -167,8 +167,8 @@ class Lease:
             raise
         self._release(held)
 
-    def drop_overtaken(self, held: HeldLease) -> None:
-        """Drop the leases that were taken over, when nothing of their owners can be committed any more.
+    def drop_overtaken(self, held: HeldLock) -> None:
+        """Drop the locks that were taken over, when nothing of their owners can be committed any more.
 
         Until then they tell the next process what it has to prevent, in case that this one dies, too.
         """
@@ -178,7 +178,7 @@ class Lease:
         for table in held.overtaken:
             self._tables.drop(table.number, table.node)
 
-    def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLease:
+    def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLock:
         claim = Claim(
             load_id=self.identity.load_id,
             generation=self.identity.generation,
@@ -194,13 +194,13 @@ class Lease:
         finally:
             line.leave()
 
-    def _wait_and_take(self, claim: Claim, line: Line, *, is_urgent: bool) -> HeldLease:
-        watch = Watch(self.timing)
+    def _wait_and_take(self, claim: Claim, line: Line, *, is_urgent: bool) -> HeldLock:
+        watch = OwnerWatch(self.timing)
         last_epoch = self.ledger.last_epoch
         while True:
-            # The tables first: a lease that is released in between has left its epoch in the ledger.
+            # The tables first: a lock that is released in between has left its epoch in the ledger.
             look = self._look()
-            owner = look.leases[-1] if look.leases else None
+            owner = look.locks[-1] if look.locks else None
             ahead = [] if is_urgent else line.find_ahead(look.line, is_free=owner is None)
             if owner is None:
                 may_take = not ahead
@@ -219,23 +219,23 @@ class Lease:
                 self.timing.sleep(line.pause_seconds(len(ahead)))
                 last_epoch = 0
                 continue
-            # Mostly nobody has had the lease since this process read the ledger; who did is found out below.
+            # Mostly nobody has had the lock since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch or self._first_epoch()
-            epochs = [*(table.number for table in look.leases), *(table.epoch for table in look.staged)]
+            epochs = [*(table.number for table in look.locks), *(table.epoch for table in look.staged)]
             epoch = max([last_epoch, *epochs]) + 1
             last_epoch = 0
             if self._create(epoch, claim):
                 # Another process may have taken one since the first look, or this epoch on another node.
                 now = self._look()
-                others = {table for table in now.leases if table.claim.token != claim.token} - set(look.leases)
+                others = {table for table in now.locks if table.claim.token != claim.token} - set(look.locks)
                 history = self.ledger.read()
                 # Another may have taken and released one since: an epoch must not be used twice. And the commits into
                 # one table have one order, whatever its name was.
                 last_epoch = max([history.epoch, *(earlier.epoch for _, earlier in self.ledger.read_earlier())])
                 if last_epoch < epoch and not others:
                     self._begin(epoch, claim, first_open=history.first_open)
-                    return HeldLease(
-                        epoch=epoch, claim=claim, history=history, staged=now.staged, overtaken=look.leases
+                    return HeldLock(
+                        epoch=epoch, claim=claim, history=history, staged=now.staged, overtaken=look.locks
                     )
                 self._tables.drop(epoch)
             self.timing.sleep(line.pause_seconds(0))
@@ -248,7 +248,7 @@ class Lease:
         """
         return int(self.timing.clock()) * EPOCHS_PER_SECOND
 
-    def _release(self, held: HeldLease) -> None:
+    def _release(self, held: HeldLock) -> None:
         if not self._tables.drop(held.epoch):
             held.when_lost()
             raise LockLostError(
@@ -257,7 +257,7 @@ class Lease:
             )
 
     @contextmanager
-    def _kept_alive(self, held: HeldLease) -> Iterator[None]:
+    def _kept_alive(self, held: HeldLock) -> Iterator[None]:
         """Write a heartbeat every few seconds: a single statement may take longer than other processes wait."""
         over: list[bool] = []
 
@@ -290,7 +290,7 @@ class Lease:
         detail = {"since": claim.since, "token": claim.token}
         self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
 
-    def _is_silent(self, owner: ClaimTable, watch: Watch, *, is_next: bool) -> bool:
+    def _is_silent(self, owner: ClaimTable, watch: OwnerWatch, *, is_next: bool) -> bool:
         """Whether the owner has given no sign of life for so long that it is considered dead."""
         if not watch.is_look_due(owner.number, is_next=is_next):
             return False
@@ -305,18 +305,18 @@ class Lease:
         return watch.is_silent((owner.number, written, running and self.timing.now()))
 
     def is_anything_left(self) -> bool:
-        """Whether a lease, a place in the line or a staging table of the target is there."""
+        """Whether a lock, a place in the line or a staging table of the target is there."""
         look = self._look()
-        return bool(look.leases or look.line or look.staged)
+        return bool(look.locks or look.line or look.staged)
 
-    def _look(self) -> Look:
+    def _look(self) -> LockTables:
         """Read all tables of the target."""
         prefixes = (self._tables.prefix, self._places.prefix, self.staging.prefix)
         rows = self.client.query(
             ledger_queries.render_read_tables(self.staging.database, prefixes, self.ledger.cluster)
         )
-        return Look(
-            leases=self._tables.parse(rows),
+        return LockTables(
+            locks=self._tables.parse(rows),
             line={table.number: table for table in self._places.parse(rows)},
             staged=self.staging.parse(rows),
         )

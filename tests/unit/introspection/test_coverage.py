@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, Member
-from airflow_provider_ch_s3.inspect.table import FoundTable, check_coverage
+from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, Member
+from airflow_provider_ch_s3.introspection.table import FoundTable, check_coverage
 from airflow_provider_ch_s3.table.target import TableName
 
 TABLE = TableName(database="d", table="t")

@@ -6,8 +6,8 @@ import datetime
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.exactly_once.history import EventKind
-from airflow_provider_ch_s3.records.values import LoadRecord, Selection, report_of
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.reporting.values import LoadRecord, Selection, report_of
+from airflow_provider_ch_s3.reporting.view import LedgerView
 
 HEADS = ("load", "try", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds")
 

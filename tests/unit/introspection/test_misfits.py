@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
@@ -110,7 +110,7 @@ def test_a_condition_that_cannot_be_computed_is_told_from_a_value(
     data_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Files(found_in=2, is_of_where=True)
-    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.inspect.misfits"):
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.misfits"):
         said = server.find(OF_WHERE, where="toInt32(b) > 0", data_format=data_format)
     assert said == (
         "where='toInt32(b) > 0' cannot be computed for row 1,234 of 'flights/2.parquet': Cannot parse string 'x' as"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.query.state import QueryState, QueryStatus
+from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus
 
 
 def logged(event: str, *, is_initial: bool = True, exception: str = "", comment: str = "") -> dict[str, Any]:

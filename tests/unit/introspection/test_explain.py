@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, ServerError, SourceError
-from airflow_provider_ch_s3.inspect.explain import (
+from airflow_provider_ch_s3.introspection.explain import (
     build_failure,
     explain,
     explain_expression,
@@ -194,7 +194,7 @@ def test_what_is_wrong_with_an_expression(
 ) -> None:
     """What the server said about it is left to the log's DEBUG."""
     error = ServerError(message, code=code)
-    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.inspect.explain"):
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.explain"):
         explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
     assert (explained and str(explained)) == said
     logged = [(record.levelname, record.getMessage()) for record in caplog.records]

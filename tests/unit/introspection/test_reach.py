@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError
-from airflow_provider_ch_s3.inspect.cluster import check_reach
+from airflow_provider_ch_s3.introspection.cluster import check_reach
 
 NODES = tuple(NodeSpec(host=host, shard=n, vcpus=1, memory_bytes=1) for n, host in enumerate("ab", 1))
 CLUSTER = ClusterSpec(name="c", nodes=NODES, server_version=(26, 7), ingest_memory_ratio=1.0)

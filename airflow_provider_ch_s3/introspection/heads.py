@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.files.first_bytes import (
     states_types,
 )
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.schemas import spread
+from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value

@@ -19,9 +19,15 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.inspect.explain import build_failure, explain, explain_expression
-from airflow_provider_ch_s3.inspect.heads import Beginnings, as_stored, check_stored, delimiter_of, look_at_files
-from airflow_provider_ch_s3.inspect.schemas import compare_files, read_schemas
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_expression
+from airflow_provider_ch_s3.introspection.heads import (
+    Beginnings,
+    as_stored,
+    check_stored,
+    delimiter_of,
+    look_at_files,
+)
+from airflow_provider_ch_s3.introspection.schemas import compare_files, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import identifier

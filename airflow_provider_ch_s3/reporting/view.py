@@ -22,9 +22,9 @@ from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
-from airflow_provider_ch_s3.exactly_once.lease import LOCK_PREFIX, lock_prefix
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
-from airflow_provider_ch_s3.records.values import (
+from airflow_provider_ch_s3.exactly_once.lock import LOCK_PREFIX, lock_prefix
+from airflow_provider_ch_s3.reporting.values import (
     OPEN,
     FileRecord,
     LoadFiles,

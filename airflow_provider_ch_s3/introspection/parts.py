@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.work import MAX_ITEMS, batches
 from airflow_provider_ch_s3.errors import TargetChangingError
-from airflow_provider_ch_s3.inspect.table import FoundTable, read_target
+from airflow_provider_ch_s3.introspection.table import FoundTable, read_target
 from airflow_provider_ch_s3.sql import parts_queries
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions

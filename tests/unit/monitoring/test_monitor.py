@@ -17,9 +17,9 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, LoadError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.query.log import flush_part_log
-from airflow_provider_ch_s3.query.monitor import QueryMonitor
-from airflow_provider_ch_s3.query.state import QueryState
+from airflow_provider_ch_s3.monitoring.log import flush_part_log
+from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
+from airflow_provider_ch_s3.monitoring.state import QueryState
 
 QUERY_ID = "ch-s3-0123-0-1-insert"
 INSERT = Statement(name="insert_load", text="INSERT")

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.errors import (
     TargetChangingError,
     TargetError,
 )
-from airflow_provider_ch_s3.inspect.cluster import ConnectedServer, detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, detect_cluster, read_server
 from airflow_provider_ch_s3.sql import merge_queries, table_queries
 from airflow_provider_ch_s3.table.target import (
     Distribution,

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.common.text import format_count
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.inspect.explain import is_misfit, named_column, reason_of
+from airflow_provider_ch_s3.introspection.explain import is_misfit, named_column, reason_of
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import is_provenance

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.exactly_once.ledger import files_name
-from airflow_provider_ch_s3.records.view import LedgerView
+from airflow_provider_ch_s3.reporting.view import LedgerView
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import parse_table
 
@@ -50,7 +50,7 @@ def _holders(view: LedgerView, target: str, attempts: Keys, living: set[str]) ->
     """Find the ones whose rows a table that still exists holds, whatever its name is now."""
     numbers, name = {number for _, number in attempts}, parse_table(target, "")
     # One table after the other: what was replaced in one of them, another one still holds.
-    return {key for uuid in living for key in view.holdings(name, [uuid]).holders(numbers)}
+    return {key for uuid in living for key in view.holdings(name, [uuid]).holding(numbers)}
 
 
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:
