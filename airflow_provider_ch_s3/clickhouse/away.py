@@ -6,7 +6,7 @@ import re
 
 from airflow_provider_ch_s3.errors import ErrorCode
 
-_THEN = "or wait until it is back, then try again (clear the task, or repeat the command)"
+THEN = "or wait until it is back, then try again (clear the task, or repeat the command)"
 # A server names another one after what went wrong. The codes alone may also be about a file.
 _PEER_CODES = frozenset(
     {
@@ -22,10 +22,9 @@ _PEERS = re.compile(
     rf"(?:\(|receiving packet from |(?:from|to) socket \((?:peer: )?)({_HOST}:\d+)"
     rf"|Not found address of host: ({_HOST})"
 )
-_KEEPER = f"has lost the connection to Keeper; start Keeper (ZooKeeper), {_THEN}"
+_KEEPER = f"has lost the connection to Keeper; start Keeper (ZooKeeper), {THEN}"
 _QUORUM = (
-    "finds too few live replicas of a table for its quorum; start the replica that is down (system.replicas),"
-    f" {_THEN}"
+    f"finds too few live replicas of a table for its quorum; start the replica that is down (system.replicas), {THEN}"
 )
 _ALWAYS = ""
 _OTHERS = (
@@ -43,9 +42,9 @@ _OTHERS = (
         ErrorCode.TIMEOUT_EXCEEDED,
         "distributed_ddl_task_timeout",
         "waits in vain for other servers to run DDL; start the one that is down (system.clusters names them),"
-        f" {_THEN}",
+        f" {THEN}",
     ),
-    (ErrorCode.ABORTED, "(?i)shut ?down|shutting down", f"is shutting down; start it, {_THEN}"),
+    (ErrorCode.ABORTED, "(?i)shut ?down|shutting down", f"is shutting down; start it, {THEN}"),
 )
 
 
@@ -58,5 +57,5 @@ def find_away(code: int, message: str, *, asked: str = "") -> str:
     """
     if code in _PEER_CODES:
         named = dict.fromkeys(one for groups in _PEERS.findall(message) for one in groups if one and one != asked)
-        return f"gets no answer from {', '.join(named)}; start it, {_THEN}" if named else ""
+        return f"gets no answer from {', '.join(named)}; start it, {THEN}" if named else ""
     return next((said for known, pattern, said in _OTHERS if code == known and re.search(pattern, message)), "")

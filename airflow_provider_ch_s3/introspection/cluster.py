@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.away import THEN
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import (
     ClusterDeclaration,
@@ -163,9 +164,9 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
 def _unavailable(cluster: str | None, addresses: Sequence[str]) -> ClusterError:
     which = ", ".join(addresses) or "a node"
     return ClusterError(
-        f"{which} of cluster {cluster!r} does not answer the connected server; start it. If it will be"
-        " down for days and its shard has other replicas, set the connection's field cluster to one without it, and"
-        " its field replicas to 'one'"
+        f"{which} of cluster {cluster!r} does not answer the connected server; start it, {THEN}. If it will be down"
+        " for days and its shard has other replicas, set the connection's field cluster to one without it, and its"
+        " field replicas to 'one'"
     )
 
 

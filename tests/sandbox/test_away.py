@@ -74,7 +74,10 @@ def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[st
         with pytest.raises(ChS3Error) as caught:
             lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
     address = f"127.0.0.1:{lab.sandbox.tcp_ports[3]}"
-    assert f"{address} of cluster 'sandbox' does not answer the connected server; start it" in str(caught.value)
+    expected = (
+        f"{address} of cluster 'sandbox' does not answer the connected server; start it, or wait until it is back"
+    )
+    assert expected in str(caught.value)
     for text in (said, str(caught.value)):
         assert "DB::" not in text
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
