@@ -62,6 +62,11 @@ WHOLE_ANSWERS: dict[str, SettingValue] = {
     "compile_aggregate_expressions": 0,
     "final": 0,
     "use_query_cache": 0,
+    # Whoever has looked at several files leaves the columns of the first one there for all of them (24.8, 25.8).
+    "schema_inference_use_cache_for_s3": 0,
+    "schema_inference_use_cache_for_azure": 0,
+    "schema_inference_use_cache_for_url": 0,
+    "use_cache_for_count_from_files": 0,
     "extremes": 0,
     "apply_deleted_mask": 1,
     "distributed_group_by_no_merge": 0,

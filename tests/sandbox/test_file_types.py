@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.topologies import topologies
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
 
 pytestmark = pytest.mark.sandbox
@@ -252,3 +254,21 @@ class TestOnOneNode:
             lab.load("in/*", table, data_format=Format(data_format, structure="v Int32"))
         lab.load("in/*", table, data_format=Format(data_format, structure="v Int64"))
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))
+
+
+@topologies("on-cluster")
+@pytest.mark.parametrize("data_format", ["Parquet", thorough("ORC")])
+def test_what_servers_remember_of_the_files_is_not_asked(replicated_lab: Lab, data_format: str) -> None:
+    """24.8 and 25.8 remember the columns of the first file that matches a glob as the columns of all its files."""
+    lab = replicated_lab
+    for key, kind, value in (("1", pa.int32(), 1), ("2", pa.int64(), 2**40)):
+        file = {"Parquet": parquet_file, "ORC": orc_file}[data_format](pa.table({"v": pa.array([value], kind)}))
+        lab.put(f"in/{key}", file)
+    time.sleep(2.1)  # what was stored within the same second is not remembered
+    aws = json.loads(lab.sandbox.airflow_conn_aws)
+    files = f"'{aws['extra']['endpoint_url']}/{lab.bucket}/in/*', '{aws['login']}', '{aws['password']}'"
+    for node in lab.nodes():
+        lab.query(f"DESCRIBE TABLE s3({files}, '{data_format}')", node=node)
+    table = lab.create("t", "v Int64")
+    lab.load("in/*", table, data_format=data_format)
+    assert bag(lab.rows(table)) == bag([{"v": 1}, {"v": 2**40}])

@@ -93,6 +93,20 @@ def test_json_for_a_new_table(lab: Lab, first: str, second: str, expected: Any) 
     assert {row["id"]: row["v"] for row in lab.rows(f"{lab.database}.made")} == expected
 
 
+@topologies()
+def test_new_tables_on_older_servers(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    lab.put("in/1.jsonl", b'{"id":1,"v":{"i":null},"l":null}\n{"id":2,"v":null,"l":null}')
+    lab.put("in/2.jsonl", b'{"id":3,"v":{"i":{"a":1}},"l":[{"x":1},null]}')
+    lab.load("in/*.jsonl", "text", create_table={"distributed": True})
+    none = {"v": {"i": {"a": None}}, "l": []}
+    full = {"v": {"i": {"a": 1}}, "l": [{"x": 1}, {"x": None}]}
+    assert by_id(lab, f"{lab.database}.text_local") == {1: none, 2: none, 3: full}
+    lab.put("in/1.avro", avro_file(FULL, EMPTY, **FIELDS))
+    lab.load("in/*.avro", "typed", task_id="typed", create_table={"distributed": True})
+    assert by_id(lab, f"{lab.database}.typed_local") == IN_AVRO
+
+
 RECORD = {
     "type": "record",
     "name": "inner",

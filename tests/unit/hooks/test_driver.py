@@ -27,6 +27,8 @@ WHOLE = {
     *("describe_include_virtual_columns", "describe_extend_object_types", "force_index_by_date", "force_primary_key"),
     *("force_optimize_projection", "force_optimize_projection_name", "force_optimize_skip_unused_shards"),
     "compile_aggregate_expressions",
+    *("schema_inference_use_cache_for_s3", "schema_inference_use_cache_for_azure"),
+    *("schema_inference_use_cache_for_url", "use_cache_for_count_from_files"),
 }
 QUERY = "SELECT 1\nFROM clusterAllReplicas('c', system.one)\nSETTINGS "
 
