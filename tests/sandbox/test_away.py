@@ -1,9 +1,10 @@
-"""Replicas, Keeper or merges that are away: rows are there once, and errors name what is away."""
+"""Replicas, Keeper, merges or a worker that are away: rows are there once, and errors name what is away."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,14 +12,16 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks import ddl_queue
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import ReplaceWhere
 from airflow_provider_ch_s3.sandbox import Sandbox
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab, wait_until
 from tests.sandbox.processes import ZOOKEEPER, all_answer, kept_down, pid_of
-from tests.sandbox.test_people import BY_DAY, COLUMNS, CSV, ORIGIN, held, put
+from tests.sandbox.test_people import BY_DAY, COLUMNS, CSV, ORIGIN, held, killed_before, put
 from tests.sandbox.test_people import MODES as MODES_OF_PEOPLE
 from tests.sandbox.topologies import only_on
 
@@ -156,3 +159,48 @@ def test_a_balancer_in_front_of_one_shard_is_refused(replicated_lab: Lab) -> Non
     lab.connect_clickhouse()
     assert held(lab, table) == before
     assert lab.left_overs() == []
+
+
+def statements_of(lab: Lab, table: str, **given: Any) -> list[tuple[str, int]]:
+    """Load, and list each statement that it sends to change something, and how many of the name came before."""
+    sent: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
+    real = ClickHouseS3Hook._run
+
+    def run(hook: ClickHouseS3Hook, statement: Statement, *rest: Any, **named: Any) -> Any:
+        counts[statement.name] += 1
+        if not statement.text.lstrip().startswith(("SELECT", "WITH", "DESCRIBE")):
+            sent.append((statement.name, counts[statement.name]))
+        return real(hook, statement, *rest, **named)
+
+    with lab.monkeypatch.context() as patch:
+        patch.setattr(ClickHouseS3Hook, "_run", run)
+        lab.load("in/*.csv", table, **given)
+    return sent
+
+
+@only_on("on-cluster", "old", "database")
+@pytest.mark.timeout(1800)  # some fifty loads die, and are finished
+def test_a_merge_on_replicas_that_dies_before_any_of_its_statements(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    lab.timing = replace(lab.timing, lock_patience_seconds=1.0, lock_poll_seconds=0.1)
+    table, _ = two_loads(lab)
+    points = statements_of(lab, table, **GIVEN, **MODES["merge"])
+    assert held(lab, table) == AFTER_A_MERGE
+    names = {name for name, _ in points}
+    assert {"find_changes", "delete_rows", "replace_partitions", "write_event_committed"} <= names
+    for number, (name, nth) in enumerate(points):
+        if name == "write_event_alive":  # depends on the clock
+            continue
+        one = lab.create(f"t{number}", COLUMNS, BY_DAY)
+        put(lab, "old/a.csv", (11, "old", 1), (21, "old", 2))
+        lab.load("old/*.csv", one, task_id="first", **GIVEN)
+        lab.query(f"INSERT INTO {one} (k, v, day) VALUES (12, 'old', 1), (22, 'old', 2)")
+        try:
+            with killed_before(lab, name, nth):
+                lab.load("in/*.csv", one, max_tries=1, **GIVEN, **MODES["merge"])
+        except AssertionError:  # sent one after the other, some statements are fewer
+            continue
+        lab.load("in/*.csv", one, try_number=2, max_tries=1, **GIVEN, **MODES["merge"])
+        assert held(lab, one) == AFTER_A_MERGE, (name, nth)
+        assert lab.left_overs() == [], (name, nth)
