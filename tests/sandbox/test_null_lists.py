@@ -26,7 +26,7 @@ def by_id(lab: Lab, table: str) -> dict[int, Any]:
     return {row.pop("id"): row for row in lab.rows(table)}
 
 
-@topologies("on-cluster", "old")
+@topologies("on-cluster")
 def test_json(replicated_lab: Lab) -> None:
     lab = replicated_lab
     table = lab.create("t", COLUMNS)
@@ -145,7 +145,7 @@ IN_AVRO = {
 }
 
 
-@topologies("on-cluster", "old")
+@topologies("on-cluster")
 def test_avro(replicated_lab: Lab) -> None:
     lab = replicated_lab
     record = "Tuple(a Nullable(Int32), b Nullable(String))"
