@@ -11,7 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from airflow_provider_ch_s3.common.codec import as_plain, decode
+from airflow_provider_ch_s3.common.codec import as_plain
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, format_seconds
 from airflow_provider_ch_s3.monitoring.progress import expected_work
 from airflow_provider_ch_s3.monitoring.state import QueryStatus
@@ -212,11 +212,6 @@ class LoadReport:
     settle_seconds: float = _reported(_sum, 0.0)
     verify_seconds: float = _reported(_sum, 0.0)
     chunks: int = _reported(len, 1)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> LoadReport:
-        """Read what :meth:`as_dict` of any release returned."""
-        return decode(cls, values)
 
     @classmethod
     def nothing_new(

@@ -88,6 +88,11 @@ def parts(base: str) -> dict[str, str]:
     return {}
 
 
+def is_nested(type_name: str) -> bool:
+    """Whether a type is an Array, Map or Tuple."""
+    return bool(parts(base_type(type_name)))
+
+
 def _element(number: int, argument: str) -> tuple[str, str]:
     named = re.fullmatch(r"(`(?:[^`\\]|\\.)*`|\w+)\s+(.+)", argument, re.DOTALL)
     return (named[1], named[2]) if named else (str(number), argument)

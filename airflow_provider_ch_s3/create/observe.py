@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, is_nullable, parts
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, is_nested, is_nullable
 
 _DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -87,7 +87,7 @@ def observe_texts(texts: Collection[str]) -> Observation:
 
 def is_scalar(type_name: str) -> bool:
     """Whether values of a type can be observed as texts, one by one."""
-    return not parts(base_type(type_name)) and family(base_type(type_name)) in {"number", "string", "time"}
+    return not is_nested(type_name) and family(base_type(type_name)) in {"number", "string", "time"}
 
 
 def choose_text_type(seen: Observation, *, is_text: bool = False) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.modes import LoadMode
@@ -77,10 +76,6 @@ class CommitPlan:
         """Rows that were staged for the target itself."""
         return sum(self.partitions.values())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Convert to plain JSON values, for the ledger."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Committed:
@@ -112,7 +107,3 @@ class Committed:
             views=plan.views,
             report=replace(plan.report, partitions=partitions, replaced=plan.replaced, commit_seconds=commit_seconds),
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Convert to plain JSON values, for the ledger."""
-        return asdict(self)

@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.identity import Life
+from airflow_provider_ch_s3.report import LoadReport
 
 
 class EventKind(Enum):
@@ -181,6 +182,11 @@ class Attempt:
         """What its commit has done; None if it is not committed, or if that was pruned."""
         detail = self.detail(EventKind.COMMITTED)
         return decode(Committed, detail) if detail else None
+
+    @property
+    def report(self) -> LoadReport:
+        """What its commit reported; nothing is known where :attr:`committed` is None."""
+        return self.committed.report if self.committed else LoadReport()
 
     @property
     def committing_uuids(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -355,7 +355,7 @@ class Owner:
         """
         self._planned = attempt
         self.ledger.write_files(attempt, files, pattern)
-        self._write(EventKind.PLANNED, attempt, planned.as_dict())
+        self._write(EventKind.PLANNED, attempt, asdict(planned))
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
@@ -392,7 +392,7 @@ class Owner:
             return False
         # Before the commit: those who look for it find the table's names first.
         self.ledger.write_names()
-        self._write(EventKind.COMMITTING, attempt, commit.plan.as_dict())
+        self._write(EventKind.COMMITTING, attempt, asdict(commit.plan))
         try:
             self._carry_out(commit)
         except OvertakenError:
@@ -481,7 +481,7 @@ class Owner:
         if not plan.is_set_aside:
             self._collecting = commit.attempt
         commit.plan = replace(plan, revision=plan.revision + 1)
-        self._write(EventKind.COMMITTING, commit.attempt, commit.plan.as_dict())
+        self._write(EventKind.COMMITTING, commit.attempt, asdict(commit.plan))
 
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
         """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.
@@ -549,9 +549,9 @@ class Owner:
             undone = Committed(
                 load_mode=LoadMode.APPEND.value, partitions=partitions, table_uuids=commit.plan.table_uuids
             )
-            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone.as_dict())
+            self._write(EventKind.UNDONE, AttemptId.parse(query_id), asdict(undone))
         done = Committed.of(commit.plan, round(commit.seconds, 3))
-        self._write(EventKind.COMMITTED, commit.attempt, done.as_dict())
+        self._write(EventKind.COMMITTED, commit.attempt, asdict(done))
         for table in tables:
             self.staging.drop_table(table)
 

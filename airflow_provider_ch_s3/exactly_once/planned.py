@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.tuning import Prediction, Reduction
 
 
@@ -60,11 +61,18 @@ class Planned:
     predicted: Prediction | None = None
     columns_added: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def by(cls, identity: LoadIdentity) -> Planned:
+        """Name the task that plans an attempt."""
+        return cls(
+            dag=identity.dag_id,
+            task=identity.task_id,
+            run=identity.run_id,
+            map_index=identity.map_index,
+            since=identity.life.since,
+        )
+
     @property
     def is_known(self) -> bool:
         """Whether the ledger still has the detail."""
         return bool(self.load_mode)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Convert to plain JSON values, for the ledger."""
-        return asdict(self)

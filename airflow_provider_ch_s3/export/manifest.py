@@ -109,16 +109,7 @@ def parse_manifest(body: bytes, place: str) -> Manifest:
     :raises LoadError: if it is not one.
     """
     try:
-        written = json.loads(body)
-        return decode(
-            Manifest,
-            {
-                **written,
-                "life": decode(Life, written["life"]),
-                "files": tuple(decode(ExportedFile, one) for one in written["files"]),
-                "replaced": tuple((key, etag) for key, etag in written.get("replaced", ())),
-            },
-        )
+        return decode(Manifest, json.loads(body))
     except (ValueError, TypeError, KeyError, LoadError) as error:
         raise LoadError(
             f"{place} is not the manifest of an export ({error}), so it is unknown which files belong to it; remove"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, parts, quoted, tells_nulls
+from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, quoted, tells_nulls
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import SourceError
@@ -148,11 +148,7 @@ class SourceSpec:
     def has_null_lists(self) -> bool:
         """Whether NULL may be in place of arrays, maps and tuples, and all other values are read as Nullable."""
         types = [column.parsed_type for column in self.columns if not column.in_path]
-        return (
-            self.format.has_null_lists
-            and any(parts(base_type(kind)) for kind in types)
-            and all(map(tells_nulls, types))
-        )
+        return self.format.has_null_lists and any(map(is_nested, types)) and all(map(tells_nulls, types))
 
     @property
     def size_bytes(self) -> int:

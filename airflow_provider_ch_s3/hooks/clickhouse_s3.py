@@ -74,7 +74,7 @@ class ClickHouseS3Hook(DriverHook):
             client=self,
             declaration=declaration,
             read_server=lambda: self._server,
-            own_address=lambda: (self._driver_kwargs["host"], self._driver_kwargs["port"]),
+            own_address=lambda: self._own_address,
             ask_name=self._ask_name,
         )
 

@@ -22,7 +22,7 @@ class Reach:
     """What is known of a cluster; each of its servers is asked once.
 
     :param read_server: reads the connected server.
-    :param own_address: returns ``host`` and ``port`` of the connection's HTTP interface.
+    :param own_address: returns ``host:port`` of the connection's HTTP interface.
     :param ask_name: asks the node at an address (None: the connection's own) for its name, ``hostName():tcpPort()``.
     :param known_mode: how DDL reaches every node of the table's database; None: of the connection's own database.
     :param known_cluster: if it has just been detected.
@@ -31,7 +31,7 @@ class Reach:
     client: ClickHouseClient
     declaration: ClusterDeclaration
     read_server: Callable[[], ConnectedServer]
-    own_address: Callable[[], tuple[str, int]]
+    own_address: Callable[[], str]
     ask_name: Callable[[str | None], str]
     known_mode: DdlMode | None = None
     known_cluster: ClusterSpec | None = None
@@ -76,10 +76,11 @@ class Reach:
         members = self.read_server().members(self.declaration.cluster)
         if len({member.shard for member in members}) < 2:
             return []
-        own_host, port = self.own_address()
+        own = self.own_address()
+        port = int(own.rpartition(":")[2])
         hosts = (member.address.rpartition(":")[0] for member in members)
         found = dict.fromkeys(format_address(host, port) for host in hosts)
-        return [None if address == format_address(own_host, port) else address for address in found]
+        return [None if address == own else address for address in found]
 
     def _try_name(self, address: str | None) -> str:
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, nullable_values, parts, plain_type
+from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, nullable_values, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.discretion import get_log
@@ -151,7 +151,7 @@ def read_schemas(
             named = {name: _JSON.sub("String", kind) for name, kind in named.items()}
         named = {name: plain_type(kind) if _DICTIONARY.search(kind) else kind for name, kind in named.items()}
         if source.format.has_null_lists:
-            named = {name: nullable_values(kind) if parts(base_type(kind)) else kind for name, kind in named.items()}
+            named = {name: nullable_values(kind) if is_nested(kind) else kind for name, kind in named.items()}
         types = {name: _with_nulls(name, kind, nulls) for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)

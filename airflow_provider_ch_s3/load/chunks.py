@@ -52,7 +52,7 @@ class CommittedChunks:
     @property
     def is_all(self) -> bool:
         """Whether the last chunk is committed."""
-        return self.last is not None and chunk_of(self.last).is_last
+        return self.last is not None and self.last.planned.chunk.is_last
 
     @property
     def rows(self) -> int:
@@ -71,7 +71,8 @@ class CommittedChunks:
         """
         if self.last is None:
             return Chunk()
-        before, planned = chunk_of(self.last), self.last.planned
+        planned = self.last.planned
+        before = planned.chunk
         now_and_then = {
             "source": (str(request.pattern), planned.source),
             "mode": (request.load_mode.value, planned.load_mode),
@@ -101,7 +102,7 @@ class CommittedChunks:
 
     @cached_property
     def _reports(self) -> Sequence[LoadReport]:
-        return [attempt.committed.report for attempt in self.attempts if attempt.committed]
+        return [attempt.report for attempt in self.attempts]
 
     def is_same(self, other: CommittedChunks) -> bool:
         """Whether both are the same attempts."""
@@ -180,11 +181,6 @@ class ChunkFiles:
     def _can_list(self, files: Sequence[SourceFile]) -> bool:
         """Whether a statement can name them besides the others: the fewer, the more their keys have in common."""
         return bool(list_keys([*self.files, *files], self.pattern))
-
-
-def chunk_of(attempt: Attempt) -> Chunk:
-    """Read which chunk an attempt is to load."""
-    return attempt.planned.chunk
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:

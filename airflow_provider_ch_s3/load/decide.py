@@ -140,7 +140,7 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
 def after_commit(attempt: Attempt) -> Recover | Finish:
     """Decide what comes after a commit: the next chunk, or the report."""
     if attempt.planned.chunk.is_only:
-        return Finish(attempt.committed.report if attempt.committed else LoadReport())
+        return Finish(attempt.report)
     return Recover()
 
 

@@ -12,7 +12,6 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import Submission, kill_queries
 
@@ -83,7 +82,7 @@ def _describe_commit(table: str, attempts: Sequence[Attempt]) -> str:
     if any(attempt.is_broken for attempt in attempts):
         return f"its commit had begun and cannot be finished: {table} may hold some of its rows"
     committed = [attempt for attempt in attempts if attempt.state is EventKind.COMMITTED]
-    if committed and chunk_of(committed[-1]).is_last:
+    if committed and committed[-1].planned.chunk.is_last:
         return f"its commit had begun and was finished: {table} holds all of its rows"
     if committed:
         return f"{table} holds the rows of its first chunks ({len(committed):,} committed)"

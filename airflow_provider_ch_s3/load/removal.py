@@ -7,7 +7,7 @@ way, any later process can finish it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
@@ -120,12 +120,8 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
         if earlier.is_open:
             owner.abandon(earlier.id)
     attempt = AttemptId(load_id=identity.load_id, generation=identity.generation, number=owner.epoch)
-    planned = Planned(
-        dag=identity.dag_id,
-        task=identity.task_id,
-        run=identity.run_id,
-        map_index=identity.map_index,
-        since=identity.life.since,
+    planned = replace(
+        Planned.by(identity),
         definition=spec.definition,
         table=str(spec.name),
         source=removal.source,

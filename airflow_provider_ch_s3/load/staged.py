@@ -64,7 +64,7 @@ from airflow_provider_ch_s3.load.checks import (
     check_unbroken,
     name_gone,
 )
-from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks, changed_arguments, chunk_of
+from airflow_provider_ch_s3.load.chunks import ChunkLimits, CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.decide import (
     Abandon,
@@ -465,12 +465,8 @@ class StagedLoad(Load):
         request, source = self.request, prepared.source
         # The columns that the files fill: the same row of another file is the same row.
         filled = [column.target for column in prepared.mapping if column.target not in request.provenance]
-        return Planned(
-            dag=self.identity.dag_id,
-            task=self.identity.task_id,
-            run=self.identity.run_id,
-            map_index=self.identity.map_index,
-            since=self.identity.life.since,
+        return dataclasses.replace(
+            Planned.by(self.identity),
             definition=self.target.spec.definition,
             table=request.table,
             source=str(request.pattern),
@@ -539,7 +535,7 @@ class StagedLoad(Load):
             if not isinstance(step, Resume):
                 return step
             attempt = history.attempt(attempt_id)
-            self.chunk_number = chunk_of(attempt).number
+            self.chunk_number = attempt.planned.chunk.number
             self.monitor.follow(attempt.age_seconds)
         try:
             return self._wait_and_commit(attempt_id)
@@ -579,7 +575,7 @@ class StagedLoad(Load):
                 self.reduction = reduction
                 return self._give_up(attempt_id) or Recover()
             error = self._explain_failure(failure, status.error, partial(self._prepare_again, attempt))
-            name_gone(error, chunk_of(attempt).snapshots)
+            name_gone(error, attempt.planned.chunk.snapshots)
             raise error
         status = self.monitor.wait_for_logs(status)
         if not status.is_complete and (node := self.monitor.restarted_node(self.monitor.age_seconds)):
@@ -594,7 +590,7 @@ class StagedLoad(Load):
         )
 
     def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
-        chunk, paths = chunk_of(attempt), self.target.ledger.read_manifest(attempt.id).keys()
+        chunk, paths = attempt.planned.chunk, self.target.ledger.read_manifest(attempt.id).keys()
         listed = list_chunk(self.store, self.request, chunk)
         files = tuple(file for file in listed if self.request.pattern.path(file.key) in paths)
         if not files:
@@ -610,7 +606,7 @@ class StagedLoad(Load):
             plan = self._check_replaced(attempt, plan, paths)
             prepared = owner.prepare_commit(attempt.id, plan).plan
             owner.abandon(attempt.id, is_validated_only=True)
-        if not chunk_of(attempt).is_last:
+        if not attempt.planned.chunk.is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
         return Finish(dataclasses.replace(prepared.report, is_validated_only=True))
 
@@ -659,7 +655,7 @@ class StagedLoad(Load):
 
     def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
         """Find what has happened in the meantime so that the files have to be selected again; '' if nothing has."""
-        chunk = chunk_of(attempt)
+        chunk = attempt.planned.chunk
         if not (self.request.is_incremental if chunk.snapshots else self.request.skips_loaded):
             return ""
         if self.target.holdings.versions(paths, after=attempt.id.number):

@@ -16,7 +16,6 @@ from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.survivors import count_rows
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
-from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
 from airflow_provider_ch_s3.modes import LoadMode
@@ -107,7 +106,7 @@ def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
     """Count the files that the table holds in another version, too: these count as loaded afterwards."""
     undone = {one.id for one in attempts}
     # those of a lake never change
-    manifests = [target.ledger.read_manifest(one.id) for one in attempts if chunk_of(one).snapshots is None]
+    manifests = [target.ledger.read_manifest(one.id) for one in attempts if one.planned.chunk.snapshots is None]
     holding = target.holdings.attempts_holding(set().union(*manifests))
     return sum(bool(held_by - undone) for held_by in holding.values())
 
@@ -160,7 +159,7 @@ def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> No
     """
     undone = {one.id for one in attempts}
     for one in attempts:
-        if chunk_of(one).snapshots is None:
+        if one.planned.chunk.snapshots is None:
             continue
         path = max(target.ledger.read_manifest(one.id), default="")  # the record is the last one
         held_by = [attempt for _, attempt in target.holdings.versions_in_order(path)]

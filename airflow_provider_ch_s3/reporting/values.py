@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
-from airflow_provider_ch_s3.load.chunks import chunk_of
 from airflow_provider_ch_s3.report import LoadReport
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
@@ -116,7 +115,7 @@ class LoadRecord:
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Sum up an attempt."""
-        planned, report, chunk = attempt.planned, report_of(attempt), chunk_of(attempt)
+        planned, report, chunk = attempt.planned, report_of(attempt), attempt.planned.chunk
         return cls(
             query_id=attempt.id.query_id,
             load_id=attempt.id.load_id,

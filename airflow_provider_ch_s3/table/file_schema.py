@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, nullable_values, parts
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nested, is_nullable, nullable_values
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, common_type, common_type_of
 from airflow_provider_ch_s3.clickhouse.expressions import is_type, split_expressions
 from airflow_provider_ch_s3.clickhouse.type_table import holds
@@ -64,8 +64,8 @@ def read_nulls(source: SourceSpec) -> SourceSpec:
 
     Servers read such a NULL only if a NULL may become the default of its type.
     """
-    is_nested = any(parts(base_type(column.type)) for column in source.columns)
-    if not (source.format.is_typed and source.format.has_null_lists and is_nested):
+    may_be = source.format.is_typed and source.format.has_null_lists
+    if not may_be or not any(is_nested(column.type) for column in source.columns):
         return source
     columns = (c if c.in_path else replace(c, type=nullable_values(c.type)) for c in source.columns)
     return replace(source, columns=tuple(columns))

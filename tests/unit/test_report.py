@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
 from airflow_provider_ch_s3.monitoring.state import QueryStatus
 from airflow_provider_ch_s3.report import (
@@ -241,7 +242,7 @@ CHECKED = CheckResult(name="fares", expression="countIf(fare < 0) = 0", passed=F
 
 
 def test_a_report_comes_back_from_json_as_it_was() -> None:
-    assert LoadReport.from_dict(json.loads(json.dumps(COMMITTED.as_dict()))) == COMMITTED
+    assert decode(LoadReport, json.loads(json.dumps(COMMITTED.as_dict()))) == COMMITTED
 
 
 def _types(value: Any) -> set[type]:
@@ -262,7 +263,7 @@ def _types(value: Any) -> set[type]:
         pytest.param(dataclasses.replace(COMMITTED, is_validated_only=True, checks=("a",)), id="validated"),
         pytest.param(LoadReport.nothing_new("d.t"), id="no-files"),
         pytest.param(LoadReport.nothing_new("d.t", files_skipped=1), id="nothing-new"),
-        pytest.param(LoadReport.from_dict({}), id="of-another-release"),
+        pytest.param(decode(LoadReport, {}), id="of-another-release"),
     ],
 )
 def test_a_result_has_only_what_airflow_s_api_returns_as_it_is(report: LoadReport) -> None:
@@ -275,12 +276,12 @@ def test_a_result_has_only_what_airflow_s_api_returns_as_it_is(report: LoadRepor
 def test_a_report_of_a_later_release_is_read_as_far_as_it_is_known() -> None:
     written = json.loads(json.dumps({**COMMITTED.as_dict(), "colour": "red"}))
     written["nodes"]["ch1"]["colour"] = "blue"
-    assert LoadReport.from_dict(written) == COMMITTED
+    assert decode(LoadReport, written) == COMMITTED
 
 
 def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
     nodes = {"ch1": {"files": 2, "rows_written": 400}}
-    report = LoadReport.from_dict({"query_id": "q-1", "rows_written": 400, "nodes": nodes, "checks": ["a"]})
+    report = decode(LoadReport, {"query_id": "q-1", "rows_written": 400, "nodes": nodes, "checks": ["a"]})
     assert (report.query_id, report.rows_written, report.table, report.seconds) == ("q-1", 400, "?", 0.0)
     assert (report.size_bytes, report.settings, report.checks) == (None, {}, ["a"])
     assert report.nodes == {
@@ -291,7 +292,7 @@ def test_a_report_of_an_earlier_release_lacks_what_that_did_not_know() -> None:
 
 def test_a_report_is_told_with_the_prediction_of_a_later_release() -> None:
     predicted = {**dataclasses.asdict(PREDICTION), "colour": "red"}
-    report = LoadReport.from_dict({**COMMITTED.as_dict(), "predicted": predicted})
+    report = decode(LoadReport, {**COMMITTED.as_dict(), "predicted": predicted})
     assert f"predicted: {PREDICTION}" in str(report)
 
 
@@ -598,7 +599,7 @@ def test_checks_are_told() -> None:
     report = dataclasses.replace(COMMITTED, row_checks=(sane,))
     assert "\n  check 'sane' not fulfilled, a warning: min(n) >= 0 is false (-1 >= 0)\n" in str(report)
     assert report.outcome.endswith("; 1 check not fulfilled: sane")
-    assert LoadReport.from_dict(report.as_dict()).row_checks == [sane]
+    assert decode(LoadReport, report.as_dict()).row_checks == [sane]
 
 
 def test_a_load_that_only_validated_says_so() -> None:
