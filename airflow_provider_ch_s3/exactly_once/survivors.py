@@ -238,7 +238,7 @@ class SurvivorsOfCondition(Survivors):
             )
         self._copy(merged, self.staging.target, touched)
         _, kept = self._delete(merged, condition)
-        # The REPLACE made Keeper forget what was attached before; a mere second ATTACH would count as a repetition.
+        # The REPLACE removed from Keeper what was attached before: a replica skips a part that Keeper knows.
         render = partial(staging_queries.render_attach_partitions, merged, staged)
         self.staging.alter(self._agree(staged).values(), with_new_rows, render, self.next_query_id)
         self._check_complete(merged, touched, kept=kept, new=new)

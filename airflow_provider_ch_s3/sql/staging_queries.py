@@ -222,11 +222,13 @@ def render_attach_partitions(merged: TableName, held: TableName, *, partitions: 
 def render_hold_merges(merged: TableName, cluster: str | None) -> str:
     """Hold back merges, which might change the number of rows; mutations still run."""
     # On older servers mutations wait while merges of other tables run, and parts of that age are merged at any size.
+    # A replica that removes an empty part removes from Keeper what was attached as this part. A REPLACE at the same
+    # time then leaves all that was attached in Keeper, and the next ATTACH of the same parts skips them.
     return """
         ALTER TABLE {{ merged | table_name }}{{ cluster | on_cluster }}
         MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1,
             min_age_to_force_merge_seconds = 0, max_number_of_merges_with_ttl_in_pool = 0,
-            number_of_free_entries_in_pool_to_execute_mutation = 0
+            number_of_free_entries_in_pool_to_execute_mutation = 0, remove_empty_parts = 0
     """
 
 

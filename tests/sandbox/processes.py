@@ -74,8 +74,9 @@ def _rewrite(config: Path, text: str) -> None:
 
 
 def all_answer(sandbox: Sandbox) -> bool:
-    """Check whether loads can run again: each node responds, and is connected to Keeper if there is one."""
-    sql = "SELECT throwIf(countIf(is_session_expired) > 0) FROM system.replicas" if sandbox.has_keeper else "SELECT 1"
+    """Check whether loads can run again: each node responds, and each replica is active if there are some."""
+    is_away = "is_session_expired OR is_readonly OR active_replicas < total_replicas"
+    sql = f"SELECT throwIf(countIf({is_away}) > 0) FROM system.replicas" if sandbox.has_keeper else "SELECT 1"
     try:
         return all(sandbox.query(sql, node=node) for node in range(sandbox.nodes))
     except (OSError, HTTPException, ServerError):

@@ -22,6 +22,9 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.hooks import clickhouse_s3, ddl_queue
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.table.target import parse_table
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
@@ -121,6 +124,23 @@ def test_a_path_in_keeper_of_its_own(lab: Lab) -> None:
     lab.load("old/*.csv", table, task_id="old", mode="replace_table")
     assert bag(lab.rows(table)) == bag(OLD)
     assert is_clean(lab)
+
+
+@topologies("on-cluster")
+@pytest.mark.thorough
+def test_empty_parts_stay_where_rows_are_collected(lab: Lab) -> None:
+    """A replica that removes an empty part disturbs the REPLACE of its partition, which then skips parts later."""
+    cleanup = "cleanup_delay_period = 0, cleanup_delay_period_random_add = 0"
+    engine = f"MergeTree ORDER BY n SETTINGS {cleanup}, cleanup_thread_preferred_points_per_iteration = 0"
+    collected, other = (lab.create(name, "n UInt32", engine) for name in ("collected", "other"))
+    lab.everywhere(staging_queries.render_hold_merges(parse_table(collected, ""), None).text)
+    for table in (collected, other):
+        lab.query(f"INSERT INTO {table} VALUES (1)")
+        lab.query(staging_queries.render_delete_rows(parse_table(table, ""), condition=Sql("n = 1")).text)
+        lab.query(staging_queries.render_await_deletion(parse_table(table, "")).text)
+    empty = "SELECT 1 FROM system.parts WHERE active AND rows = 0 AND concat(database, '.', table) ="
+    wait_until(lambda: not lab.query(f"{empty} '{other}'"), "the empty part to be removed")
+    assert lab.query(f"{empty} '{collected}'")
 
 
 @topologies("on-cluster")
