@@ -1,4 +1,4 @@
-"""What is away when a server cannot do its work: another server, Keeper, replicas; and what to do about that."""
+"""Find out what a server waits for in vain (another server, Keeper, replicas), and what to do."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _OTHERS = (
 
 
 def find_away(code: int, message: str, *, asked: str = "") -> str:
-    """Say what the server that answered cannot reach, and what to do; '' if it is something else that failed.
+    """Say what the responding server cannot reach, and what to do; '' if the error has another cause.
 
     :param code: of the error; ``message``: of the server.
-    :param asked: address of that server.
-    :returns: the end of a sentence about that server, such as ``gets no answer from ch2:9000; start it, …``.
+    :param asked: address of the responding server.
+    :returns: the end of a sentence about the server, such as ``gets no answer from ch2:9000; start it, …``.
     """
     if code in _PEER_CODES:
         named = dict.fromkeys(one for groups in _PEERS.findall(message) for one in groups if one and one != asked)

@@ -17,7 +17,7 @@ _FAMILIES = (
 SCALARS = frozenset(name for name, _ in _FAMILIES)
 """Families of types with single values, which may be Nullable."""
 UUID_BYTES = "FixedString(16)"
-"""What servers up to 25.8 make of the UUIDs of Parquet files; it is too short for one as text."""
+"""The type that servers up to 25.8 give the UUIDs of Parquet files; too short for a UUID as text."""
 _INTEGER = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
 _DECIMAL = re.compile(r"Decimal(?P<bits>\d*)\((?:(?P<precision>\d+),\s*)?(?P<scale>\d+)\)")
 _DIGITS_BY_BITS = {"32": 9, "64": 18, "128": 38, "256": 76}
@@ -46,7 +46,7 @@ _PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`|[(),]|[^'`(),]+", re.D
 
 @lru_cache(_MAX_TYPES)
 def parse_type(type_name: str) -> tuple[str, tuple[str, ...]]:
-    """Split a type into its name and its arguments: ``Map``, ``("String", "UInt8")``."""
+    """Split a type into name and arguments: ``Map``, ``("String", "UInt8")``."""
     name, bracket, rest = type_name.partition("(")
     if not bracket:
         return name, ()
@@ -112,7 +112,7 @@ def quoted(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """Remove the backquotes around the name of a field, if there are any."""
+    """Remove the backquotes around the name of a field, if present."""
     return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith("`") else name
 
 
@@ -125,7 +125,7 @@ def with_parts(base: str, inner: Mapping[str, str]) -> str:
 
 
 def family(base: str) -> str:
-    """Classify a type: number, string, time, uuid or address; any other type by its name without arguments."""
+    """Classify a type: number, string, time, uuid or address; any other type by name without arguments."""
     for name, pattern in _FAMILIES:
         if re.fullmatch(pattern, base, re.DOTALL):
             return name
@@ -163,7 +163,7 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "b": "\b", "f": "\f"}
 
 
 def enum_members(base: str) -> dict[str, int]:
-    """Return the names of an Enum, each with its number."""
+    """Return the names of an Enum, each with the number."""
 
     def unescape(name: str) -> str:
         return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), name, flags=re.DOTALL)
@@ -173,7 +173,7 @@ def enum_members(base: str) -> dict[str, int]:
 
 @lru_cache(_MAX_TYPES)
 def plain_type(type_name: str) -> str:
-    """Remove LowCardinality everywhere in a type: by default, the server refuses to convert to some of those."""
+    """Remove LowCardinality everywhere in a type: by default, the server refuses to convert to some such types."""
     base = base_type(type_name)
     inner = parts(base)
     if inner:
@@ -198,11 +198,11 @@ def fine_time(scale: int, zone: str) -> str:
 def text_type(type_name: str, *, keeps_empty_text: bool) -> str:
     """Return the type that a load gives a column of text files, for a column of the table.
 
-    A wider integer, so that ``where`` can leave out what does not fit, and Nullable, so that a missing value differs
-    from a zero.
+    Integers are wider, so that ``where`` can leave out values that do not fit. The type is Nullable, so that a
+    missing value differs from a zero.
 
-    :param keeps_empty_text: the format does not distinguish an empty text from a missing one, so String stays as it
-        is.
+    :param keeps_empty_text: the format does not distinguish an empty text from a missing text, so String stays
+        unchanged.
     """
     base = base_type(type_name)
     if keeps_empty_text and re.match(r"String|FixedString", base):
@@ -225,10 +225,10 @@ def _wide_inside(type_name: str) -> str:
 
 
 def parsed_type(type_name: str) -> str:
-    """Return the type that the server should parse a column of text files as: String, unless it is nested.
+    """Return the type that the server should parse a column of text files as: String, unless the type is nested.
 
-    Its parsers take almost anything, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64, 2023-02-30 is
-    2023-03-02, and a LowCardinality(String) in CSV loses the blanks before it.
+    The server's parsers take almost anything, and change values: an empty text is 0, 2^64 + 5 is 5 in an Int64,
+    2023-02-30 is 2023-03-02, and a LowCardinality(String) in CSV loses leading blanks.
     """
     if family(base_type(type_name)) not in SCALARS:
         return type_name
@@ -236,7 +236,7 @@ def parsed_type(type_name: str) -> str:
 
 
 def leaves(type_name: str) -> Iterator[str]:
-    """Yield the types of the single values in an array, map or tuple; the type itself if it is none of these."""
+    """Yield the types of the single values in an array, map or tuple; any other type by itself."""
     base = base_type(type_name)
     inner = parts(base)
     for kind in inner.values():
@@ -246,10 +246,10 @@ def leaves(type_name: str) -> Iterator[str]:
 
 
 def texts_inside(type_name: str, is_text: Callable[[str], bool], *, may_lack: bool = False) -> str:
-    """Return an array, map or tuple with String in place of some of its single values.
+    """Return an array, map or tuple with String in place of some single values.
 
-    :param is_text: of a type without Nullable: whether its values are to be text.
-    :param may_lack: the text may be NULL, whether the value may be or not.
+    :param is_text: type without Nullable → whether to read the values as text.
+    :param may_lack: the text may be NULL even if the value may not.
     """
     base = base_type(type_name)
     if inner := parts(base):
@@ -258,7 +258,7 @@ def texts_inside(type_name: str, is_text: Callable[[str], bool], *, may_lack: bo
         return with_parts(base, inside)
     if not is_text(base):
         return type_name
-    may_be_null = may_lack and family(base) != "JSON"  # which 24.8 has not as Nullable
+    may_be_null = may_lack and family(base) != "JSON"  # 24.8 has no Nullable(JSON)
     return "Nullable(String)" if may_be_null or is_nullable(type_name) else "String"
 
 
@@ -273,7 +273,7 @@ def nullable_values(type_name: str) -> str:
 
 
 def tells_nulls(type_name: str) -> bool:
-    """Whether a NULL stays one for each single value, also in an array, map or tuple."""
+    """Whether NULL stays NULL for each single value, also in an array, map or tuple."""
     base = base_type(type_name)
     if inner := parts(base):
         return all(tells_nulls(kind) for key, kind in inner.items() if not _is_key(base, key))

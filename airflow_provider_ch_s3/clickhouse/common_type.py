@@ -1,7 +1,7 @@
-"""Find a type that holds every value of two others, to read files with that differ in a column.
+"""Find a type for every value of two types, to read files whose types of a column differ.
 
-ClickHouse reads a file as whatever type it is given, and wraps, cuts or drops what does not fit (26.7). So the type
-has to hold the values of both exactly; if there is none, no load can read both files.
+ClickHouse reads a file as whatever type the statement names, and wraps, cuts or drops values out of range (26.7). So
+the common type has to hold the values of both types exactly. Without a common type, no load can read both files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_DECIMAL_DIGITS = 76
 
 
 def common_type(one: str, other: str) -> str:
-    """Return the smallest type that holds every value of both; '' if there is none.
+    """Return the smallest type that holds every value of both types; '' if no type does.
 
     For types that cannot be NULL, such as Array, ClickHouse reads a NULL as the type's default value.
     """
@@ -49,7 +49,7 @@ def common_type(one: str, other: str) -> str:
 
 
 def common_type_of(types: Set[str]) -> str:
-    """Return the :func:`common_type` of one or more types; '' if two of them have none."""
+    """Return the :func:`common_type` of one or more types; '' if two of them have no common type."""
 
     def is_integer(type_name: str) -> bool:
         return integer_range(base_type(type_name)) is not None
@@ -62,7 +62,7 @@ def common_type_of(types: Set[str]) -> str:
 def with_empty_part(type_name: str, path: Sequence[str]) -> str:
     """Return a type in which the part at the end of a path in a Parquet file contains only NULL.
 
-    :param path: names of fields; of a list, and of a map, two each: ``list.element``, ``key_value.value``.
+    :param path: names of fields; two names for a list or a map: ``list.element``, ``key_value.value``.
     """
     base = base_type(type_name)
     inner = parts(base)
@@ -82,7 +82,7 @@ def with_empty_part(type_name: str, path: Sequence[str]) -> str:
 def widened_type(in_file: str, in_table: str) -> str:
     """Return the type to which a column of the table would have to be widened to hold all values of the files.
 
-    '' if it holds them already, or no wider type of its kind does.
+    '' if the column holds the values already, or no wider type of the same kind does.
     """
     wide = base_type(in_file)
     if wide == base_type(in_table) or common_type(wide, base_type(in_table)) != wide:
@@ -96,14 +96,14 @@ def _common_base(one: str, other: str) -> str:
     if parts(one):
         return _common_inside(one, other)
     if {parse_type(one)[0], parse_type(other)[0]} <= {"Enum8", "Enum16", "String"}:
-        return "String"  # the names: equal ones may have other numbers
+        return "String"  # the names: equal names may have different numbers
     if {one, other} == {"Date", "Date32"}:
         return "Date32"
     return _common_time(one, other) or _common_number(one, other)
 
 
 def _common_inside(one: str, other: str) -> str:
-    """Return the common type of two arrays, maps or tuples with the same fields, in the order of the first one."""
+    """Return the common type of two arrays, maps or tuples with the same fields, in the order of the first type."""
     inside, others = parts(one), parts(other)
     if parse_type(one)[0] != parse_type(other)[0] or inside.keys() != others.keys():
         return ""

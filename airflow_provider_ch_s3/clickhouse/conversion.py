@@ -1,8 +1,8 @@
-"""Conversions between types that keep each value or fail, as ClickHouse's own conversions may change values.
+"""Conversions between types: each keeps a value or fails, as ClickHouse's own conversions may change values.
 
-ClickHouse's INSERT silently wraps 70000 into a UInt16 as 4464 and cuts 3.7 to 3, so narrowing conversions go through
-``accurateCast``, which fails instead, or through a check of our own. ``type_table.py`` says which conversion is right
-for which types, ``sql/conversions.py`` writes them as SQL.
+ClickHouse's INSERT silently wraps 70000 into a UInt16 as 4464 and cuts 3.7 to 3. So narrowing conversions go through
+``accurateCast``, which fails instead, or through a check of our own. ``type_table.py`` chooses the conversion for two
+types, and ``sql/conversions.py`` writes conversions as SQL.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from enum import Enum
 
 
 class Method(Enum):
-    """How values are converted. ``CAST`` is accurateCast; the others check what it gets wrong.
+    """How values are converted. ``CAST`` is accurateCast; the remaining methods cover what accurateCast gets wrong.
 
-    ``TEXT`` reads text by the grammar of ``text_grammar.py``, ``OBJECT`` an object of JSON. ``FLOAT`` is for
-    numbers that may be infinite in the other type, ``SECONDS`` for times whose fractions of a second may be too
-    fine, ``BYTES`` for the bytes of a UUID, ``ADDRESS`` for those of an IPv6, ``RAW`` for those of a text.
-    ``PLAIN`` is a cast for values that were checked before. ``RANGE`` fails outside of the limits of a time,
-    ``FINITE`` for nan and infinite numbers. ``MIDNIGHT`` fails if the first second of a day is none that the
-    other type holds. ``DIGITS`` is a Decimal of an integer, which may have too many digits. ``KNOWN`` is the text
-    of a value whose type is only known row by row, unless it is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert
-    what is inside.
+    ``TEXT`` reads text by the grammar of ``text_grammar.py``, ``OBJECT`` an object of JSON. ``FLOAT`` is for numbers
+    that may become infinite, ``SECONDS`` for times with too fine fractions of a second, ``BYTES`` for the bytes of a
+    UUID, ``ADDRESS`` for the bytes of an IPv6, ``RAW`` for the bytes of a text. ``PLAIN`` is a cast for values
+    checked before. ``RANGE`` fails outside of the limits of a time, ``FINITE`` for nan and infinite numbers.
+    ``MIDNIGHT`` fails if the target type does not hold the first second of a day. ``DIGITS`` makes a Decimal of an
+    integer, which may have too many digits. ``KNOWN`` is the text of a value whose type is known only row by row,
+    unless the value is a time. ``ARRAY``, ``MAP`` and ``TUPLE`` convert their elements.
     """
 
     CAST = "cast"
@@ -50,13 +49,12 @@ class Conversion:
 
     :param type: the type of the result.
     :param is_coded_text: the value is written as text first.
-    :param is_nullable: the value may be NULL, which is checked first, and stays NULL.
-    :param first: what the value is converted by before.
+    :param is_nullable: the value may be NULL; NULL is checked first, and stays NULL.
+    :param first: the conversion to apply before.
     :param limits: the first and the last time of ``RANGE``.
-    :param inside: conversions of the elements of an ``ARRAY``, ``MAP`` or ``TUPLE``; None for one that stays as it
-        is.
-    :param form: what a ``TEXT`` has to look like besides, as a regular expression; '' for anything.
-    :param places: which element of the source, from 1, becomes each element of a ``TUPLE``.
+    :param inside: conversions of the elements of an ``ARRAY``, ``MAP`` or ``TUPLE``; None for an unchanged element.
+    :param form: the form of a ``TEXT`` in addition to the grammar, as a regular expression; '' for any.
+    :param places: for each element of a ``TUPLE``, the number of the element in the source, from 1.
     """
 
     method: Method
@@ -71,14 +69,14 @@ class Conversion:
 
     @property
     def all(self) -> Iterator[Conversion]:
-        """The conversion, and all that are in it."""
+        """The conversion, and all conversions inside."""
         yield self
         for one in (self.first, *self.inside):
             if one is not None:
                 yield from one.all
 
     def held_to(self, forms: Mapping[str, str]) -> Conversion:
-        """Have the texts that are converted to some types refused unless they have a form.
+        """Have texts refused unless they have a form, if they are converted to some types.
 
         :param forms: type → regular expression.
         """

@@ -1,7 +1,7 @@
-"""Check the SQL that users write: one flat expression over columns. It is tokenized, not parsed.
+"""Check the SQL that users write: one flat expression over columns. The text is tokenized, not parsed.
 
-A load's SELECT must stay flat (with a subquery, all rows would pass through one node), and an expression must neither
-end the statement around it nor read anything but the rows of that statement. Tokens are enough to check all of this.
+A load's SELECT must stay flat: with a subquery, all rows would pass through a single node. An expression must not end
+the surrounding statement, and must read only rows of the statement. Tokens are enough to check this.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _READERS = {
     "hascolumnintable": "another table, even one on another server",
     "file": "a file on the server",
 }
-# A bare or quoted name of one of these, if no column has that name, calls the function (26.7); ClickHouse's own check
-# for functions with changing results does not see them.
+# A bare or quoted name from this list, if no column has the name, calls the function (26.7). ClickHouse's own check
+# for functions with changing results does not see these calls.
 _CALLED_BY_NAME = frozenset(
     {
         *("now", "today", "curdate", "current_date", "current_timestamp", "localtime", "localtimestamp"),
@@ -59,7 +59,7 @@ _SAME_EVERYWHERE = frozenset(
     }
 )
 _COMPARISONS = frozenset({"=", "==", "!=", "<>", "<", "<=", ">", ">="})
-# These bind less tightly than a comparison, or begin something that contains one.
+# These words bind less tightly than a comparison, or begin an expression that contains a comparison.
 _LOOSER_WORDS = frozenset(
     {*("and", "or", "xor", "not", "between", "in", "is", "like", "ilike", "regexp", "global"), *("case", "as")}
 )
@@ -74,7 +74,7 @@ _IN_REMEDY = (
 
 
 def is_type(text: str) -> bool:
-    """Whether a text is one word, or a word with brackets after it."""
+    """Whether a text is a single word, perhaps followed by brackets."""
     outside = [token for token in tokenize(text) if token.depth == 0]
     word, *brackets = outside
     return word.kind is TokenKind.WORD and [token.text for token in brackets] in ([], ["(", ")"])
@@ -85,17 +85,17 @@ def split_expressions(text: str) -> list[str]:
 
     ``"a, f(b, 'c,d')"`` becomes ``["a", "f(b, 'c,d')"]``.
 
-    :raises ConfigError: if :func:`tokenize` rejects it.
+    :raises ConfigError: if :func:`tokenize` rejects the text.
     """
     commas = [t.start for t in tokenize(text) if t.kind is TokenKind.COMMA and t.depth == 0]
     return [text[start + 1 : end].strip() for start, end in zip([-1, *commas], [*commas, len(text)], strict=True)]
 
 
 def parse_expression(text: str) -> str:
-    """Check that a text is one flat SQL expression that reads nothing but columns.
+    """Check that a text is a flat SQL expression, and reads only columns.
 
     :returns: the text without surrounding white space.
-    :raises ConfigError: if it is empty, more than one expression, not flat, or reads anything else.
+    :raises ConfigError: if the text is empty, several expressions, not flat, or reads anything except columns.
     """
     tokens = tokenize(text)
     elements = split_at_commas(tokens)
@@ -113,7 +113,7 @@ def parse_expression(text: str) -> str:
 
 
 def _check_word(text: str, tokens: Sequence[Token], n: int) -> None:
-    """Check that a word does not start a subquery or a clause, and does not name a result."""
+    """Refuse a word if it starts a subquery or a clause, or names a result."""
     word, after = tokens[n].text, _at(tokens, n + 1)
     if word == "as" and not _is_in_cast(tokens, n):
         raise refuse(text, "names a result with AS", "leave the name out: it would replace a column elsewhere")
@@ -150,7 +150,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
-    """Check that a function reads nothing but its arguments."""
+    """Refuse a function if it reads anything except the arguments."""
     after = _at(tokens, n + 1)
     if after is None or after.text != "(":
         return
@@ -169,7 +169,7 @@ def _check_call(text: str, tokens: Sequence[Token], n: int) -> None:
 
 
 def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
-    """Check that IN is not applied to a table: ``x IN t``, ``x IN (t)`` or ``in(x, t)``."""
+    """Refuse IN on a table: ``x IN t``, ``x IN (t)`` or ``in(x, t)``."""
     after, called = _at(tokens, n + 1), _at(tokens, n + 2)
     if tokens[n].text != "in" or after is None:
         return
@@ -184,7 +184,7 @@ def _check_in(text: str, tokens: Sequence[Token], n: int) -> None:
 
 
 def _group(tokens: Sequence[Token], n: int) -> Sequence[Token]:
-    """Return the tokens between an opening bracket and its closing one."""
+    """Return the tokens between an opening bracket and the matching closing bracket."""
     end = next(i for i in range(n + 1, len(tokens)) if tokens[i].depth == tokens[n].depth)
     return tokens[n + 1 : end]
 
@@ -211,7 +211,7 @@ def _at(tokens: Sequence[Token], n: int) -> Token | None:
 
 
 def find_names(text: str) -> Iterator[str]:
-    """Yield the names in an expression that are not called as functions: columns, and words such as AND.
+    """Yield the names in an expression, except called functions: columns, and words like AND.
 
     ``"f(day) > `a b` AND t.n = 1"`` has day, a b, AND, t, 1.
     """
@@ -225,7 +225,7 @@ def find_names(text: str) -> Iterator[str]:
 
 
 def find_renamed(select: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
-    """Find the columns that expressions only give another name, and that no expression uses besides.
+    """Find the columns that expressions rename and do not use otherwise.
 
     :param select: new name → expression.
     :param others: further expressions.
@@ -237,21 +237,21 @@ def find_renamed(select: Mapping[str, str], others: Iterable[str] = ()) -> dict[
 
 
 def find_called_by_name(text: str, columns: Collection[str]) -> str:
-    """Return a function with changing results that is called by its name alone, such as ``today``; '' if none is.
+    """Return a function with changing results called by name alone, such as ``today``; '' if there is none.
 
-    :param columns: names that stand for columns.
+    :param columns: names of columns.
     """
     called = {name for name in find_names(text) if name.lower() in _CALLED_BY_NAME} - set(columns)
     return min(called, default="")
 
 
 def find_server_bound(text: str, columns: Collection[str]) -> str:
-    """Return a part of an expression that may have another value on another server, such as ``toDate()``.
+    """Return a part of an expression whose value may differ between servers, such as ``toDate()``.
 
-    What is not known to be the same everywhere counts, too: only hashes and arithmetic are.
+    Only hashes and arithmetic are known to be the same everywhere; anything else is returned.
 
     :param columns: whose values are given.
-    :returns: '' if there is none.
+    :returns: '' if every part is the same everywhere.
     """
     tokens = tokenize(text)
     for n, token in enumerate(tokens):
@@ -271,14 +271,14 @@ def find_server_bound(text: str, columns: Collection[str]) -> str:
 
 
 def calls(text: str, function: str) -> bool:
-    """Whether an expression calls a function, whose name is given in lower case."""
+    """Whether an expression calls a function; the function's name is given in lower case."""
     return any(token.text == function and after.text == "(" for token, after in pairwise(tokenize(text)))
 
 
 def replace_calls(text: str, owner: str, replace: Callable[[str], str]) -> str:
-    """Replace the calls of functions of something: ``"old.sum(a) > 1"`` becomes ``replace("sum(a)") + " > 1"``.
+    """Replace the calls of a word's functions: ``"old.sum(a) > 1"`` becomes ``replace("sum(a)") + " > 1"``.
 
-    :param owner: in lower case.
+    :param owner: the word, in lower case.
     """
     tokens, done, position = tokenize(text), [], 0
     for n, token in enumerate(tokens):
@@ -297,7 +297,7 @@ def replace_calls(text: str, owner: str, replace: Callable[[str], str]) -> str:
 def split_comparison(text: str) -> tuple[str, str, str] | None:
     """Split a comparison of two values: ``"sum(a) <= 3"`` becomes ``("sum(a)", "<=", "3")``.
 
-    :returns: None if the expression is anything else, such as two comparisons joined by AND.
+    :returns: None for anything else, such as two comparisons joined by AND.
     """
     outside = [token for token in tokenize(text) if token.depth == 0]
     if any(token.text in _LOOSER_WORDS or token.text == "?" for token in outside):
@@ -321,7 +321,7 @@ def split_comparison(text: str) -> tuple[str, str, str] | None:
 
 
 def find_counted(text: str) -> str:
-    """Return the condition of ``countIf(condition) = 0``; '' if the expression is anything else."""
+    """Return the condition of ``countIf(condition) = 0``; '' for anything else."""
     match split_comparison(text):
         case (left, "=" | "==", "0"):
             tokens = tokenize(left)

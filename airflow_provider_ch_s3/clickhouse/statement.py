@@ -1,4 +1,4 @@
-"""One SQL statement, ready to be sent."""
+"""A SQL statement, ready to be sent."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """SQL text, and the query parameters that are sent separately.
+    """SQL text, and the query parameters sent separately.
 
-    :param name: what it does, as its ``render_`` function has it; for logs, and for tests that stop a process there.
+    :param name: what the statement does, as its ``render_`` function says; for logs, and for tests that stop a
+        process at a statement.
     :param text: the SQL; contains placeholders such as ``{s3_secret:String}``, never a secret.
-    :param parameters: values of the placeholders; may contain secrets, so they are kept out of ``repr``.
-    :param settings: what is sent separately of settings, too: the connected server obeys them, and tells other nodes
-        only of values that are not its own.
-    :param keeps_final: it is a user's own query, which reads with ``FINAL`` if the user's profile has it.
-    :param reads_profiles: it asks what the profiles of other nodes set.
+    :param parameters: values of the placeholders; kept out of ``repr``, because they may be secrets.
+    :param settings: settings sent separately, too. The connected server obeys them, and passes only values different
+        from the server's own on to further nodes.
+    :param keeps_final: whether the text is a user's query, to be read with ``FINAL`` if the user's profile has FINAL.
+    :param reads_profiles: whether the text asks what the profiles of all nodes set.
     """
 
     text: str
@@ -32,16 +33,16 @@ class Statement:
 MESSAGE_LIMIT = 800
 
 
-# What an error of another node has between its text and its name.
+# The text between message and name in an error from another node.
 STACK_TRACE = re.compile(r",? ?Stack trace[:( ](?:.*(?= \([A-Z][A-Z0-9_]{2,}\))|.*)", re.DOTALL)
 
 
-# Of SQL that is shown: a copy of an ordinary statement runs, and one that lists thousands of keys is cut.
+# For shown SQL: a copy of an ordinary statement runs, and a statement with thousands of keys is cut.
 SQL_LINE_LIMIT = 4_000
 
 
 def shorten_lines(text: str, *, limit: int = 300) -> str:
-    """Shorten long lines for a log: one that lists thousands of keys is cut in the middle."""
+    """Shorten long lines for a log: a line with thousands of keys is cut in the middle."""
     return "\n".join(_shorten(line, limit) for line in text.splitlines())
 
 

@@ -1,9 +1,8 @@
-"""The grammar of text: the forms of text that are values of a type, and what they mean.
+"""The grammar of text: the forms of text for the values of a type, and what the forms mean.
 
-A text of any other form fails its load, or sets its line aside. The rules are the same for files, folders, ``select``
-and rejected rows: ``sql/conversions.py`` makes SQL of them, and docs/columns.md is generated from them.
-
-Patterns are regular expressions of the whole text, in the syntax that RE2 and Python share.
+A text of any other form fails the load, or makes the row a bad row. The rules are the same for files, folders,
+``select`` and bad rows: ``sql/conversions.py`` turns them into SQL, and docs/columns.md is generated from them. A
+pattern is a regular expression of the whole text, in the syntax shared by RE2 and Python.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ _OFFSET = rf"[+-]{_HOUR}(?::?{_SIXTY})?"
 
 
 def short_integer(base: str) -> str:
-    """Whole numbers that are surely within the range of a type, by their number of digits."""
+    """Whole numbers surely within the range of a type, by their number of digits."""
     _, high = integer_range(base) or (0, 0)
     return rf"[+-]?0*[0-9]{{1,{len(str(high)) - 1}}}"
 
 
 def clock_scale(base: str) -> int:
-    """Return the digits of a second's fraction that a Time or Time64 holds."""
+    """Return the digits of a second's fraction in a Time or Time64."""
     arguments = parse_type(base)[1]
     return int(arguments[0]) if arguments else 3 if base == "Time64" else 0
 
 
 class Days(Enum):
-    """The days that all servers hold in a type: its years, and its leap years."""
+    """The days that all servers hold in a type: pattern of the years, and of the leap years."""
 
     # 1900 to 2299
     WIDE = ("(?:19|2[0-2])[0-9]{2}", "(?:(?:19|2[0-2])(?:0[48]|[2468][048]|[13579][26])|2000)")
@@ -64,9 +63,9 @@ class Days(Enum):
         return {"Date": cls.DATE, "DateTime": cls.DATETIME}.get(parse_type(kind)[0], cls.WIDE)
 
     def year_first(self, mark: str, zero: str = "0") -> str:
-        """A day that exists.
+        """An existing day.
 
-        :param mark: between its numbers.
+        :param mark: between the numbers.
         :param zero: before a number below 10.
         """
         year, leap_year = self.value
@@ -84,7 +83,7 @@ class Days(Enum):
         return f"(?:{'|'.join(forms)})"
 
     def month_first(self) -> str:
-        """A day that exists, as it is written in the USA."""
+        """An existing day, as written in the USA."""
         year, leap_year = self.value
         first, kinds = "0?[1-9]|[12][0-9]", []
         for mark in ("/", "-", r"\."):
@@ -96,7 +95,7 @@ class Days(Enum):
         return f"(?:{'|'.join(kinds)})"
 
     def named(self) -> str:
-        """A day that exists, as in the header of a mail."""
+        """An existing day, as in the header of a mail."""
         year, leap_year = self.value
         first = "0?[1-9]|[12][0-9]"
         return (
@@ -115,16 +114,16 @@ _MIDNIGHT = r"[T ]00:00(?::00(?:[.,]0+)?)?(?:Z|[+-]00:?00)?"
 
 
 def other_day(kind: str, *, is_us: bool) -> str:
-    """The forms of a day, which a midnight may follow.
+    """The forms of a day; a midnight may follow.
 
-    :param is_us: days may be written month first.
+    :param is_us: the month may come before the day.
     """
     days = Days.of(kind)
     return f"{days.loose(is_us=is_us)}(?:{_MIDNIGHT})?|{days.year_first('')}"
 
 
 def _fraction(scale: int, mark: str = r"\.") -> str:
-    """The fraction of a second that a number of digits holds."""
+    """The fraction of a second with a number of digits."""
     return rf"(?:{mark}[0-9]{{1,{scale}}}0*)?" if scale else rf"(?:{mark}0+)?"
 
 
@@ -135,7 +134,7 @@ BEFORE_FRACTION = ":[0-9]{2}|[0-9]{6}"
 def other_time(kind: str, *, is_us: bool) -> str:
     """The forms of a time.
 
-    :param is_us: days may be written month first.
+    :param is_us: the month may come before the day.
     """
     days, fraction = Days.of(kind), _fraction(scale_and_zone(kind)[0], "[.,]")
     clock = rf"[T ](?:{_HOUR}|[0-9]):{_SIXTY}(?::{_SIXTY}{fraction})?(?: ?(?:Z|{_OFFSET}))?"
@@ -150,12 +149,12 @@ def clock_time(scale: int) -> str:
 
 
 def usual_decimal(digits_after_point: int) -> str:
-    """A number as most files have it, in a pattern that ClickHouse 26.7 matches in a quarter of the time."""
+    """A number in the form of most files; ClickHouse 26.7 matches this pattern in a quarter of the time."""
     return rf"[+-]?[0-9]+(?:\.[0-9]{{0,{digits_after_point}}})?"
 
 
 def decimal(digits_after_point: int) -> str:
-    """A number without an exponent, and without more digits after its point than a type keeps."""
+    """A number without an exponent, and with no more digits after the point than a type keeps."""
     if not digits_after_point:
         return r"[+-]?[0-9]+(?:\.0*)?"
     kept = digits_after_point
@@ -172,11 +171,11 @@ class Grammar:
     """What a page says of the text of some types, with examples.
 
     :param types: names of the types.
-    :param forms: the forms that are values.
-    :param type: one of the types, which has the examples.
-    :param values: text → its value, as ClickHouse prints it.
+    :param forms: the accepted forms.
+    :param type: the type of the examples, one of ``types``.
+    :param values: text → value, as ClickHouse prints the value.
     :param refused: texts of other forms.
-    :param version: the first version of ClickHouse that has the type.
+    :param version: the first version of ClickHouse with the type.
     """
 
     types: str
@@ -293,4 +292,7 @@ GRAMMARS = (
         refused=("", "1::2::3", "::1/64", "1:2:3:4:5:6::7:8"),
     ),
 )
-"""All other types take each text, or none: String, FixedString of its length, and types with elements by those."""
+"""The remaining types have no grammar: String takes each text, FixedString each text of the type's length.
+
+Types with elements follow the types of their elements.
+"""

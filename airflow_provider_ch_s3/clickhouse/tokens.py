@@ -1,7 +1,7 @@
 """Split SQL into tokens as ClickHouse would, as far as this package needs.
 
-Outside of quotes, only characters that both sides read alike are accepted. ClickHouse skips some thirty others as
-white space, and also accepts curly quotes and ``$tag$`` around texts: a name could hide behind those.
+Outside of quotes, a text may contain only characters that both sides read alike. ClickHouse skips some thirty further
+characters as white space, and also accepts curly quotes and ``$tag$`` around texts: a name could hide behind them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Token:
     """One token of a text.
 
     :param text: as written; words in lower case.
-    :param depth: how many brackets are open around it.
-    :param start: its position in the text.
+    :param depth: how many brackets are open around the token.
+    :param start: position in the text.
     """
 
     kind: TokenKind

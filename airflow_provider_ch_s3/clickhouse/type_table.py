@@ -1,7 +1,7 @@
-"""The table of types: what becomes of the values of one family of types in a column of another.
+"""The table of types: what becomes of the values of one family of types in a column of another family.
 
-A cell is a rule: the value is the same, or exact by the rule, or the load is refused before it begins. What the table
-does not have is refused. docs/columns.md shows the table, and is made from it.
+A cell is a rule: the value stays the same, or is exact by the rule, or the load is refused before it begins. Pairs
+without a cell are refused. docs/columns.md is made from the table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.clickhouse.conversion import FLOATS, Conversion, Met
 
 
 class Kind(Enum):
-    """A family of types; the value is its name in the documentation."""
+    """A family of types; the value is the family's name in the documentation."""
 
     BOOL = "Bool"
     INTEGER = "Int, UInt"
@@ -92,11 +92,11 @@ class RefusedError(ValueError):
 class Rule:
     """How values of one family become values of another.
 
-    :param name: what a cell of the table says.
+    :param name: text of the cell in the table.
     :param meaning: what happens to the values, as a sentence.
-    :param plan: the conversion between two types of these families, without Nullable around them; None to leave it to
-        the INSERT.
-    :param is_readable: where ``plan`` changes nothing, files may also be read as the other type.
+    :param plan: the conversion between two types of these families, without Nullable around them; None to leave the
+        conversion to the INSERT.
+    :param is_readable: if ``plan`` changes nothing, files may also be read as the target type.
     """
 
     name: str
@@ -106,14 +106,14 @@ class Rule:
 
 
 def plan_conversion(source_type: str, target_type: str) -> Conversion | None:
-    """Choose the conversion of values of one type for a column of another; None to leave it to the INSERT.
+    """Choose the conversion of values for a column of another type; None to leave the conversion to the INSERT.
 
     :raises RefusedError: if no conversion keeps the values.
     """
     source, target = _base(source_type), _base(target_type)
     planned = find_rule(source, target).plan(source, target)
     if target.startswith("Dynamic") and source_type.startswith("LowCardinality("):
-        # a dictionary would be a type of its own, which nobody asks for
+        # a dictionary would be a separate type, which nobody asks for
         planned = Conversion(method=Method.PLAIN, type=source, first=planned)
     return _with_nulls(planned) if planned and is_nullable(source_type) else planned
 
@@ -128,7 +128,7 @@ def refusal(source_type: str, target_type: str) -> str:
 
 
 def holds(type_name: str, other: str) -> bool:
-    """Whether reading values of ``other`` as ``type_name`` keeps each of them."""
+    """Whether reading values of ``other`` as ``type_name`` keeps each value."""
     target, source = _base(type_name), _base(other)
     if source == target or kind_of(source) is Kind.NOTHING:
         return True
@@ -145,7 +145,7 @@ def holds(type_name: str, other: str) -> bool:
     return rule.is_readable and (planned is None or planned.method is Method.RANGE)
 
 
-# As days since 1970, which is what the files hold: so days that no Date holds can be read, and computed with.
+# The files hold days since 1970. So days that no Date holds can be read as numbers, and computed with.
 _DAY_NUMBERS = ("Int32", "Int64")
 
 
@@ -246,7 +246,7 @@ _LAST_DAY_OF_NANOSECONDS = "2262-04-11"
 
 
 def _midnight(source: str, target: str) -> Conversion | None:
-    """East of UTC, 1970-01-01 begins before the first second of a DateTime: the server makes another day of it."""
+    """East of UTC, 1970-01-01 begins before the first second of a DateTime: the server would change the day."""
     if parse_type(target)[0] == "DateTime":
         return Conversion(method=Method.MIDNIGHT, type=target)
     if source == "Date":
@@ -320,7 +320,7 @@ def _written_moment(source: str, target: str) -> Conversion | None:
 
 
 def _plain(source: str, target: str) -> Conversion:
-    """The cast fails, where the INSERT makes NULL for a Nullable column of what does not fit."""
+    """The cast fails if a value does not fit. The INSERT would make NULL of the value for a Nullable column."""
     return Conversion(method=Method.PLAIN, type=target)
 
 
@@ -356,7 +356,7 @@ def _by_name(source: str, target: str) -> Conversion | None:
 
 
 def _untyped(source: str, target: str) -> Conversion | None:
-    """Write a value whose type is only known row by row as text, and read it as text is read."""
+    """Write a value whose type is known only row by row as text, and read the text by the rules for text."""
     kind = kind_of(target)
     has_zone = kind is Kind.MOMENT and scale_and_zone(target)[1] != ""
     # the text of a time is in the zone of the server
@@ -382,7 +382,7 @@ def _member(source: str, target: str) -> Conversion | None:
     if not fits:
         raise RefusedError(f"{source} is none of its types")
     known = plan_conversion(source, fits[0])
-    if source != "String":  # which the server would read as one of the other types
+    if source != "String":  # the server would read a String as another member
         return Conversion(method=Method.PLAIN, type=fits[0], first=known)
     return Conversion(method=Method.PLAIN, type=f"Variant({fits[0]})", first=known)
 
@@ -406,7 +406,7 @@ def _pairs(source: str, target: str) -> list[tuple[str, str]]:
 
 
 def _places(source: str, target: str) -> tuple[int, ...]:
-    """Return which element of the source becomes each one of the target: by name if both have names.
+    """Return, for each element of the target, the number of the source's element: by name if both have names.
 
     :raises RefusedError: if one side has other fields.
     """
@@ -465,7 +465,7 @@ _IN_JSON = frozenset(Kind) - {Kind.BYTES, Kind.JSON, Kind.DYNAMIC, Kind.VARIANT,
 
 
 def has_typed_paths(target: str) -> bool:
-    """Whether a JSON type has paths of given types, or leaves out some."""
+    """Whether a JSON type has paths of given types, or leaves out some paths."""
     return any(not re.fullmatch(r"max_dynamic_\w+\s*=\s*\d+", one) for one in parse_type(target)[1])
 
 

@@ -11,10 +11,10 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Constants of one cluster; None where the rules' own constants apply.
+    """Constants of a cluster; None for the rules' own constants.
 
-    :param blocks_per_thread: blocks into which each inserting thread divides its share of the rows.
-    :param core_seconds_per_gib: core seconds of a load per GiB of its rows in memory.
+    :param blocks_per_thread: blocks into which each inserting thread divides the thread's share of the rows.
+    :param core_seconds_per_gib: core seconds of a load per GiB of rows in memory.
     """
 
     insert_threads_per_core: float | None = None
@@ -24,7 +24,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """Read the JSON that ``ch-s3 tune`` prints.
+        """Read the JSON printed by ``ch-s3 tune``.
 
         :raises ConfigError: if a key is unknown, or a value is not a number above 0.
         """
@@ -37,5 +37,5 @@ class Calibration:
         return cls(**values)
 
     def as_dict(self) -> dict[str, float]:
-        """Return the values that are set: the inverse of :meth:`from_dict`."""
+        """Return the values in use: the inverse of :meth:`from_dict`."""
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -13,9 +13,9 @@ from airflow_provider_ch_s3.common.seal import Login
 class ClickHouseClient(Protocol):
     """One ClickHouse cluster, seen through one connection; implemented by ``ClickHouseS3Hook``.
 
-    Every method may be called from several threads at once. Each raises ``ServerError`` when ClickHouse
-    responds with an error, and ``ServerUnreachableError`` when there is no response: whether the statement
-    is running can then only be found by its query id.
+    Several threads may call every method at once. Each method raises ``ServerError`` if ClickHouse responds with an
+    error, and ``ServerUnreachableError`` if ClickHouse does not respond: then only the query id can tell whether the
+    statement is running.
     """
 
     def within(
@@ -24,22 +24,22 @@ class ClickHouseClient(Protocol):
         ddl_mode: DdlMode | None = None,
         cluster: ClusterSpec | None = None,
     ) -> ClickHouseClient:
-        """Return a client on the same connection, for the cluster and database that the table turned out to have.
+        """Return a client on the same connection, for the cluster and the database in which the table was found.
 
-        :param cluster: if it has just been detected.
+        :param cluster: the cluster, if just detected.
         """
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
-        """Run a statement that returns rows; values are native Python objects."""
+        """Run a statement with rows as the result; values are native Python objects."""
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement to its end, however long that takes; its result is discarded."""
+        """Run a statement to the end, however long it takes; the result is discarded."""
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
-        """Run DDL on every node; a server that dies may repeat it after its restart.
+        """Run DDL on every node; a server that dies may repeat the DDL after a restart.
 
-        :param render: renders the statement; called with the cluster's name where the text needs
-            ``ON CLUSTER``, with ``None`` where it is sent to each node separately.
+        :param render: renders the statement; called with the cluster's name if the text needs ``ON CLUSTER``, with
+            ``None`` if each node gets the text separately.
         """
 
     def broadcast(self, render: Callable[[str | None], Statement]) -> None:
@@ -51,18 +51,18 @@ class ClickHouseClient(Protocol):
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
         """Run a statement on some nodes, sent to them directly and only once.
 
-        :param nodes: their own names, ``hostName():tcpPort()``.
-        :raises ConfigError: if the address of one of them is unknown.
+        :param nodes: the nodes' own names, ``hostName():tcpPort()``.
+        :raises ConfigError: if the address of a node is unknown.
         """
 
     @property
     def login(self) -> Login:
-        """How it logs in: seals what later processes may carry out."""
+        """The login of the connection, to seal what later processes may carry out."""
 
     @property
     def reachable(self) -> frozenset[str]:
-        """Names of the nodes to which statements can be sent directly."""
+        """Names of the nodes that can be sent statements directly."""
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """Addresses at which nodes of the cluster were looked for in vain."""
+        """Addresses where nodes of the cluster were looked for in vain."""

@@ -1,4 +1,4 @@
-"""Parse what a connection declares about its cluster."""
+"""Parse what a connection declares about the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 
 def parse_declaration(extra: Mapping[str, Any], conn_id: str, *, host: str = "") -> ClusterDeclaration:
-    """Parse what a connection's extra declares about its cluster.
+    """Parse what a connection's extra declares about the cluster.
 
     :param host: of the connection.
     :raises ConfigError: if a value is wrong, or two values contradict each other.
@@ -53,7 +53,7 @@ def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibratio
 
 
 def _parse_play_url(address: str, *, conn_id: str) -> str:
-    """Accept an address that a browser may open, and that everybody who sees the task may read."""
+    """Accept an address if a browser may open it, and everybody who sees the task may read the address."""
     url = urlsplit(address)
     is_safe = url.scheme in ("http", "https") and url.hostname and "@" not in url.netloc
     if address and (not is_safe or "password" in url.query or re.search(r"\s", address)):

@@ -1,7 +1,7 @@
 """Parse the extra of a connection.
 
 Airflow checks these values only in the browser, and a connection given as a URI holds only strings. So every value is
-parsed and checked here, where it is used.
+parsed and checked at the place of use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FALSE = frozenset({"0", "false", "no", "off", "n", "f"})
 def parse_bool(value: bool | int | str) -> bool:
     """Parse a boolean as written in JSON, forms and URIs: ``"false"`` is false.
 
-    :raises ValueError: if it is not one.
+    :raises ValueError: if the value is not a boolean.
     """
     text = str(value).strip().lower()
     if text in _TRUE:
@@ -45,17 +45,17 @@ def parse_bool(value: bool | int | str) -> bool:
 
 
 def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
-    """Parse a connection's extra as Airflow stores it; Airflow itself treats one that it cannot read as empty.
+    """Parse a connection's extra as Airflow stores it. Airflow itself treats an unreadable extra as empty.
 
-    :returns: the keys that have a value; ``null`` and ``""`` are what a form saves for an empty field.
-    :raises ConfigError: if it is not a JSON object, or has an unknown key.
+    :returns: the keys with a value; ``null`` and ``""`` are what a form saves for an empty field.
+    :raises ConfigError: if the extra is not a JSON object, or has an unknown key.
     """
     try:
         extra = json.loads(text or "{}")
     except ValueError:
         extra = None
     if not isinstance(extra, dict):
-        # not shown: it may hold secrets
+        # not shown: the text may hold secrets
         raise ConfigError(
             f"connection {conn_id!r}: the extra is not a JSON object, so its fields cannot be read; write it as"
             ' {"cluster": "…"}, or leave it empty'
@@ -74,8 +74,8 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
 def parse_fields(extra: Mapping[str, Any], fields: tuple[ConnectionField, ...], *, conn_id: str) -> dict[str, Any]:
     """Parse and check the given fields of a connection's extra.
 
-    :returns: the fields that have a value; ``null`` and ``""`` are what a form saves for an empty field.
-    :raises ConfigError: if a value is not what its field accepts.
+    :returns: the fields with a value; ``null`` and ``""`` are what a form saves for an empty field.
+    :raises ConfigError: if a field does not accept the given value.
     """
     return {
         field.name: _parse_value(field, extra[field.name], conn_id=conn_id)

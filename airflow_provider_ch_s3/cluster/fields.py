@@ -11,7 +11,7 @@ DEFAULT_CONNECTION = "clickhouse_s3_default"
 
 
 class FieldKind(Enum):
-    """What a field holds; the value is its JSON type."""
+    """What a field holds; the value is the JSON type."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -26,7 +26,7 @@ class ConnectionField:
     """One key of a connection's extra.
 
     :param if_empty: what a load does without a value.
-    :param default: filled into the form **and saved** with it, so only values that never change have one.
+    :param default: filled into the form **and saved** with the form, so only values that never change have a default.
     """
 
     name: str
@@ -306,7 +306,7 @@ def _build_schema(field: ConnectionField) -> dict[str, Any]:
 
 
 def _form_type(field: ConnectionField) -> str:
-    """Return the JSON type of a field in the form; a number is a text, which the hook checks.
+    """Return the JSON type of a field in the form. A number is a text in the form, and the hook checks the text.
 
     Airflow's own fields for numbers silently change what they do not accept: "0,7" becomes the minimum.
     """

@@ -17,7 +17,7 @@ DEFAULT_INGEST_MEMORY_RATIO = 0.5
 """Half of a node's memory: the other half is left for queries and merges."""
 
 MEMORY_TOLERANCE_RATIO = 0.05
-"""A machine sold with 64 GiB reports about 62 GiB: that difference is not worth a note."""
+"""A machine sold with 64 GiB reports about 62 GiB: this difference is not worth a note."""
 
 
 class HardwareOrigin(Enum):
@@ -33,11 +33,11 @@ class NodeSpec:
     """One ClickHouse server.
 
     :param host: ``hostName():tcpPort()``, the name of the node in every report.
-    :param shard: number of its shard, from 1.
-    :param memory_bytes: what queries on it may use: the server's own limit if an administrator set
-        one, the machine's memory otherwise.
-    :param has_query_log: a node that has just started creates it with its first entries.
-    :param internal_replication: rows that are sent to its shard are written to one replica there, not to each.
+    :param shard: number of the shard, from 1.
+    :param memory_bytes: what queries on the node may use: the server's own limit if an administrator set a limit,
+        otherwise the machine's memory.
+    :param has_query_log: a node that has just started creates the log with the first entries.
+    :param internal_replication: rows sent to the node's shard are written to one replica of the shard, not to each.
     """
 
     host: str
@@ -49,7 +49,7 @@ class NodeSpec:
 
     @property
     def machine(self) -> str:
-        """The host name: servers with the same one run on one machine."""
+        """The host name: servers with the same host name run on one machine."""
         return self.host.rpartition(":")[0]
 
 
@@ -59,10 +59,11 @@ class ClusterDeclaration:
 
     :param lacks_replicas: the cluster may lack some replicas of a table.
     :param host: of the connection.
-    :param http_endpoints: ``host:port`` of each node; empty to find them at the hosts that the cluster names.
-    :param ledger_table: ``table`` or ``database.table`` that records what loads did.
+    :param http_endpoints: ``host:port`` of each node; if empty, nodes are looked for at the hosts that the cluster
+        names.
+    :param ledger_table: ``table`` or ``database.table`` of the ledger.
     :param calibration: constants measured on this cluster.
-    :param play_url: address of a page for queries, to which links lead; '' without one.
+    :param play_url: address of a page for queries, the target of links; '' for no links.
     """
 
     host: str = ""
@@ -86,7 +87,8 @@ class ClusterSpec:
 
     :param name: name in ``system.clusters``; ``None`` for one node alone.
     :param server_version: the oldest version of all nodes.
-    :param is_defined_alike: all nodes define it with the same shards, weights, addresses and internal_replication.
+    :param is_defined_alike: all nodes define the cluster with the same shards, weights, addresses and
+        internal_replication.
     :param notes: differences between nodes, or between connection and cluster, for the log.
     :param declared_node_count: overrides the number of detected nodes.
     :param max_concurrent_loads: how many loads may run at once; None if the connection does not say.
@@ -116,12 +118,12 @@ class ClusterSpec:
 
     @property
     def fewest_replicas(self) -> int:
-        """Number of nodes of the shard that has the fewest."""
+        """Number of nodes of the smallest shard."""
         return min(Counter(node.shard for node in self.nodes).values())
 
     @property
     def copies_per_sent_row(self) -> int:
-        """How often a row that is sent to a shard is written there, at most."""
+        """How often a row sent to a shard is written there, at most."""
         return max(Counter(node.shard for node in self.nodes if not node.internal_replication).values(), default=1)
 
     @property
@@ -149,8 +151,8 @@ def resolve_ddl_mode(
     """Choose how DDL reaches every node; never ``AUTO``.
 
     :param count_nodes: called only if nothing else decides.
-    :param database_engine: engine of the database that the tables are in.
-    :param has_keeper: whether the servers share a Keeper, which ``ON CLUSTER`` needs.
+    :param database_engine: engine of the tables' database.
+    :param has_keeper: whether the servers share a Keeper, a condition of ``ON CLUSTER``.
     :param is_replicated: whether the tables are to have replicas.
     :raises ConfigError: if the declared mode would create tables that do not belong together.
     """
@@ -180,7 +182,7 @@ def resolve_ddl_mode(
 def parse_version(text: str) -> tuple[int, int]:
     """Parse year and release of a server version: ``"26.7.2.1"`` becomes ``(26, 7)``.
 
-    :raises ClusterError: if it is not a version.
+    :raises ClusterError: if the text is not a version.
     """
     match = re.match(r"(\d+)\.(\d+)", text)
     if match is None:
@@ -195,11 +197,11 @@ def merge_cluster(
 ) -> ClusterSpec:
     """Merge what the connection declares with what the nodes report.
 
-    Declared values take precedence; a note is added if the nodes report otherwise. Servers on the same machine each
-    report all of its cores, and get a share of them.
+    Declared values take precedence; if the nodes report a different value, a note is added. Servers on the same
+    machine each report all cores of the machine, and each gets a share of the cores.
 
-    :param versions: host → version of the server, as it reports it.
-    :raises ClusterError: if no node was found, or DDL would not reach each of them.
+    :param versions: host → version reported by the server.
+    :raises ClusterError: if no node was found, or DDL would not reach each node.
     """
     _check_detected(declared, detected)
     servers = Counter(node.machine for node in detected)

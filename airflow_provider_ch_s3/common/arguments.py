@@ -22,7 +22,7 @@ Value = TypeVar("Value", bound="DataclassInstance")
 
 
 def refuse_argument(name: str, value: object, remedy: str) -> ConfigError:
-    """Return the error for an argument of a wrong type: its name, value and type, and what to give instead."""
+    """Return the error for an argument of a wrong type: name, value, type, and what to give instead."""
     return ConfigError(f"{name}={value!r} is of type {type(value).__name__}; {remedy}")
 
 
@@ -30,16 +30,16 @@ def check_text(name: str, value: object, *, is_optional: bool = False) -> None:
     """Check that an argument is a string.
 
     :param is_optional: None is accepted, too.
-    :raises ConfigError: if it is not.
+    :raises ConfigError: for anything else.
     """
     if not isinstance(value, str) and not (is_optional and value is None):
         raise refuse_argument(name, value, "give a string, or leave it out" if is_optional else "give a string")
 
 
 def parse_text(name: str, value: object) -> str:
-    """Parse a string; a whole number, which a template may have made of digits, is taken by its digits.
+    """Parse a string. A template may have made a number of digits, so a whole number becomes its digits again.
 
-    :raises ConfigError: if it is neither.
+    :raises ConfigError: for anything else.
     """
     if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         return str(int(value))
@@ -52,7 +52,7 @@ def parse_text(name: str, value: object) -> str:
 def parse_texts(name: str, value: object) -> tuple[str, ...]:
     """Parse a list of strings.
 
-    :raises ConfigError: if it is not; a single string is not accepted.
+    :raises ConfigError: for anything else, also for a single string.
     """
     if isinstance(value, str):
         raise refuse_argument(name, value, f"write a list: [{value!r}]")
@@ -64,16 +64,16 @@ def parse_texts(name: str, value: object) -> tuple[str, ...]:
 def check_flag(name: str, value: object) -> None:
     """Check that an argument is True or False: the string "false" would count as true.
 
-    :raises ConfigError: if it is neither.
+    :raises ConfigError: for anything else.
     """
     if not isinstance(value, bool):
         raise refuse_argument(name, value, "give True or False")
 
 
 def parse_flag(name: str, value: object) -> bool:
-    """Parse True or False, which a template may have rendered as a word.
+    """Parse True or False; a template may have rendered the flag as a word.
 
-    :raises ConfigError: if it is neither.
+    :raises ConfigError: for anything else.
     """
     if isinstance(value, str) and (word := value.strip().lower()) in ("true", "false"):
         return word == "true"
@@ -84,7 +84,7 @@ def parse_flag(name: str, value: object) -> bool:
 def parse_expressions(name: str, value: object) -> dict[str, str]:
     """Parse a mapping of names to SQL expressions.
 
-    :raises ConfigError: if it is anything else.
+    :raises ConfigError: for anything else.
     """
     given = parse_items(name, value, "{'column': 'expression'}")
     return {key: parse_text(f"{name}[{key!r}]", expression) for key, expression in given}
@@ -93,7 +93,7 @@ def parse_expressions(name: str, value: object) -> dict[str, str]:
 def parse_settings(name: str, value: object) -> dict[str, str | int | float]:
     """Parse a mapping of names to strings and finite numbers.
 
-    :raises ConfigError: if it is anything else.
+    :raises ConfigError: for anything else.
     """
     found = {}
     for key, setting in parse_items(name, value, "{'max_threads': 4}"):
@@ -109,7 +109,7 @@ def check_seconds(name: str, value: object, *, is_positive: bool = False) -> Non
     """Check that an argument is a duration in seconds.
 
     :param is_positive: 0 is not accepted.
-    :raises ConfigError: if it is not a finite number, or is below 0.
+    :raises ConfigError: if the value is not a finite number, or is below 0.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise refuse_argument(name, value, "give a number of seconds")
@@ -121,7 +121,7 @@ def check_seconds(name: str, value: object, *, is_positive: bool = False) -> Non
 def parse_seconds(name: str, value: object) -> float:
     """Parse a duration, given as a number of seconds or a ``timedelta``.
 
-    :raises ConfigError: if it is neither, or is below 0.
+    :raises ConfigError: for anything else, or a duration below 0.
     """
     seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
@@ -131,9 +131,9 @@ def parse_seconds(name: str, value: object) -> float:
 
 
 def parse_file_names(name: str, value: object) -> tuple[str, ...]:
-    """Parse the name of a file, or a list of them; None for none.
+    """Parse the name of a file, or a list of names; None for no name.
 
-    :raises ConfigError: if it is neither, or a name is not one that any folder may have: empty, an address, a glob.
+    :raises ConfigError: for anything else, and for a name that a folder cannot have: empty, an address, a glob.
     """
     if value is None:
         return ()
@@ -151,9 +151,9 @@ def parse_file_names(name: str, value: object) -> tuple[str, ...]:
 
 
 def parse_count(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
-    """Parse a whole number, which a template may have rendered as a string.
+    """Parse a whole number; a template may have rendered the number as a string.
 
-    :raises ConfigError: if it is not one, or is below ``least`` or above ``most``.
+    :raises ConfigError: if the value is not a whole number, or is below ``least`` or above ``most``.
     """
     try:
         count = parse_whole(value)
@@ -166,9 +166,9 @@ def parse_count(name: str, value: object, *, least: int = 0, most: int | None = 
 
 
 def parse_ratio(name: str, value: object) -> float:
-    """Parse a share, which a template may have rendered as a string.
+    """Parse a share; a template may have rendered the share as a string.
 
-    :raises ConfigError: if it is not a number from 0 to 1.
+    :raises ConfigError: if the value is not a number from 0 to 1.
     """
     try:
         ratio = float(str(value))
@@ -180,9 +180,9 @@ def parse_ratio(name: str, value: object) -> float:
 
 
 def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
-    """Parse one of a few values.
+    """Parse a member of an enumeration by its value.
 
-    :raises ConfigError: if it is another one.
+    :raises ConfigError: if no member has the value.
     """
     try:
         return kind(value)
@@ -194,7 +194,7 @@ def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
 def parse_whole(value: object) -> int:
     """Parse a whole number as written by Python, JSON, a form or a template: ``8``, ``8.0``, ``"8"``.
 
-    :raises ValueError: if it is not one.
+    :raises ValueError: if the value is not a whole number.
     """
     match = re.fullmatch(r"(-?\d+)(\.0*)?", str(value).strip())
     if match is None:
@@ -203,10 +203,10 @@ def parse_whole(value: object) -> int:
 
 
 def parse_items(name: str, value: object, example: str) -> list[tuple[str, Any]]:
-    """Parse a mapping of names to anything; None for an empty one.
+    """Parse a mapping of names to anything; None for an empty mapping.
 
-    :param example: of such a mapping.
-    :raises ConfigError: if it is anything else.
+    :param example: of a mapping, for the error.
+    :raises ConfigError: for anything else.
     """
     if value is None:
         return []
@@ -218,9 +218,9 @@ def parse_items(name: str, value: object, example: str) -> list[tuple[str, Any]]
 
 
 def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value:
-    """Build a dataclass from a mapping of its fields.
+    """Build a dataclass from a mapping of field names to values.
 
-    :raises ConfigError: if it has no such field, or needs one that is not given.
+    :raises ConfigError: if a given field does not exist, or a required field is missing.
     """
     known = [field.name for field in dataclasses.fields(kind)]
     if unknown := sorted(set(given) - set(known), key=str):
@@ -231,6 +231,6 @@ def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value
 
 
 def required_fields(kind: type[Value]) -> list[str]:
-    """The names of the fields of a dataclass that have no default."""
+    """Return the names of the fields of a dataclass without a default."""
     fields = dataclasses.fields(kind)
     return [field.name for field in fields if field.default is field.default_factory is dataclasses.MISSING]

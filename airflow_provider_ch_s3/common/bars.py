@@ -1,4 +1,4 @@
-"""A bar on the terminal for what takes longer than some seconds; nothing where the output is piped."""
+"""A bar on the terminal for steps of more than some seconds; nothing if the output is piped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEASURE_SECONDS = 0.5
 def show_steps(what: str, total: int) -> Iterator[Callable[[], None]]:
     """Show how many steps are done.
 
-    :returns: what is to be called after each of them.
+    :returns: a function to call after each step.
     """
     if not sys.stderr.isatty():
         yield lambda: None

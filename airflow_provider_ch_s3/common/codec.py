@@ -1,7 +1,7 @@
 """Decode what loads leave for each other (in the ledger, in locks, in triggers), whichever release wrote it.
 
-A field that this release does not know is ignored; one that the other release did not know gets its default. A change
-in the meaning of known fields raises the version of the schema instead.
+An unknown field is ignored. A field unknown to the writer's release gets the default. A change in the meaning of
+known fields raises the version of the schema instead.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 Value = TypeVar("Value", bound="DataclassInstance")
 
 SCHEMA_VERSION = 1
-"""Version of the ledger's schema; a release that only knows lower ones does not touch the ledger."""
+"""Version of the ledger's schema; a release that knows only lower versions does not touch the ledger."""
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value with plain dicts and lists at every depth, as it comes back from JSON."""
+    """Return a value with plain dicts and lists at every depth, as JSON gives it back."""
     if isinstance(value, Mapping):
         return {key: as_plain(one) for key, one in value.items()}
     return [as_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value:
-    """Create a value from its stored fields, and the values inside it from theirs.
+    """Create a value from stored fields, and the values inside from theirs.
 
-    :param blanks: values for missing fields that have no default.
-    :raises LoadError: if a field that has neither is missing, or has no value of its type.
+    :param blanks: values for missing fields without a default.
+    :raises LoadError: if a field is missing and has no default and no blank, or has a value of a wrong type.
     """
     from pydantic import ValidationError
 

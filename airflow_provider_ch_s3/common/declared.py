@@ -1,7 +1,7 @@
-"""Arguments that are declared once: how each is read, rendered, compared and shown follows from its declaration.
+"""Declare arguments once: how an argument is read, rendered, compared and shown follows from the declaration.
 
-A :class:`Kind` says what an argument may be. A :class:`Value` is an argument that is made of others, such as a load
-mode with its key and its version; each of its fields is declared with a kind.
+A :class:`Kind` says what an argument may be. A :class:`Value` is an argument made of several fields, such as a load
+mode with a key and a version; each field is declared with a kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Parse = Callable[[str, Any], Any]
 class Form(Enum):
     """What a text is as a template: ``SQL`` may be the name of a ``.sql`` file, ``TEXT`` stays a text in every DAG.
 
-    ``ANY`` becomes what the DAG's templates make of it, such as a list or a number.
+    ``ANY`` becomes what the DAG's templates render, such as a list or a number.
     """
 
     SQL = "sql"
@@ -40,9 +40,9 @@ class Kind:
     """What an argument may be.
 
     :param parse: name and value → the parsed value; raises ConfigError.
-    :param form: of a text that is given for it.
-    :param of: the kind of the items of a list, or of the values of a dict; None: none are rendered otherwise.
-    :param shape: name and value → the :class:`Value` that a text or a dict stands for; other values as they are.
+    :param form: the form of a text given for the argument.
+    :param of: the kind of the items of a list, or of the values of a dict; None if none are rendered differently.
+    :param shape: name and value → the :class:`Value` that a text or a dict stands for; any other value unchanged.
     """
 
     parse: Parse
@@ -52,14 +52,14 @@ class Kind:
 
 
 class Value:
-    """An argument that is made of others: a frozen dataclass whose fields are :func:`declared`."""
+    """An argument made of several fields: a frozen dataclass whose fields are :func:`declared`."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: ClassVar[str] = ""
-    """What a text or a dict calls it."""
+    """The name of the class in a text or a dict."""
 
     def parsed(self, name: str) -> Self:
-        """Parse each field; None is the same as not given.
+        """Parse each field; None means not given.
 
         :param name: of the argument, for messages.
         :raises ConfigError: if a field has a wrong value.
@@ -69,7 +69,7 @@ class Value:
         return found
 
     def check(self, name: str) -> None:
-        """Check what one field alone cannot tell.
+        """Check the fields together.
 
         :raises ConfigError: if fields contradict each other.
         """
@@ -106,9 +106,9 @@ def declared(
 ) -> Any:
     """Declare a field of a frozen dataclass, as :func:`dataclasses.field` does.
 
-    :param default: required without.
+    :param default: a field without a default is required.
     :param decides_rows: whether a retry with another value has to stage the rows again.
-    :param is_secret: it is shown nowhere.
+    :param is_secret: the value is shown nowhere.
     """
     metadata = {"kind": kind, "decides_rows": decides_rows, "is_secret": is_secret}
     if isinstance(default, (dict, list)):
@@ -117,24 +117,24 @@ def declared(
 
 
 def declared_fields(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
-    """Name → field, of all fields of a dataclass that are declared."""
+    """Return name → field, of all declared fields of a dataclass."""
     return {field.name: field for field in dataclasses.fields(kind) if "kind" in field.metadata}
 
 
 def kind_of(field: dataclasses.Field[Any]) -> Kind:
-    """The kind that a field was declared with."""
+    """Return the declared kind of a field."""
     kind: Kind = field.metadata["kind"]
     return kind
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
-    """The value of a field that is not given; MISSING if it has to be."""
+    """Return the value of a field that is not given; MISSING if the field is required."""
     made = field.default_factory
     return field.default if made is dataclasses.MISSING else made()
 
 
 def secrets_of(value: object) -> list[str]:
-    """What a value has in its secret fields."""
+    """Return the contents of a value's secret fields."""
     if not isinstance(value, Value):
         return []
     fields = [field for field in dataclasses.fields(value) if _is_secret(field)]
@@ -145,7 +145,7 @@ def parse_field(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
     """Parse the value of a declared field.
 
     :param name: for messages.
-    :raises ConfigError: if the value is wrong, or is None where one is required.
+    :raises ConfigError: if the value is wrong, or None for a required field.
     """
     if value is None:
         value = default_of(field)
@@ -157,7 +157,7 @@ def parse_field(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def deciding_fields(value: Any) -> Iterator[tuple[str, object]]:
-    """Name and value of each declared field that decides which rows are staged; fields of values by their paths."""
+    """Yield name and value of each declared field that decides which rows are staged; nested fields by path."""
     for name, field in declared_fields(type(value)).items():
         if not field.metadata["decides_rows"]:
             continue
@@ -170,14 +170,14 @@ def deciding_fields(value: Any) -> Iterator[tuple[str, object]]:
 
 
 def parse_literal(name: str, value: Any) -> Any:
-    """Parse the list, dict, number or word that a template has turned into a text; other values as they are.
+    """Parse the list, dict, number or word that a template has turned into a text; leave any other value unchanged.
 
-    :raises ConfigError: if a text begins as a list or dict and is none.
+    :raises ConfigError: if a text begins like a list or dict and cannot be parsed.
     """
     if not isinstance(value, str):
         return value
     text = value.strip()
-    for parse in (ast.literal_eval, json.loads):  # Jinja writes Python's notation, other tools write JSON's
+    for parse in (ast.literal_eval, json.loads):  # Jinja writes Python, further tools write JSON
         try:
             return parse(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -188,9 +188,9 @@ def parse_literal(name: str, value: Any) -> Any:
 
 
 def parse_list(name: str, value: Any) -> Any:
-    """Parse the list that a template has turned into a text; other values as they are, also a text of digits.
+    """Parse the list that a template has turned into a text; any other value stays unchanged, also a text of digits.
 
-    :raises ConfigError: if a text begins as a list and is none.
+    :raises ConfigError: if a text begins like a list and cannot be parsed.
     """
     return parse_literal(name, value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "(") else value
 
@@ -198,9 +198,9 @@ def parse_list(name: str, value: Any) -> Any:
 def value_of(
     kind: type[Value], *, short: Callable[[Any], Value | None] = lambda _value: None, remedy: str = ""
 ) -> Kind:
-    """Return the kind of an argument that is one such value, or a dict of its fields.
+    """Return the kind of an argument: a value of a class, or a dict of the value's fields.
 
-    :param short: returns the value that something shorter stands for, or None.
+    :param short: returns the value that a shorter notation stands for, or None.
     :param remedy: what to give instead of a wrong value; '' for the value or a dict.
     """
 
@@ -221,13 +221,13 @@ def value_of(
 
 
 def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _value: None, remedy: str = "") -> Kind:
-    """Return the kind of an argument that is a value of one of several kinds.
+    """Return the kind of an argument: a value of any of several classes.
 
-    A text names a kind without arguments. A dict has the name of the kind as its key: ``{"move": {"folder": "in"}}``,
-    or ``{"move": "done"}`` for the one field that is required.
+    A text names a class without arguments. A dict has the name of the class as its key:
+    ``{"move": {"folder": "in"}}``, or ``{"move": "done"}`` for the only required field.
 
-    :param short: returns the value that something shorter stands for, or None.
-    :param remedy: what to give instead of a wrong value; '' for the names of the kinds.
+    :param short: returns the value that a shorter notation stands for, or None.
+    :param remedy: what to give instead of a wrong value; '' for the names of the classes.
     """
     known = {kind.name: kind for kind in kinds}
 
@@ -265,7 +265,7 @@ def _build(name: str, kind: type[Value], given: Any) -> Value:
 
 
 def _form_of(kind: type[Value]) -> str:
-    """How a value of a kind is written, for messages."""
+    """Show how to write a value of a class, for messages."""
     required = arguments.required_fields(kind)
     return f"{kind.__name__}({', '.join(f'{name}=…' for name in required)})" if required else f"{kind.name!r}"
 
@@ -279,12 +279,12 @@ def _show(value: object) -> str:
 
 
 def count(*, least: int = 0, most: int | None = None) -> Kind:
-    """The kind of a whole number."""
+    """Return the kind of a whole number."""
     return Kind(lambda name, value: arguments.parse_count(name, value, least=least, most=most))
 
 
 def choice(kind: type[Enum]) -> Kind:
-    """The kind of an argument that is one of a few words."""
+    """Return the kind of an argument with a few allowed words."""
     return Kind(
         lambda name, value: value if isinstance(value, kind) else arguments.parse_choice(name, value, kind), Form.TEXT
     )

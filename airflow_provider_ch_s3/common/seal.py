@@ -1,8 +1,8 @@
-"""The seal of a record: it shows that its writer could log in to ClickHouse as its reader does.
+"""The seal of a record: proof that the writer could log in to ClickHouse with the reader's login.
 
-Whoever may insert into the ledger can write any record there, and whoever finishes an interrupted commit does so with
-rights of its own. So what a record orders is carried out only if it was sealed with the reader's own login: nobody
-else can make such a seal, and whoever can needs no record to do the same.
+Whoever may insert into the ledger can write any record there, but whoever finishes an interrupted commit acts with
+their own rights. So a process carries out what a record orders only if the record was sealed with the process's own
+login. Without the login nobody can make the seal; with the login nobody needs a record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 SEAL = "seal"
-"""The field of a record that has its seal."""
+"""The field of a record with the seal."""
 
 # Whoever may read the ledger could try out passwords on a seal: each trial takes 50 ms and 16 MiB.
 _COST, _BLOCK_SIZE = 1 << 14, 8
@@ -35,12 +35,12 @@ class Login:
     def sealed(self, detail: Mapping[str, Any], *identity: Any) -> dict[str, Any]:
         """Add the seal to the detail of a record.
 
-        :param identity: the other fields of the record that the seal is to cover.
+        :param identity: further fields of the record for the seal to cover.
         """
         return {**detail, SEAL: self._seal(detail, identity)}
 
     def has_sealed(self, detail: Mapping[str, Any], *identity: Any) -> bool:
-        """Whether a record is as a process with this login has written it."""
+        """Whether a process with this login wrote the record, and nobody changed it."""
         return hmac.compare_digest(str(detail.get(SEAL, "")).encode(), self._seal(detail, identity).encode())
 
     def _seal(self, detail: Mapping[str, Any], identity: tuple[Any, ...]) -> str:

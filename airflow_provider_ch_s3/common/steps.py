@@ -1,7 +1,7 @@
-"""The steps of a load: how long each takes, and a span of it for OpenTelemetry.
+"""The steps of a load: how long each step takes, and a span of the step for OpenTelemetry.
 
-Airflow sets tracing up and opens a span for each task: the steps are its children. Without tracing, OpenTelemetry's
-calls do nothing.
+Airflow sets tracing up and opens a span for each task: the steps are children of this span. Without tracing,
+OpenTelemetry's calls do nothing.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(kw_only=True)
 class TimedStep:
-    """A step that is under way."""
+    """A step under way."""
 
     _span: Span
     _began: float
 
     @property
     def seconds(self) -> float:
-        """What it has taken so far."""
+        """The duration so far."""
         return round(time.monotonic() - self._began, 3)
 
     def tell(self, **facts: Fact) -> None:
-        """Add to the span what has become known."""
+        """Add facts to the span once they are known."""
         self._span.set_attributes(_attributes(facts))
 
 
 @contextmanager
 def timed_step(name: str, **facts: Fact) -> Iterator[TimedStep]:
-    """Measure a step; an error that ends it is the status of its span.
+    """Measure a step; an error that ends the step becomes the status of the span.
 
     :param name: such as ``plan``.
-    :param facts: what is known of it: table, rows, query id; None is left out.
+    :param facts: what is known of the step: table, rows, query id; None is left out.
     """
     # Not the exception itself: its stack trace has the causes, whose texts nobody has looked through for secrets.
     with _tracer.start_as_current_span(_full(name), attributes=_attributes(facts), record_exception=False) as span:
@@ -49,7 +49,7 @@ def timed_step(name: str, **facts: Fact) -> Iterator[TimedStep]:
 
 
 def record_step(name: str, *, ended: float, seconds: float, **facts: Fact) -> None:
-    """Record a step that others have carried out and measured.
+    """Record a step that another process has carried out and measured.
 
     :param name: as for :func:`timed_step`.
     :param ended: Unix time.

@@ -1,6 +1,6 @@
 """Text for people: bytes, counts and durations formatted, external names with invisible characters escaped.
 
-A line of a log may end with its facts, for the pages that read it: people change a sentence, and no chart breaks.
+A line of a log may end with facts, for the pages that read the log: people change a sentence, and no chart breaks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def format_count(count: float) -> str:
 
 
 def count_of(count: float, noun: str) -> str:
-    """Format a count with its noun, whose plural ends in s: ``1 file``, ``1,200 files``."""
+    """Format a count with a noun whose plural ends in s: ``1 file``, ``1,200 files``."""
     text = format_count(count)
     return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
 
@@ -42,7 +42,7 @@ def name_first(name: str, count: int) -> str:
 
 
 def format_estimate(seconds: float) -> str:
-    """Format a duration that is only an estimate: ``under a second``, ``3.2 s``."""
+    """Format an estimated duration: ``under a second``, ``3.2 s``."""
     return "under a second" if seconds < 1 else format_seconds(seconds)
 
 
@@ -71,7 +71,7 @@ def with_facts(text: str, facts: Mapping[str, Any]) -> str:
 
 
 def without_facts(line: str) -> str:
-    """Return the part of a log line that is for people."""
+    """Return the part of a log line for people."""
     return line.rpartition(_FACTS_BEGIN)[0] if line.endswith("}]") and _FACTS_BEGIN in line else line
 
 
@@ -81,9 +81,9 @@ _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 
 
 def show_name(name: str) -> str:
-    """Return the name as it is, or quoted and escaped if it is empty, padded with spaces, or partly invisible.
+    """Return the name unchanged, or quoted and escaped if the name is empty, padded with spaces or partly invisible.
 
-    ``id`` stays ``id``; with a byte order mark before it, it becomes ``'\\ufeffid'``.
+    ``id`` stays ``id``; with a byte order mark in front, ``id`` becomes ``'\\ufeffid'``.
     """
     if name and name == name.strip() and all(map(_is_visible, name)):
         return name
@@ -98,7 +98,7 @@ def _is_visible(character: str) -> bool:
 
 
 def is_text(text: str) -> bool:
-    """Whether a string is text: it has no lone surrogate, which nothing outside of Python could take."""
+    """Whether a string is text: a lone surrogate is not, and nothing outside of Python could take it."""
     try:
         text.encode()
     except UnicodeEncodeError:

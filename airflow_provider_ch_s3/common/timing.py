@@ -1,4 +1,4 @@
-"""The clock and every patience of a process, as one value that is passed in from the top: tests pass another one."""
+"""The clock and every patience of a process, as one value passed in from the top: tests pass another value."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Timing:
 
     :param now: seconds of a clock that never goes back; ``clock``: Unix time.
     :param poll_seconds: longest time between two polls of a running query.
-    :param log_patience_seconds: longer than it takes a server to write any log.
-    :param unknown_patience_seconds: how long no node may know a query before its outcome is unknown.
+    :param log_patience_seconds: longer than any server takes to write a log.
+    :param unknown_patience_seconds: how long no node may know a query before the query's outcome is unknown.
     :param kill_patience_seconds: how long a killed query may go on.
-    :param heartbeat_seconds: time between two signs of life of the owner of a lock.
-    :param lock_patience_seconds: an owner that has given no sign of life for longer is considered dead.
-    :param lock_poll_seconds: mean time between two looks at a lock that another process holds, in the beginning.
+    :param heartbeat_seconds: time between two heartbeats of the owner of a lock.
+    :param lock_patience_seconds: an owner without a heartbeat for longer than this is considered dead.
+    :param lock_poll_seconds: mean time between two looks at another process's lock, in the beginning.
     :param stall_seconds: how long replicas that are behind may make no progress.
-    :param idle_seconds: after that no task is expected to continue an attempt: its DAG run was deleted, or failed for
-        good while nothing could be cleaned up.
+    :param idle_seconds: after this time, no task is expected to continue an attempt: its DAG run was deleted, or
+        failed for good while nothing could be cleaned up.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -50,7 +50,7 @@ class Timing:
         seconds: float,
         pause_seconds: float,
     ) -> Result:
-        """Poll until a result is accepted, for a number of seconds at most; returns the last one, accepted or not."""
+        """Poll until a result is accepted, for so many seconds at most; return the last result, accepted or not."""
         deadline = self.now() + seconds
         while not until(result := read()) and self.now() <= deadline:
             self.sleep(pause_seconds)
@@ -62,7 +62,7 @@ class Timing:
 
 
 class Pace:
-    """Decides when to log: a new message at once, the same one again about every half minute."""
+    """Decides when to log: a new message at once, a repeated message again about every half minute."""
 
     def __init__(self, seconds: float = LOG_SECONDS, now: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -71,7 +71,7 @@ class Pace:
         self._next = now()
 
     def is_due(self, message: object = None) -> bool:
-        """Whether to log this message now; if so, the same one is due again after the interval."""
+        """Whether to log this message now; if so, the same message is due again after the interval."""
         now = self._now()
         if message == self._last and now < self._next:
             return False

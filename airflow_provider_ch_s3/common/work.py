@@ -1,4 +1,4 @@
-"""Work in the right measure: batches, threads, texts that a log folds."""
+"""Work in the right measure: batches, threads, folded texts in logs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MAX_ITEMS = 500
 
 
 def batches(items: Iterable[Item], size: int = MAX_ITEMS) -> Iterator[Sequence[Item]]:
-    """Split items into groups, each small enough for one statement."""
+    """Split items into groups, each group small enough for one statement."""
     iterator = iter(items)
     while group := tuple(islice(iterator, size)):
         yield group
 
 
 def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Call a function for all items at once, each in a thread of its own; returns the results in the items' order.
+    """Call a function for all items at once, each in a separate thread; return the results in the items' order.
 
-    The threads are daemons, unlike those of a pool: a worker that exits does not wait for a server that hangs.
+    The threads are daemons, unlike the threads of a pool: an exiting worker does not wait for a hanging server.
     """
     if len(items) == 1:
         return [function(items[0])]
@@ -44,7 +44,7 @@ def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> li
 
 
 def log_folded(log: logging.Logger, title: str, text: str) -> None:
-    """Log a text as a group: the UI shows its title, and the text after a click."""
+    """Log a text as a group: the UI shows the title, and the text after a click."""
     log.info("::group::%s", title)
     log.info("%s", text)
     log.info("::endgroup::")

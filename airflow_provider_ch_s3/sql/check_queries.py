@@ -1,4 +1,4 @@
-"""The statements of the checks of staged rows."""
+"""Render the statements of the checks of staged rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @statement
 def render_try_check(target: TableName, *, columns: Sequence[str], expression: str, sides: Sequence[str]) -> str:
-    """Compute a check for no row; fails if it is not SQL over the columns, or not repeatable.
+    """Compute a check for no row; fails if the check is not SQL over the columns, or not repeatable.
 
-    :param sides: the two values that it compares, if it is a comparison.
+    :param sides: the two values of a comparison; empty for any check except a comparison.
     """
     return IN_FILE
 
@@ -35,8 +35,8 @@ def render_run_checks(
 ) -> str:
     """Count all rows, and compute all checks for them.
 
-    :param checks: the expression of each, and the two values that it compares, if it is a comparison.
-    :param where: only rows that it is true for; '' for all.
+    :param checks: the expression of each check; for a comparison, also the two compared values.
+    :param where: count only rows that fulfil this condition; '' for all.
     """
     return IN_FILE
 
@@ -52,8 +52,8 @@ def render_read_old_values(
 ) -> str:
     """Compute aggregates of rows of a table, with their types.
 
-    :param partitions: only rows of these partitions; None for all.
-    :param condition: only rows that it is true for; '' for all.
+    :param partitions: read only these partitions; None for all.
+    :param condition: read only rows that fulfil this condition; '' for all.
     """
     return IN_FILE
 
@@ -62,7 +62,7 @@ def render_read_old_values(
 def render_read_counted(
     staging: TableName, cluster: str | None, *, columns: Sequence[str], condition: str, limit_rows: int
 ) -> str:
-    """Read some of the rows that a condition holds for."""
+    """Read some of the rows that fulfil a condition."""
     return """
         SELECT {{ columns | identifiers }}
         FROM {{ cluster | all_shards(staging) }}

@@ -1,7 +1,7 @@
-"""Conversions as SQL: each fails on a value that would not arrive unchanged.
+"""Conversions as SQL: each conversion fails if a value would not arrive unchanged.
 
-ClickHouse evaluates equal expressions once, and the branches of an ``if`` only for the rows that need them, so a
-check costs no more than its comparison.
+ClickHouse evaluates equal expressions once, and a branch of an ``if`` only for the rows of the branch, so a check
+costs no more than the comparison.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, failing
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
-# Alias of the files in the FROM clause, to distinguish a column as it is read from one of the same name in WITH.
+# Alias of the files in the FROM clause, to distinguish a column of the files from a column of the same name in WITH.
 FILES = identifier("ch_s3_files")
 
 
 def definitions(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn], parser: str) -> list[Sql]:
-    """Render the functions that the conversions of a statement call, to be defined in its WITH clause.
+    """Render the functions called by the conversions of a statement, to be defined in the statement's WITH clause.
 
     :param parser: the setting ``date_time_input_format``; with ``best_effort_us``, days may begin with the month.
     """
@@ -37,7 +37,7 @@ def definitions(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn], 
 
 
 def _function(conversion: Conversion) -> str:
-    """The name of the function that converts a value; '' if a function of ClickHouse does."""
+    """Return the name of our function for a conversion; '' if a function of ClickHouse converts the value."""
     match conversion.method:
         case Method.FLOAT:
             return "ch_s3_float"
@@ -50,7 +50,9 @@ def _function(conversion: Conversion) -> str:
 
 
 def _name_of(kind: str) -> str:
-    """The name of the function for a type; one word, because 24.8 sends names to other nodes without quotes."""
+    """Name the function for a type. The name is a single word, because 24.8 sends names to other nodes without
+    quotes.
+    """
     words = re.sub(r"\W+", "_", kind).strip("_")
     # of two lists of names, the words may be the same
     number = f"_{zlib.crc32(kind.encode()):x}" if "'" in kind else ""
@@ -72,7 +74,7 @@ def _read(text: Sql, conversion: Conversion, parser: str = "") -> Sql:
 
 
 def select_item(column: MappedColumn) -> Sql:
-    """Render the expression for one column of the table."""
+    """Render the expression for a column of the table."""
     # In brackets, ClickHouse does not accept an alias without AS.
     value = Sql(f"({expression(column.expression)})") if column.expression else identifier(column.source)
     converted = _convert(value, column.conversion)
@@ -90,7 +92,7 @@ def select_list(columns: Iterable[MappedColumn]) -> Sql:
 
 
 def read_column(column: FileColumn) -> Sql:
-    """Render a column that the files hold as text, or the path holds, in its own type."""
+    """Render a column of the path, or a column that the files hold as text, in its own type."""
     if column.repeats_folder:
         return _compare_with_folder(column)
     if not column.in_path:
@@ -102,12 +104,12 @@ def read_column(column: FileColumn) -> Sql:
 
 
 def _compare_with_folder(column: FileColumn) -> Sql:
-    """Render a column of the files whose value has to be that of the folder, as it is written or decoded."""
+    """Render a column of the files whose value has to be the value of the folder, as written or decoded."""
     own, text, kind = Sql(f"{FILES}.{identifier(column.name)}"), _folder_text(column), column.type
     base = base_type(kind)
     read = (one if base == "String" else value_or_null(one, base) for one in (text, _decode(text)))
     known = [f"{own} = {one}" for one in read]
-    # Other files may be in no such folder.
+    # Files may also be outside of these folders.
     same = " OR ".join([f"{text} = ''", *(f"ifNull({one}, 0)" for one in known)])
     if is_nullable(kind):
         same += f" OR ({own} IS NULL AND {text} = {literal(DEFAULT_PARTITION)})"
@@ -126,7 +128,7 @@ def _decode(text: Sql) -> Sql:
 
 
 BLANKS = " \t"
-"""White space around a field, which does not belong to its value."""
+"""White space around a field, not part of the field's value."""
 _QUOTED = r"\1'\2'"
 # Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is in double
 # quotes cannot be read then.
@@ -137,7 +139,7 @@ _CHARACTER = r"\1"
 
 
 def is_row(source: SourceSpec) -> Sql:
-    """Render the condition that a line is not the header, where the format reads headers as rows."""
+    """Render the condition that a line is not the header, if the format reads headers as rows."""
     fields = [column.name for column in source.columns if not column.in_path]
     same = (
         f"ifNull({FILES}.{identifier(name)} IN ({literals((text, chr(34) + text + chr(34)))}), 0)"
@@ -168,7 +170,8 @@ def _read_text(column: FileColumn) -> Sql:
         kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
         text = Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
     if column.has_bare_values:
-        # The pattern passes over NULL on its way to the next value, so one is appended. Text has no cast to Map.
+        # The regular expression passes over NULL before the next value, so a value is appended. Text has no cast to
+        # Map.
         quoted = f"replaceRegexpAll(concat('[', {text}, ']!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"
         whole = Sql(f"substring({quoted}, 1, length({quoted}) - 3)")
         return Sql(f"arrayElement({plain_cast(whole, f'Array({column.read_as})')}, 1)")
@@ -192,7 +195,8 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
     if conversion.method is Method.TEXT:
         text = Sql(f"toString({value})") if conversion.is_coded_text else value
         if conversion.form:
-            # The conversion refuses the words: if it contained what fails, ClickHouse would compute it for all rows.
+            # The conversion refuses the words: if the conversion contained the failing expression, ClickHouse would
+            # compute the expression for all rows.
             refused = f"concat(assumeNotNull({text}), ' does not fit')"
             text = Sql(f"if(ifNull(match({text}, {literal(conversion.form)}), 1), {text}, {refused})")
         return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)

@@ -19,9 +19,9 @@ PARTITION = "{_partition_id}"
 
 @dataclass(frozen=True, kw_only=True)
 class ExportFiles:
-    """The files that an INSERT writes.
+    """The files written by an INSERT.
 
-    :param address: of the file; with ``PARTITION`` in it, of one for each partition.
+    :param address: of the file; an address with ``PARTITION`` in it is written once for each partition.
     :param compression: ClickHouse's name, or ``auto``.
     """
 
@@ -33,7 +33,7 @@ class ExportFiles:
 
 
 def select_table(table: TableName, cluster: str | None) -> str:
-    """A SELECT of all rows of a table.
+    """Render a SELECT of all rows of a table.
 
     :param cluster: set it to read one replica of each shard.
     """
@@ -45,7 +45,7 @@ def select_table(table: TableName, cluster: str | None) -> str:
 
 
 def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> Statement:
-    """Names and types of the columns of a query."""
+    """Render the statement to read names and types of the columns of a query."""
     text = """
         DESCRIBE TABLE (
         {{ query }}
@@ -64,9 +64,9 @@ def render_insert_export(
     partition_by: Mapping[str, str],
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The INSERT of the export.
+    """Render the INSERT of the export.
 
-    :param query: a SELECT, which is printed as it is: its author may run any other one, too.
+    :param query: a SELECT, printed unchecked: its author may run any query anyway.
     :param partition_by: name of a folder → expression over the columns of the query.
     """
     query = Sql(query.strip())
@@ -76,7 +76,7 @@ def render_insert_export(
 
 @statement
 def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mapping[str, SettingValue]) -> str:
-    """Number of rows in each file that has any, by its ``_path``.
+    """Count the rows in each file with rows, by ``_path``.
 
     :param structure: names and types of the columns.
     """
@@ -84,15 +84,15 @@ def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mappin
 
 
 FILES = "{files}"
-"""What stands for the files in the text of a query."""
+"""Placeholder for the files in the text of a query."""
 
 
 def render_select_files(
     source: SourceSpec, sql: str, *, structure: str, limit_rows: int, settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """A user's query, in which a table function takes the place of ``FILES``.
+    """Render a user's query, with a table function in place of ``FILES``.
 
-    :param sql: printed as it is: its author may run any other query, too.
+    :param sql: printed unchecked: its author may run any query anyway.
     :param structure: names and types of the columns in the files, or ``auto``.
     """
     texts = [Sql(text) for text in sql.strip().split(FILES)]

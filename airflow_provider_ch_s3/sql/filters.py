@@ -1,7 +1,7 @@
 """Quoting filters: the only way for a value to enter SQL text.
 
-A template that prints a bare value fails with ``UnquotedValueError``; the filters return ``Sql``, the
-only type that may be printed.
+A template that prints a bare value fails with ``UnquotedValueError``. The filters return ``Sql``, the only type
+allowed in the text.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def identifiers(names: Iterable[str]) -> Sql:
 
 
 def folded(items: Iterable[Sql]) -> Sql:
-    """Separate what is quoted already by commas, with as much in a line as fits."""
+    """Separate quoted items by commas, with as many in a line as fit."""
     lines: list[str] = []
     for item in items:
         if lines and len(lines[-1]) + len(item) < _LINE_LENGTH:
@@ -110,12 +110,14 @@ def tuples(rows: Iterable[tuple[str | int | float, ...]]) -> Sql:
 
 
 def is_among(values: Sequence[str]) -> Sql:
-    """Print the comparison of what precedes with some values; for one value, one that the server can look up."""
+    """Print a comparison of the preceding expression with some values; a single value is compared with ``=``, for
+    look-ups.
+    """
     return Sql(f"= {literal(values[0])}" if len(values) == 1 else f"IN ({literals(values)})")
 
 
 def assignments(settings: Mapping[str, str | int | float]) -> Sql:
-    """Print what a SETTINGS clause sets, with as much in a line as fits."""
+    """Print the assignments of a SETTINGS clause, with as many in a line as fit."""
     return folded(Sql(f"{setting_name(name)} = {literal(value)}") for name, value in settings.items())
 
 
@@ -125,7 +127,7 @@ _PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def setting_name(name: str) -> Sql:
     """Check the name of a setting: the SETTINGS clause does not allow quoted names.
 
-    :raises ConfigError: if it is not a plain word.
+    :raises ConfigError: if the name is not a plain word.
     """
     if not _PLAIN_WORD.fullmatch(name):
         raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use only letters, digits and _")
@@ -145,15 +147,15 @@ def parameter(name: str) -> Sql:
 def expression(text: str) -> Sql:
     """Print one flat SQL expression that a user wrote.
 
-    :raises ConfigError: if it is more than one expression, or contains a subquery.
+    :raises ConfigError: if the text has several expressions, or contains a subquery.
     """
     return Sql(parse_expression(text))
 
 
 def column_type(text: str) -> Sql:
-    """Print the type of a column, perhaps with its default or codec.
+    """Print the type of a column, perhaps with a default or codec.
 
-    :raises ConfigError: if it is more than that.
+    :raises ConfigError: if the text has more than one item.
     """
     if len(split_expressions(text)) != 1:
         raise ConfigError(f"{text!r} is not the type of one column; write a type of ClickHouse, such as 'UInt32'")
@@ -161,7 +163,7 @@ def column_type(text: str) -> Sql:
 
 
 def table_name(name: TableName) -> Sql:
-    """Quote a table with its database."""
+    """Quote a table with the table's database."""
     return Sql(f"{identifier(name.database)}.{identifier(name.table)}")
 
 

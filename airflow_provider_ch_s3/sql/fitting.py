@@ -1,4 +1,4 @@
-"""Conversions of text that give NULL where a value does not fit, by the rules of ``conversions.py``."""
+"""Conversions of text by the rules of ``conversions.py``, except that a value that does not fit becomes NULL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
 _OBJECT = "ch_s3_object"
-"""The column with the object of a line."""
+"""Name of the column with the object of a line."""
 _ODD_QUOTES = "countSubstrings(line, '\"') % 2 = 1"
 
 
@@ -50,16 +50,16 @@ _IN_QUOTES = r'\1"\2"\3'
 
 
 def read_object() -> Sql:
-    """Render the object of a line, with long whole numbers as texts: the parser of JSON has none beyond 64 bits."""
+    """Render the object of a line, long whole numbers as texts: the JSON parser has no integer beyond 64 bits."""
     quoted = f"replaceRegexpAll(line, {literal(_LONG_INTEGER)}, {literal(_IN_QUOTES)})"
     return Sql(f"if(match(line, '[0-9]{{19}}'), {quoted}, line)")
 
 
 def is_inexact(name: str) -> Sql:
-    """Render whether a value of an object cannot be read as it is written.
+    """Render whether a value of an object cannot be read exactly as written.
 
-    The parser of JSON gives a number back as a double prints it. The text is found without it, by the field's name,
-    which may stand elsewhere in the line, too: then the numbers differ.
+    The JSON parser returns a number as a double prints it. So the written text is also searched in the line by the
+    field's name. If the name stands in the line a second time, the numbers differ.
 
     :param name: of the field.
     """
@@ -89,20 +89,20 @@ def _csv_text(column: LineColumn, delimiter: str) -> Sql:
 
 
 def csv_field(delimiter: str) -> str:
-    """A regular expression of one field and the delimiter after it; a quote within a field is text."""
+    """Return a regular expression of one field and the delimiter after it; a quote within a field is text."""
     end = re.escape(delimiter)
     return rf'("(?:[^"]|"")*"[{_blanks(delimiter)}]*|[^"{end}][^{end}]*|){end}'
 
 
 def csv_line(delimiter: str) -> str:
-    """A regular expression of a line of such fields."""
+    """Return a regular expression of a line of CSV fields."""
     return f"^(?:{csv_field(delimiter)})+$"
 
 
 def opens_text(delimiter: str) -> Sql:
-    """Render whether a line may be the first one of a text in quotes that goes on in the next line.
+    """Render whether a line may begin a quoted text that continues in the next line.
 
-    An odd number of quotes may be that, and so is an open field at the end after others with single quotes in them
+    Two signs: an odd number of quotes, or an open field at the end after fields with single quotes in them
     (``1,5" disk,"start``).
     """
     start = rf'^(?:{csv_field(delimiter)})*"(?:[^"]|"")*$'
@@ -110,7 +110,7 @@ def opens_text(delimiter: str) -> Sql:
 
 
 def ends_text(delimiter: str) -> Sql:
-    """Render whether a line may be the last one of a text that another line began, also if it looks like a row."""
+    """Render whether a line may end a text that an earlier line began, also if the line looks like a row."""
     end = rf'^(?:[^"]|"")*"[{_blanks(delimiter)}]*(?:{re.escape(delimiter)}|$)'
     return Sql(f"({_ODD_QUOTES} OR match(toValidUTF8(line), {literal(end)}))")
 

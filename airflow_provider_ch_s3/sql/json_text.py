@@ -1,4 +1,4 @@
-"""Objects of JSON in text, as SQL values: ClickHouse's parser rounds numbers to those of a Float64."""
+"""Objects of JSON in text, as SQL values: ClickHouse's parser rounds numbers to Float64."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from airflow_provider_ch_s3.sql.typed_values import failing_text, plain_cast
 
 # A text in quotes, or a number.
 _TOKEN = r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*'
-# What a number contains that may be rounded; all other objects need no closer look.
+# What a number contains that may be rounded; objects without such a number need no closer look.
 _MAY_BE_ROUNDED = r"[1-9](?:[0-9]{17}|[0-9.]{18})|[eE]-[0-9]{3}"
 _BEFORE_EXPONENT = r"^-?([0-9.]*)"
 # As many digits tell each Float64 from all others.
 _MAX_DIGITS = 17
-# Below the first one with so many digits.
+# Below the first number with so many digits.
 _LEAST = "2.3e-308"
-# Up to 25.8 at least, a fraction under a name makes a later integer there a Float64, which has fewer digits. Servers
-# compute this once, as there is no lambda in it.
+# Up to 25.8 at least, a fraction under a name makes a later integer under the same name a Float64 with fewer digits.
+# Servers compute this once, as there is no lambda here.
 _ROUNDS_INTEGERS = "(toUInt16(splitByChar('.', version())[1]), toUInt16(splitByChar('.', version())[2])) < (26, 7)"
 _LONG_INTEGER = "[1-9][0-9]{15}"
 
 
 def object_of(text: Sql, kind: str) -> Sql:
-    """Render the object in a text; it fails for a number that has more digits than are kept.
+    """Render the object in a text; fails for a number with more digits than the server keeps.
 
     :param kind: a JSON type without typed paths.
     """

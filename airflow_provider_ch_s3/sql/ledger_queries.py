@@ -1,4 +1,4 @@
-"""Render the statements of the ledger and of locks, and the ones that show or forget what loads did."""
+"""Render the statements of the ledger and of locks, and the statements to show or forget past loads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @statement
 def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read the comments of the ledger's tables, which have the schema version, for each node that has them."""
+    """Read the comments of the ledger's tables, which name the schema version, for each node with these tables."""
     return """
         SELECT {{ node_name }} AS node, name, engine, comment
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -23,26 +23,26 @@ def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None
 
 @statement
 def render_create_ledger(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> str:
-    """Create the table of events if it does not exist."""
+    """Create the table of events, unless it exists."""
     return IN_FILE
 
 
 @statement
 def render_create_ledger_files(ledger: TableName, cluster: str | None, *, comment: str, is_replicated: bool) -> str:
-    """Create the table of files if it does not exist."""
+    """Create the table of files, unless it exists."""
     return IN_FILE
 
 
 def render_write_event(ledger: TableName, event: Mapping[str, Any], *, quorum: int) -> Statement:
     """Append one event, whose kind is part of the statement's name.
 
-    :param quorum: number of replicas that must have it before the statement ends.
+    :param quorum: number of replicas to wait for.
     """
     return _render_write(f"write_event_{event['event']}", ledger, [event], quorum)
 
 
 def render_write_files(ledger: TableName, rows: Sequence[Mapping[str, Any]], *, quorum: int) -> Statement:
-    """Append a manifest, or a piece of one; ``quorum`` as in :func:`render_write_event`."""
+    """Append a manifest, or a piece of a manifest; ``quorum`` as in :func:`render_write_event`."""
     return _render_write("write_files", ledger, rows, quorum)
 
 
@@ -69,9 +69,9 @@ def render_read_events(
 ) -> str:
     """Read the events of one load and of all attempts that may be open, in order.
 
-    :param table_uuids: of the table whose names to read, too; it has few in its life.
+    :param table_uuids: also read the names of the table with these UUIDs; a table has few names in its life.
     :param attempts: numbers of further attempts.
-    :param since: number of the first attempt whose events to read, of all loads; 0 if nothing was read before.
+    :param since: number of the first attempt to read, of all loads; 0 if nothing was read before.
     """
     return IN_FILE
 
@@ -82,7 +82,7 @@ def render_read_attempt_files(
 ) -> str:
     """Read the first rows of an attempt's manifest with paths greater than ``after``.
 
-    :param attempt: the id of its load, and its number.
+    :param attempt: the id of the attempt's load, and the attempt's number.
     """
     return """
         SELECT DISTINCT path, etag, size_bytes
@@ -106,7 +106,10 @@ def render_read_loaded_files(
     last: str,
     only: Sequence[str] = (),
 ) -> str:
-    """Read which attempts were to load which files, with paths from ``first`` to ``last``; of them, ``only`` some."""
+    """Read the attempts that were to load files with paths from ``first`` to ``last``, with the files.
+
+    :param only: read only these paths; empty for all.
+    """
     # The range keeps a load of one night's files from reading years of files.
     return """
         SELECT DISTINCT path, etag, load_id, attempt
@@ -123,9 +126,9 @@ def render_read_loaded_files(
 def render_read_last_files(
     ledger: TableName, cluster: str | None, *, target: str, prefix: str, before: str, limit: int
 ) -> str:
-    """Read the last paths that begin with ``prefix``, in descending order; a path may be there more than once.
+    """Read the last paths that begin with ``prefix``, in descending order; a path may occur several times.
 
-    :param before: only paths before this one; '' for all.
+    :param before: only paths before this path; '' for all.
     """
     return """
         {# In the order of the primary key, from its end: no more is read than asked for. #}
@@ -151,11 +154,11 @@ def render_read_commits(
     table_uuids: Sequence[str],
     attempts: Sequence[int],
 ) -> str:
-    """Read which of the given attempts were committed into the table, when, and how.
+    """Read the commits of the given attempts into the table: when, and how.
 
-    :param attempts: their numbers.
+    :param attempts: numbers of the attempts.
     """
-    # A commit that was recorded twice happened when it was recorded first.
+    # If a commit was recorded twice, the first record tells the time.
     return """
         {% include "_commits.sql.jinja" %}
 
@@ -200,7 +203,7 @@ def render_read_replacements(
 ) -> str:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
 
-    :param counts_conditions: ``replace_where``, ``merge`` and ``replace_files`` count as replacing the whole table.
+    :param counts_conditions: count ``replace_where``, ``merge`` and ``replace_files`` as replacing the whole table.
     """
     return IN_FILE
 
@@ -215,9 +218,9 @@ def render_read_planned_by(
     dag: str,
     task: str,
 ) -> str:
-    """Read which of some attempts one task has planned, in any of its runs.
+    """Read the attempts among the given ones that one task has planned, in any run of the task.
 
-    :param attempts: for each the id of its load, and its number.
+    :param attempts: the id of the load and the number of each attempt.
     """
     return """
         {# The details of old attempts may have been forgotten; then it is unknown whose they were. #}
@@ -238,14 +241,14 @@ def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *,
 
 
 def render_write_claim(ledger: TableName, load_id: str) -> Statement:
-    """Record that a load is about to be planned, for other loads that are planned now."""
+    """Record that a load is about to be planned, for the loads that are planned at the same time."""
     claim = {"target": "claims", "load_id": load_id, "event": "claimed"}
     return _render_write("write_claim", ledger, [claim], quorum=0)
 
 
 @statement
 def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> str:
-    """Read the UUIDs of the table that the last commit under a name went into; no row if there was none."""
+    """Read the UUIDs of the table into which the last commit under a name went; no row if there was no commit."""
     # Read from the newest commit backwards: no more than one of them.
     return """
         SELECT table_uuids
@@ -267,7 +270,7 @@ def render_adopt_commits(
     table_uuids: Sequence[str],
     quorum: int,
 ) -> str:
-    """Record all commits into one table for another one, too, which holds the same rows."""
+    """Record all commits into one table for a second table with the same rows, too."""
     return IN_FILE
 
 
@@ -275,7 +278,7 @@ def render_adopt_commits(
 def render_read_past_reports(
     ledger: TableName, cluster: str | None, *, target: str, since: int, min_volume_bytes: int
 ) -> str:
-    """Read, for each format, the newest commit of an attempt with the number ``since`` or a greater one."""
+    """Read, for each format, the newest commit of the attempts from the number ``since`` on."""
     # Only recent attempts are read: the table is ordered by them.
     return """
         SELECT detail
@@ -307,15 +310,15 @@ def render_read_earlier_loads(
     """Read what the newest commits of a task say of their rows, files and checks.
 
     :param map_index: -1 for a task that is not mapped; siblings do not count.
-    :param load_id: of the load that asks, which does not count.
-    :param since: number of the first attempt that counts.
+    :param load_id: of the asking load, which does not count.
+    :param since: number of the first attempt to count.
     """
     return IN_FILE
 
 
 @statement
 def render_create_lock(lock: TableName, *, owner: str) -> str:
-    """Take a lock; of two processes that try to on the same node, one fails with TABLE_ALREADY_EXISTS."""
+    """Take a lock; if two processes try on the same node, the second fails with TABLE_ALREADY_EXISTS."""
     return """
         CREATE TABLE {{ lock | table_name }} (nothing UInt8)
         ENGINE = Memory
@@ -325,13 +328,13 @@ def render_create_lock(lock: TableName, *, owner: str) -> str:
 
 @statement
 def render_drop_lock(lock: TableName) -> str:
-    """Release a lock; fails with UNKNOWN_TABLE if another process has taken it over."""
+    """Release a lock; fails with UNKNOWN_TABLE if another process has taken the lock over."""
     return "DROP TABLE {{ lock | table_name }} SYNC"
 
 
 @statement
 def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | None) -> str:
-    """Read names, comments and UUIDs of the tables whose names start with one of ``prefixes``, on each node."""
+    """Read names, comments and UUIDs of the tables whose names start with any of ``prefixes``, on each node."""
     return """
         SELECT {{ node_name }} AS node, name, comment, toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -344,9 +347,8 @@ def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | No
 
 @statement
 def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> str:
-    """Find tables, and what else calls itself one, by the beginning of their comment, on all nodes."""
-    # Tables, not views, which would read other tables with the rights of this user; on all nodes, since all
-    # are read.
+    """Find ledgers, real or pretended, by the beginning of the table's comment, on all nodes."""
+    # Tables, not views: views would read other tables with the rights of this user. On all nodes, since all are read.
     return """
         SELECT database, name, groupUniqArray(engine) AS engines, groupUniqArray(comment) AS comments
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -360,9 +362,10 @@ def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> str
 
 @statement
 def render_read_ledger_columns(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read which columns some tables have: name, type, kind of default, default, in their order.
+    """Read the columns of some tables: name, type, kind of default, default, in their order.
 
-    :param tables: at least one; each has one row, with all lists of columns that it has on any node.
+    :param tables: at least one table. The answer has a row for each table, with every list of columns that any node
+        has.
     """
     return IN_FILE
 
@@ -380,14 +383,14 @@ def render_read_latest_attempts(
     after: tuple[float, str, int] | None = None,
     limit: int,
 ) -> str:
-    """Read which attempts were planned last, the newest first, and their states.
+    """Read the attempts planned last, the newest first, and their states.
 
-    :param target: only those of one target; '' for all.
-    :param load_id: only those of one load; '' for all.
-    :param dag: only those of one DAG; '' for all.
-    :param states: only those in one of these states; none for all.
-    :param days: only those planned within these days; 0 for all.
-    :param after: only those planned before this one: when it was planned (Unix time), the id of its load, its number.
+    :param target: only attempts into this target; '' for all.
+    :param load_id: only attempts of this load; '' for all.
+    :param dag: only attempts of this DAG; '' for all.
+    :param states: only attempts in these states; empty for all.
+    :param days: only attempts planned within these days; 0 for all.
+    :param after: only attempts planned before this attempt: time of planning (Unix time), id of the load, number.
     """
     return IN_FILE
 
@@ -396,9 +399,10 @@ def render_read_latest_attempts(
 def render_read_history(ledger: TableName, cluster: str | None, *, attempts: Sequence[tuple[str, str, int]]) -> str:
     """Read all events of some attempts, without the details of a commit that begins.
 
-    :param attempts: for each its target, the id of its load, and its number.
+    :param attempts: target, id of the load, and number of each attempt.
     """
-    # Without what a commit found before it began: that is for processes that resume it, and may be long.
+    # Without what a commit found before the commit began: only processes that resume the commit need these details,
+    # which may be long.
     return """
         SELECT DISTINCT
             * REPLACE (if(event = 'committing', '{}', detail) AS detail),
@@ -416,7 +420,7 @@ def render_read_history(ledger: TableName, cluster: str | None, *, attempts: Seq
 
 @statement
 def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -> str:
-    """Read the targets of all loads: how many attempts were committed, and how long ago the last one was."""
+    """Read the targets of all loads: the number of committed attempts, and how long ago the last commit was."""
     # Replicas of a ledger hold the same rows, so that attempts are counted, not rows.
     return """
         SELECT
@@ -447,9 +451,9 @@ def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None
 
 @statement
 def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Sequence[tuple[str, int]]) -> str:
-    """Read how long ago some locks were taken, and how long ago their owners gave a sign of life.
+    """Read how long ago some locks were taken, and how long ago their owners wrote a heartbeat.
 
-    :param locks: for each its target and its epoch.
+    :param locks: target and epoch of each lock.
     """
     # The events of a lock have its epoch as their attempt.
     return """
@@ -479,9 +483,9 @@ def render_read_recorded_files(
 ) -> str:
     """Read the files that attempts were to load, in the order of their paths.
 
-    :param attempts: only those of these attempts; none for all.
-    :param prefix: with which the paths begin.
-    :param after: only what comes after this file: its path, its ETag, the id of its load, the number of the attempt.
+    :param attempts: only files of these attempts; empty for all.
+    :param prefix: only paths with this beginning.
+    :param after: only files after this file: path, ETag, id of the load, number of the attempt.
     """
     return IN_FILE
 
@@ -515,7 +519,7 @@ def render_prune_ledger(
     last_epoch: int,
     is_last: bool,
 ) -> str:
-    """Remove how some attempts of a target began; if last, how they ended."""
+    """Remove the beginnings of some attempts of a target; if last, also their ends."""
     return """
         {# The last epoch is always kept: no epoch may be used twice. So is what was undone: it may go before the #}
         {# commit does, which would then count again. #}
@@ -534,7 +538,7 @@ def render_prune_ledger(
 def render_prune_locks(
     ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
 ) -> str:
-    """Remove the locks of a target from before a Unix time, and the claims of all loads from before it."""
+    """Remove the locks of a target from before a Unix time, and the claims of all loads from before that time."""
     # The last epoch is always kept: no epoch may be used twice.
     return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
@@ -553,8 +557,8 @@ def render_prune_locks(
 def render_forget_details(
     ledger: TableName, cluster: str | None, *, target: str, first_open: int, before_seconds: float
 ) -> str:
-    """Remove the details of what happened before a Unix time to attempts before the first open one."""
-    # What the columns say stays: it is what other loads look up.
+    """Remove the details of events before a Unix time, of attempts before the first open attempt."""
+    # The columns stay: later loads look them up.
     return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
         UPDATE detail = '{}' WHERE target = {{ target | literal }}
@@ -567,7 +571,7 @@ def render_forget_details(
 
 @statement
 def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> str:
-    """Read which of the given UUIDs belong to a table that exists on any node."""
+    """Read which of the given UUIDs belong to a table on any node."""
     return """
         SELECT DISTINCT toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}

@@ -1,4 +1,4 @@
-"""Render the statements of a load that sets bad rows aside."""
+"""Render the statements of a load with a place for bad rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def render_create_rejected(rejected: TableName, cluster: str | None, *, is_repli
 
 @statement
 def render_create_lines(lines: TableName, cluster: str | None) -> str:
-    """Create the table into which an attempt writes lines; it keeps none of them."""
+    """Create the table into which an attempt writes lines. The engine stores nothing."""
     # Two views take the lines apart, into good rows and bad ones.
     return """
         CREATE TABLE IF NOT EXISTS {{ lines | table_name }}{{ cluster | on_cluster }}
@@ -34,7 +34,7 @@ def render_create_lines(lines: TableName, cluster: str | None) -> str:
 
 @statement
 def render_create_counted(counted: TableName, cluster: str | None) -> str:
-    """Create the table that counts the lines of an attempt."""
+    """Create the table with an attempt's number of lines."""
     # On each node for itself, whatever replicas there are: what its own views were given.
     return """
         CREATE TABLE IF NOT EXISTS {{ counted | table_name }}{{ cluster | on_cluster }}
@@ -52,13 +52,13 @@ def render_create_counted(counted: TableName, cluster: str | None) -> str:
 def render_feed_counted(
     feed: TableName, lines: TableName, counted: TableName, cluster: str | None, *, line_format: LineFormat
 ) -> str:
-    """Create the view that counts the lines, and finds those between which a text may span lines."""
+    """Create the view for the number of lines of each file, and for the lines where a text may begin or end."""
     return IN_FILE
 
 
 @statement
 def render_count_lines(counted: TableName, cluster: str | None) -> str:
-    """Number of lines that were taken apart on all nodes, and the first file in which a text may span lines."""
+    """Count the lines taken apart on all nodes, and find the first file in which a text may span lines."""
     return IN_FILE
 
 
@@ -66,7 +66,7 @@ def render_count_lines(counted: TableName, cluster: str | None) -> str:
 def render_feed_accepted(
     feed: TableName, lines: TableName, staged: TableName, cluster: str | None, *, line_format: LineFormat
 ) -> str:
-    """Create the view that stages the rows whose values all fit."""
+    """Create the view to stage the good rows: all their values fit."""
     return IN_FILE
 
 
@@ -81,7 +81,7 @@ def render_feed_rejected(
     load_id: str,
     query_id: str,
 ) -> str:
-    """Create the view that stages the other lines, each with its reason."""
+    """Create the view to stage the bad rows, each with the reason."""
     return IN_FILE
 
 
@@ -95,24 +95,27 @@ def render_insert_lines(
     line_format: LineFormat,
     settings: Mapping[str, SettingValue],
 ) -> str:
-    """The INSERT of the load: every line that is not empty, but for headers.
+    """Render the INSERT of the load: reads every line except empty lines and headers.
 
-    Empty lines are rows where a row has one field.
+    If a row has a single field, empty lines are rows, too.
 
-    :param spans_cluster: each node writes the lines that it reads to its own table.
+    :param spans_cluster: each node writes the lines it reads to a table on the same node.
     """
     return IN_FILE
 
 
 @statement
 def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingValue]) -> str:
-    """The first line of one file, with its number, from 0; servers that cannot number lines say -1, or fail."""
+    """Read the first line of a file, with the line's number from 0.
+
+    A server without line numbers says -1, or fails.
+    """
     return IN_FILE
 
 
 @statement
 def render_count_rejected(table: TableName, cluster: str | None) -> str:
-    """Number of bad rows by node, file and reason."""
+    """Count bad rows by node, file and reason."""
     return """
         SELECT {{ node_name }} AS node, file, if(column = '', reason, concat(column, ': ', reason)) AS why, count() AS row_count
         FROM {{ cluster | all_replicas(table) }}
@@ -124,7 +127,7 @@ def render_count_rejected(table: TableName, cluster: str | None) -> str:
 
 @statement
 def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: int) -> str:
-    """The first bad rows."""
+    """Read the first bad rows."""
     return """
         SELECT DISTINCT file, row, column, value, line, reason
         FROM {{ cluster | all_replicas(table) }}

@@ -1,4 +1,4 @@
-"""The statements that read files and load them, in the order of use, and those with which a query is watched."""
+"""Render the statements that read files and load them, in the order of use, and the statements that watch a query."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning.rule import SettingValue
 
-# ClickHouse takes a column that a statement does not use for one that the files should not have.
+# ClickHouse takes a column that a statement does not use for a column that the files should not have.
 READS_SOME_COLUMNS: Mapping[str, SettingValue] = {"input_format_skip_unknown_fields": 1}
 
 
 def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
-    """Names and types of the columns in the files, or in the structure of ``source`` if it has one.
+    """Read names and types of the columns in the files, or in the structure of ``source``, if ``source`` has a
+    structure.
 
     :param settings: the user's, which may affect how the format is read.
     """
@@ -32,7 +33,7 @@ def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValu
 def render_read_on_each_node(
     source: SourceSpec, settings: Mapping[str, SettingValue], cluster: str | None
 ) -> Statement:
-    """The nodes that can read the files: each of them does, or the statement fails."""
+    """Find the nodes that can read the files; fails if any node cannot."""
     settings = {**settings, "skip_unavailable_shards": 0}
     return render("read_on_each_node", source=source, settings=settings, cluster=cluster)
 
@@ -40,14 +41,14 @@ def render_read_on_each_node(
 def render_read_heads(
     source: SourceSpec, files: Sequence[SourceFile], settings: Mapping[str, SettingValue], *, limit_bytes: int
 ) -> Statement:
-    """The first bytes of some files, in hexadecimal; those of an empty file may be missing."""
+    """Read the first bytes of some files, in hexadecimal; an empty file may be missing in the answer."""
     sources = [replace(source, files=(file,)) for file in files]
     own = {"max_threads": len(files), "max_block_size": limit_bytes}
     return render("read_heads", source=source, sources=sources, settings={**settings, **own}, limit_bytes=limit_bytes)
 
 
 def render_find_filled(source: SourceSpec, settings: Mapping[str, SettingValue], *, is_json: bool) -> Statement:
-    """The paths of the files that have more than white space, a byte order mark and, in JSON, square brackets."""
+    """Find the files that contain more than white space, a byte order mark and, in JSON, square brackets."""
     blank = b" \t\r\n" + UTF8_MARK + (b"[]" if is_json else b"")
     return render("find_filled", source=source, settings=settings, blank_bytes=sorted(blank))
 
@@ -55,7 +56,7 @@ def render_find_filled(source: SourceSpec, settings: Mapping[str, SettingValue],
 def render_describe_select(
     source: SourceSpec, mapping: Sequence[MappedColumn], settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """Types of the columns of a SELECT list, which ``_path`` precedes."""
+    """Read the types of the columns of a SELECT list, which ``_path`` precedes."""
     return _render_read("describe_select", source, mapping, settings=settings)
 
 
@@ -68,10 +69,10 @@ def render_sample_files(
     limit_rows: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """Mean size in memory of the first rows, with the load's own SELECT list and settings.
+    """Measure the mean size in memory of the first rows, with the load's own SELECT list and settings.
 
-    :param numbered: target columns that store a number for each row, and each value once (LowCardinality).
-    :param where: the load's condition; the server validates it, but it filters no rows here.
+    :param numbered: target columns that store a number for each row, and each distinct value once (LowCardinality).
+    :param where: the load's condition; the server validates the condition, but does not filter by it here.
     """
     return _render_read(
         "sample_files",
@@ -92,10 +93,10 @@ def render_sample_partitions(
     seconds: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The number of partitions for the rows of each file, and for those of all files.
+    """Count the partitions for the rows of each file, and for the rows of all files.
 
-    :param partition_key: the table's, over its own columns.
-    :param seconds: stop reading then; rows not read by then do not count.
+    :param partition_key: the table's, over the table's own columns.
+    :param seconds: stop reading then; later rows do not count.
     """
     return _render_read(
         "sample_partitions",
@@ -123,7 +124,7 @@ def render_sample_touched(
     seconds: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The partitions of a table, over all shards, that hold rows with keys of the files' first rows.
+    """Find the partitions of a table, over all shards, that hold rows with keys of the files' first rows.
 
     :param key: columns of the table.
     :param seconds: fail then.
@@ -156,9 +157,9 @@ def render_read_rows(
     """Read some rows of a file and convert them as the load does; fails if a value does not fit.
 
     :param types: of the columns in the table.
-    :param where: the load's condition: rows for which it is not true are not converted.
+    :param where: the load's condition: only rows that fulfil the condition are converted.
     :param first: number of the first row in the file, from 0.
-    :param seconds: fail if it takes longer.
+    :param seconds: fail then.
     """
     rows = {"first": first, "count": count, "types": types, "condition": where, "shown": None}
     return _render_rows(source, mapping, seconds, settings, **rows)
@@ -167,7 +168,11 @@ def render_read_rows(
 def render_read_rows_value(
     source: SourceSpec, column: MappedColumn, *, row: int, seconds: int, settings: Mapping[str, SettingValue]
 ) -> Statement:
-    """A column's value in one row of a file, as it is there; ``row`` from 0, ``seconds`` as above."""
+    """Read a column's value in a single row of a file, without conversion.
+
+    :param row: number of the row in the file, from 0.
+    :param seconds: fail then.
+    """
     rows = {"first": row, "count": 1, "condition": "", "shown": replace(column, conversion=None)}
     return _render_rows(source, (), seconds, settings, **rows)
 
@@ -191,9 +196,9 @@ def _render_rows(
 
 
 def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:
-    """Number of rows in all files, which the server counts without parsing them if the format allows.
+    """Count the rows in all files; the server does not parse them if the format allows.
 
-    :param seconds: fail if it takes longer.
+    :param seconds: fail then.
     """
     own: dict[str, SettingValue] = {
         "max_execution_time": seconds,
@@ -205,13 +210,13 @@ def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str
 
 @statement
 def render_parquet_footers(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
-    """Number of rows in all files, and one file for each distinct schema, from the footers only."""
+    """Count the rows in all files, and name a file for each distinct schema; reads only the footers."""
     return IN_FILE
 
 
 @statement
 def render_largest_row_group(source: SourceSpec, settings: Mapping[str, SettingValue]) -> str:
-    """The file with the largest row group of Parquet files, and the size of that without compression."""
+    """Find the Parquet file with the largest row group, and the uncompressed size of this row group."""
     return IN_FILE
 
 
@@ -224,7 +229,7 @@ def render_insert_load(
     where: str,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """The INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node."""
+    """Render the INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node."""
     return _render_read(
         "insert_load",
         source,
@@ -257,13 +262,13 @@ def _render_read(
 
 
 def render_running_queries(prefix: str, cluster: str | None) -> Statement:
-    """Queries running on any node under a query id that starts with ``prefix``."""
+    """Read the queries running on any node under a query id that starts with ``prefix``."""
     return _render_running("running_queries", Sql(f"startsWith(initial_query_id, {literal(prefix)})"), cluster)
 
 
 @statement
 def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | None = None) -> str:
-    """Number of loads that any node is running an INSERT of, or that are about to.
+    """Count the loads whose INSERT runs on any node or is about to.
 
     :param but: id of a load that is not counted.
     :param ledger: where loads claim their part of the memory before they are planned.
@@ -273,7 +278,7 @@ def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | Non
 
 @statement
 def render_has_query_log(cluster: str | None) -> str:
-    """The nodes that have a ``system.query_log``: a server creates it when it first writes to it."""
+    """Find the nodes with a ``system.query_log``: a server creates the log at the first write."""
     return """
         SELECT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -286,7 +291,7 @@ def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"]
     """Have the servers write a log now.
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
-    :param log: None for all, since servers older than 25.8 cannot write one alone.
+    :param log: None for all logs: servers older than 25.8 cannot write a single log.
     """
     text = "SYSTEM FLUSH LOGS{{ cluster | on_cluster }}{% if log %} {{ log }}{% endif %}"
     return render("flush_logs", text, cluster=cluster, log=log and Sql(log))
@@ -294,7 +299,7 @@ def render_flush_logs(cluster: str | None, log: Literal["query_log", "part_log"]
 
 @statement
 def render_logged_queries(prefix: str, cluster: str | None, *, age_seconds: int) -> str:
-    """Queries that any node has logged under a query id that starts with ``prefix``.
+    """Read the queries that any node has logged under a query id that starts with ``prefix``.
 
     :param age_seconds: how far to go back, by the servers' clock and in their time zone.
     """
@@ -315,7 +320,7 @@ def render_kill_queries(prefix: str, cluster: str | None) -> str:
 
 
 def render_running_parts(query_ids: Sequence[str], cluster: str | None) -> Statement:
-    """Read what is running of some queries on any node, and its progress."""
+    """Read what is running of some queries on any node, and how far each query has got."""
     return _render_running("running_parts", Sql(f"initial_query_id IN ({literals(query_ids)})"), cluster)
 
 

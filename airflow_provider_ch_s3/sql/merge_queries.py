@@ -1,6 +1,6 @@
-"""The statements of a merge by key: what the new rows change, and the rows that result.
+"""Render the statements of a merge by key: what the new rows change, and the rows that result.
 
-Names that begin with ``ch_s3_`` are no columns of the target.
+Columns whose names begin with ``ch_s3_`` are not columns of the target.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def render_create_merge_staging(
 def render_create_changes(
     changes: TableName, cluster: str | None, *, key_types: Sequence[str], version_type: str, engine: Sql, comment: str
 ) -> str:
-    """Create the table that says, for each key of the staged rows, what becomes of it."""
+    """Create the table that says, for each key of the staged rows, what becomes of the key."""
     return IN_FILE
 
 
@@ -44,17 +44,17 @@ def render_find_changes(
 ) -> str:
     """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
-    :param columns: of the target, those in which rows have to be equal to be the same.
-    :param shards: node → its shard.
+    :param columns: columns of the target; rows that are equal in these columns are the same.
+    :param shards: node → shard.
     """
     return IN_FILE
 
 
 @statement
 def render_copy_changes(changes: TableName, cluster: str | None, *, shards: Mapping[str, int], shard: int) -> str:
-    """Copy the result from the first shard to another one.
+    """Copy the result from the first shard to another shard.
 
-    :param shards: node → its shard.
+    :param shards: node → shard.
     """
     # Otherwise each shard would copy its own rows to itself.
     return """
@@ -102,7 +102,7 @@ def render_read_doubled(changes: TableName, *, rule: MergeRule, limit_rows: int)
 
 
 def is_dropped(changes: TableName, rule: MergeRule) -> Sql:
-    """Print the condition that a row of the target gives way to a newer one, or is deleted."""
+    """Print the condition that a row of the target is deleted, or replaced by a newer row."""
     text = """
         ({{ rule.key | identifiers }}) IN (SELECT {{ rule.changed_key | identifiers }} FROM {{ changes | table_name }} WHERE ch_s3_drops)
     """  # noqa: E501
@@ -117,10 +117,10 @@ def is_winner(
     is_staged: bool,
     partitions: Collection[str] | None = None,
 ) -> Sql:
-    """Print the condition that a row has to be copied on its shard: it stays, and its key changes.
+    """Print the condition that a row has to be copied on its shard: the row stays, and its key changes.
 
-    :param shards: node → its shard.
-    :param is_staged: of the staged rows; otherwise of the target's, for keys that it holds more than once.
+    :param shards: node → shard.
+    :param is_staged: for staged rows; otherwise for rows of the target, for keys that the target holds several times.
     :param partitions: only in these; None for all.
     """
     # The shard is compared outside of the subquery: the initiator computes what is constant in there (25.8).
@@ -146,7 +146,7 @@ def render_insert_winners(
     columns: Sequence[str],
     condition: Sql,
 ) -> str:
-    """Copy some rows to another table, each on its own shard; of equal keys one.
+    """Copy some rows to another table, each row on its own shard; of rows with equal keys, copy a single row.
 
     :param held: the staged rows, or the target.
     """
@@ -155,9 +155,9 @@ def render_insert_winners(
 
 @statement
 def render_count_unmergeable(staged: TableName, cluster: str | None, *, condition: str) -> str:
-    """Count the staged rows, and those without a key or a version.
+    """Count the staged rows, and the staged rows without a key or a version.
 
-    :param condition: holds for these.
+    :param condition: holds for rows without a key or a version.
     """
     return """
         SELECT count() AS ch_s3_rows, countIf({{ condition | expression }}) AS ch_s3_unmergeable
@@ -170,7 +170,7 @@ def render_count_unmergeable(staged: TableName, cluster: str | None, *, conditio
 def render_read_ambiguous(
     staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
 ) -> str:
-    """Read some keys whose newest row is unclear: several staged rows may be."""
+    """Read some keys whose newest row is unclear, because several staged rows may be the newest."""
     return """
         SELECT {{ rule.columns | identifiers }}, count() AS ch_s3_rows
         FROM {{ cluster | all_shards(staged) }}
@@ -186,7 +186,7 @@ def render_read_ambiguous(
 
 @statement
 def render_try_merge_key(target: TableName, *, rule: MergeRule) -> str:
-    """Group no rows by their key; fails if it cannot be a key."""
+    """Group no rows by their key; fails if the columns cannot be a key."""
     return """
         SELECT {{ rule.key | identifiers }}, max({% if rule.version %}{{ rule.version | identifier }}{% else %}0{% endif %})
         FROM (SELECT {{ rule.columns | identifiers }} FROM {{ target | table_name }} LIMIT 0)

@@ -1,4 +1,4 @@
-"""SQL fragments of the statements that ask several nodes: which ones, and about what.
+"""SQL fragments for statements to several nodes: which nodes, and about what.
 
 In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
 ``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
@@ -15,15 +15,16 @@ from airflow_provider_ch_s3.sql.filters import Sql, identifier, literal, literal
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 NODE_NAME = Sql("concat(hostName(), ':', toString(tcpPort()))")
-"""The name of the node that responds; with its port, because several nodes may run on one machine."""
+"""The name of the responding node, with the port: several nodes may run on one machine."""
 
 _SYSTEM_TABLE = re.compile(r"system\.[a-z_]+")
 
 
 def all_nodes(cluster: str | None, table: str) -> Sql:
-    """A table of the ``system`` database on every node of the cluster, or on the connected node without a cluster.
+    """Print a table of the ``system`` database on every node of the cluster, or on the connected node without a
+    cluster.
 
-    :raises ConfigError: if it is not a table of ``system``.
+    :raises ConfigError: if the table is not a table of ``system``.
     """
     if not _SYSTEM_TABLE.fullmatch(table):
         raise ConfigError(f"{table!r} is not a table of the system database; write system.<table>")
@@ -31,12 +32,12 @@ def all_nodes(cluster: str | None, table: str) -> Sql:
 
 
 def all_replicas(cluster: str | None, table: TableName) -> Sql:
-    """A table's rows on every node of the cluster, or on the connected node without a cluster."""
+    """Print a table on every node of the cluster; without a cluster, on the connected node."""
     return _spread("clusterAllReplicas", cluster, table)
 
 
 def all_shards(cluster: str | None, table: TableName) -> Sql:
-    """A table's rows on one replica of each shard: each row once."""
+    """Print a table on one replica of each shard: each row once."""
     return _spread("cluster", cluster, table)
 
 
@@ -47,32 +48,32 @@ def _spread(function: str, cluster: str | None, table: TableName) -> Sql:
 
 
 def into_shards(cluster: str | None, table: TableName) -> Sql:
-    """The same as the destination of an INSERT."""
+    """Print the same as the destination of an INSERT."""
     return table_name(table) if cluster is None else Sql(f"FUNCTION {all_shards(cluster, table)}")
 
 
 def shard_here(shards: Mapping[str, int]) -> Sql:
-    """The shard of the node that responds.
+    """Print the shard of the responding node.
 
-    :param shards: node → its shard.
+    :param shards: node → shard.
     """
     return Sql(f"transform({NODE_NAME}, [{literals(shards)}], [{literals(shards.values())}], toUInt32(0))")
 
 
 def on_cluster(cluster: str | None) -> Sql:
-    """`` ON CLUSTER `name` `` with a space before it, or nothing."""
+    """Print `` ON CLUSTER `name` `` with a leading space, or nothing."""
     return Sql("" if cluster is None else f" ON CLUSTER {identifier(cluster)}")
 
 
 def are_tables(tables: Sequence[TableName], column: str) -> Sql:
-    """Print the condition that ``database`` and a column name one of some tables."""
+    """Print the condition that ``database`` and a column name any of some tables."""
     databases = dict.fromkeys(table.database for table in tables)
     names = tuples((table.database, table.table) for table in tables)
     return Sql(f"database IN ({literals(databases)})\n    AND (database, {identifier(column)}) IN ({names})")
 
 
 def are_partitions(watched: Sequence[TablePartitions]) -> Sql:
-    """Print the condition that ``database``, ``table`` and ``partition_id`` name one of some partitions."""
+    """Print the condition that ``database``, ``table`` and ``partition_id`` name any of some partitions."""
     each = " OR ".join(
         f"(database = {literal(one.table.database)} AND table = {literal(one.table.table)}"
         f" AND partition_id IN ({literals(one.partitions)}))"

@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 @statement
 def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read which nodes have the tables: one row for each table and node."""
+    """Read which nodes have the tables: a row for each table and node."""
     return """
         SELECT DISTINCT {{ node_name }} AS node, database, name AS table
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -21,13 +21,13 @@ def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> str:
 
 @statement
 def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read active parts, one row for each table and node with any."""
+    """Read active parts: a row for each table and node with any part."""
     return IN_FILE
 
 
 @statement
 def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read running merges, one row for each table and node with any."""
+    """Read running merges: a row for each table and node with any merge."""
     return """
         SELECT
             {{ node_name }} AS node,
@@ -44,7 +44,7 @@ def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> str
 
 @statement
 def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read failing mutations, one row for each table and node with any."""
+    """Read failing mutations: a row for each table and node with any failure."""
     return """
         SELECT
             {{ node_name }} AS node,
@@ -61,13 +61,13 @@ def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) ->
 
 @statement
 def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read the state of replicas, one row for each table and node that is a replica of it."""
+    """Read the state of replicas: a row for each table and node with a replica."""
     return IN_FILE
 
 
 @statement
 def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read changes that a replica has failed to apply, one row for each table and node with any."""
+    """Read changes that a replica has failed to apply: a row for each table and node with any failure."""
     return """
         SELECT
             {{ node_name }} AS node,
@@ -85,13 +85,13 @@ def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> s
 
 @statement
 def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> str:
-    """Read active parts, one row for each table, node and watched partition with any."""
+    """Read active parts: a row for each table, node and watched partition with any part."""
     return IN_FILE
 
 
 @statement
 def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> str:
-    """Read running merges, one row for each table, node and watched partition with any."""
+    """Read running merges: a row for each table, node and watched partition with any merge."""
     return """
         SELECT
             {{ node_name }} AS node,
@@ -109,7 +109,7 @@ def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | N
 
 @statement
 def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read changes that replicas have not applied yet, one row for each table, node and partition with any.
+    """Read changes that replicas have not applied yet: a row for each table, node and partition with any change.
 
     The partition is '' for changes that concern all partitions.
     """
@@ -132,11 +132,11 @@ def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -
 
 @statement
 def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> str:
-    """Read when parts of a table were created and removed, in that order.
+    """Read when parts of a table were created and removed, in order of time.
 
     :param uuids: UUIDs of the table on all nodes, since earlier tables may have had the same name.
     """
-    # What became of the parts of one table, on each node: one more for an insert, fewer for a merge.
+    # What became of the parts of a table, on each node: one more for an insert, fewer for a merge.
     return """
         SELECT
             {{ node_name }} AS node,
@@ -155,9 +155,9 @@ def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> str:
 def render_parts_history(
     table: TableName, cluster: str | None, *, partitions: Sequence[str] | None, since: float, limit: int
 ) -> str:
-    """Read how the parts of a table changed: one row for each node and second with changes, the latest first.
+    """Read how the parts of a table changed: a row for each node and second with changes, the latest first.
 
-    :param partitions: only those of these partitions; None for all.
+    :param partitions: only changes of these partitions; None for all.
     :param since: Unix time.
     :param limit: rows for each node.
     """
@@ -166,7 +166,7 @@ def render_parts_history(
 
 @statement
 def render_read_replicas(table: TableName, cluster: str | None) -> str:
-    """Read where the log of each replica of a table ends, and how much of it the replica has read."""
+    """Read where the log of each replica of a table ends, and how much of the log the replica has read."""
     # log_max_index is 0 for an empty log and for one with a single change: only log_pointer distinguishes them.
     return """
         SELECT

@@ -1,4 +1,4 @@
-"""Render templates into statements; no value gets into their text but through a filter."""
+"""Render templates into statements; a value gets into the text only through a filter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from airflow_provider_ch_s3.sql.nodes import (
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 
-# The query cache refuses functions whose results may change; nothing is read from it, or kept in it.
+# The query cache refuses functions whose results may change; nothing is read from the cache, or kept there.
 _ONLY_REPEATABLE = Sql(
     "use_query_cache = 1, query_cache_nondeterministic_function_handling = 'throw',\n"
     "    query_cache_system_table_handling = 'throw', enable_reads_from_query_cache = 0,\n"
@@ -76,15 +76,16 @@ _ENVIRONMENT.globals.update(
 
 
 IN_FILE = ""
-"""The text of a statement with structure, which is in ``sql/templates/<name>.sql.jinja``."""
+"""The text of a statement with structure is in ``sql/templates/<name>.sql.jinja``."""
 
 P = ParamSpec("P")
 
 
 def statement(text_of: Callable[P, str]) -> Callable[P, Statement]:
-    """Have a function that returns the text of a template render it, with its arguments as the variables.
+    """Turn a function that returns the text of a template into a function that renders the template.
 
-    The statement has the function's name without ``render_``.
+    The function's arguments are the variables of the template. The statement has the function's name without
+    ``render_``.
     """
     name = text_of.__name__.removeprefix("render_")
     signature = inspect.signature(text_of)
@@ -101,8 +102,8 @@ def statement(text_of: Callable[P, str]) -> Callable[P, Statement]:
 def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
     """Render a statement.
 
-    :param values: the variables of the text. With ``source``, which are files, come further ones: their ``access``,
-        ``address``, ``data_format`` and ``structure``. With ``access`` come the values of placeholders in the text.
+    :param values: the variables of the text. ``source`` (files) adds ``access``, ``address``, ``data_format`` and
+        ``structure``. ``access`` adds the values of placeholders in the text.
     :raises UnquotedValueError: if the text prints a value without a filter.
     """
     if source := values.get("source"):

@@ -1,4 +1,4 @@
-"""The statements that ask servers what they are: nodes, clocks, memory, settings, rights."""
+"""Render the statements that ask servers for nodes, clocks, memory, settings and rights."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @statement
 def render_read_server() -> str:
-    """Read the session's database, and what the connected server knows: databases, macros, and clusters with their
-    members, in the order of ``_shard_num``."""
+    """Read the session's database, and what the connected server knows of the cluster.
+
+    The answer has databases, macros, and clusters with their members, in the order of ``_shard_num``.
+    """
     return IN_FILE
 
 
 @statement
 def render_detect_nodes(cluster: str | None) -> str:
-    """Read version, cores and memory limit of each node, how it defines the cluster, and whether it has a query log.
+    """Read version, cores and memory limit of each node, how the node defines the cluster, and whether it has a query
+    log.
 
     :param cluster: ``None`` for the connected server alone.
     """
@@ -54,7 +57,7 @@ def render_read_node() -> str:
 
 @statement
 def render_read_memory(cluster: str | None) -> str:
-    """Read the memory of each node's machine, and how much of it is free."""
+    """Read the memory of each node's machine, and how much of the memory is free."""
     return """
         SELECT
             {{ node_name }} AS node,
@@ -82,26 +85,27 @@ def render_read_clocks(cluster: str | None) -> str:
 
 @statement
 def render_read_user() -> str:
-    """The name of the session's user."""
+    """Read the name of the session's user."""
     return "SELECT currentUser() AS user"
 
 
 def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
-    """Whether the user has all of the given rights on tables, which need not exist."""
+    """Read whether the user has all of the given rights on tables, which need not exist."""
     return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
 
 
 def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> Statement:
-    """All settings of the connected server, and whether each node has the same value for other nodes' queries.
+    """Read all settings of the connected server, and whether each node has the same value for queries from another
+    node.
 
-    A profile that cuts the answer of a node hides its values: then they count as different ones.
+    A profile that cuts the answer of a node hides the node's values: then these values count as different.
     """
     return replace(render("read_settings", cluster=cluster, nodes=nodes), reads_profiles=True)
 
 
 @statement
 def render_read_formats() -> str:
-    """Every format that the connected server reads."""
+    """Read every format that the connected server reads."""
     return """
         SELECT name
         FROM system.formats
@@ -111,7 +115,7 @@ def render_read_formats() -> str:
 
 @statement
 def render_read_uptimes(cluster: str | None) -> str:
-    """How long each node has been up."""
+    """Read how long each node has been up."""
     return """
         SELECT {{ node_name }} AS node, uptime() AS uptime_seconds
         FROM {{ cluster | all_nodes("system.one") }}

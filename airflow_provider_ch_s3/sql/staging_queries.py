@@ -1,4 +1,4 @@
-"""The statements of staging tables and of the commit."""
+"""Render the statements of staging tables and of the commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render_create_staging(
 ) -> str:
     """Create a table like the target: with the same engine, keys, settings and storage policy.
 
-    :param engine: the engine clause, if it cannot be the target's own: replicas need a path of their own in Keeper.
+    :param engine: the engine clause, if the target's own clause does not do: replicas need a separate path in Keeper.
     """
     # The target may have types that servers refuse by default.
     return """
@@ -31,7 +31,7 @@ def render_create_staging(
 
 @statement
 def render_read_view(view: TableName, cluster: str | None) -> str:
-    """Read the definition of a materialized view on each node that has it."""
+    """Read the definition of a materialized view on each node with the view."""
     return """
         SELECT {{ node_name }} AS node, create_table_query, as_select
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -42,7 +42,7 @@ def render_read_view(view: TableName, cluster: str | None) -> str:
 
 @statement
 def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, *, select: Sql) -> str:
-    """Create a materialized view that reads what is inserted into one staging table and writes to another."""
+    """Create a materialized view that reads the inserts into a staging table and writes to a second table."""
     return """
         CREATE MATERIALIZED VIEW IF NOT EXISTS {{ feed | table_name }}{{ cluster | on_cluster }} TO {{ staged | table_name }}
         AS {{ select }}
@@ -51,7 +51,7 @@ def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, 
 
 @statement
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> str:
-    """Take a staging table from its earlier owner, whose late statements then name a table that does not exist."""
+    """Take a staging table from the earlier owner: late statements of the earlier owner no longer find the table."""
     # IF EXISTS: on a node where another owner was faster the table has another name.
     return "RENAME TABLE IF EXISTS {{ staging | table_name }} TO {{ renamed | table_name }}{{ cluster | on_cluster }}"
 
@@ -69,8 +69,8 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> str:
 def render_read_partitions(table: TableName, cluster: str | None) -> str:
     """Read the partitions with rows on each node.
 
-    ``last_block`` rises with every insert, ``version`` with mutations; ``names`` is a hash of the names of the parts,
-    ``ranges`` has the first and the last block of each.
+    ``last_block`` rises with every insert, ``version`` with mutations. ``names`` is a hash of the names of the parts.
+    ``ranges`` has the first and the last block of each part.
     """
     return IN_FILE
 
@@ -105,7 +105,8 @@ def render_read_parts(tables: Sequence[TableName], cluster: str | None, *, parti
 def render_read_logged_parts(
     uuids: Sequence[str], cluster: str | None, *, partitions: Sequence[str], query_prefix: str, since: float
 ) -> str:
-    """Read whether each node has logged that statements with a prefix added parts, for each partition with any entry.
+    """Read whether each node has logged that statements with a prefix added parts; a row for each partition with any
+    entry.
 
     :param uuids: UUIDs of the table on all nodes.
     :param since: Unix time.
@@ -127,8 +128,8 @@ def render_read_logged_parts(
 
 @statement
 def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> str:
-    """Read which parts of a partition the servers have set aside as broken; the tables are in one database."""
-    # Parts that a server could not read when it started: of an interrupted MOVE, the only copy of their rows.
+    """Read the parts of a partition that the servers have set aside as broken; the tables share a database."""
+    # Parts that a server could not read at the start: after an interrupted MOVE, these are the only copy of the rows.
     return """
         SELECT {{ node_name }} AS node, table, name
         FROM {{ cluster | all_nodes("system.detached_parts") }}
@@ -143,7 +144,7 @@ def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *
 
 @statement
 def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> str:
-    """Drop parts of a staging table on one node."""
+    """Drop parts of a staging table on a single node."""
     return """
         ALTER TABLE {{ staging | table_name }}
         {% for part in parts %}
@@ -158,7 +159,7 @@ def render_drop_parts(staging: TableName, *, parts: Sequence[str]) -> str:
 def render_alter_staging(
     staging: TableName, *, added: Sequence[NewColumn], dropped: Sequence[str], modified: Sequence[NewColumn]
 ) -> str:
-    """Give a staging table on one node, and its replicas, the columns that its target has by now."""
+    """Give a staging table on one node, and the table's replicas, the present columns of the target."""
     return IN_FILE
 
 
@@ -184,7 +185,7 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
 
 @statement
 def render_move_partitions(staging: TableName, target: TableName, *, partitions: Sequence[str]) -> str:
-    """Move partitions, one after the other; repeating it moves nothing, unless the node died the first time."""
+    """Move partitions in turn; a repetition moves nothing, unless the node died the first time."""
     return IN_FILE
 
 
@@ -192,9 +193,9 @@ def render_move_partitions(staging: TableName, target: TableName, *, partitions:
 def render_replace_partitions(
     staging: TableName, target: TableName, *, partitions: Sequence[str], allow_empty: bool
 ) -> str:
-    """Replace partitions, one after the other; repeating it has the same result.
+    """Replace partitions in turn; a repetition has the same result.
 
-    :param allow_empty: the server has the setting that lets an empty partition replace a full one.
+    :param allow_empty: whether the server has the setting to let an empty partition replace a full one.
     """
     return IN_FILE
 
@@ -203,9 +204,9 @@ def render_replace_partitions(
 def render_copy_partitions(
     merged: TableName, held: TableName, *, partitions: Sequence[str], allow_empty: bool
 ) -> str:
-    """Copy partitions as links to the same files: every column of every row stays as it is, bit for bit.
+    """Copy partitions as links to the same files: every column of every row stays the same, bit for bit.
 
-    What was in these partitions before is removed.
+    Earlier rows of these partitions are removed.
 
     :param allow_empty: as in :func:`render_replace_partitions`.
     """
@@ -214,14 +215,14 @@ def render_copy_partitions(
 
 @statement
 def render_attach_partitions(merged: TableName, held: TableName, *, partitions: Sequence[str]) -> str:
-    """Copy partitions in addition to what is there; replicas leave out parts that were attached before."""
+    """Copy partitions in addition to present rows; replicas leave out parts attached before."""
     return IN_FILE
 
 
 @statement
 def render_hold_merges(merged: TableName, cluster: str | None) -> str:
     """Hold back merges, which might change the number of rows; mutations still run."""
-    # On older servers mutations wait while merges of other tables run, and parts of that age are merged at any size.
+    # On older servers mutations wait while merges of other tables run, and parts of this age are merged at any size.
     # A replica that removes an empty part removes from Keeper what was attached as this part. A REPLACE at the same
     # time then leaves all that was attached in Keeper, and the next ATTACH of the same parts skips them.
     return """
@@ -234,9 +235,9 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> str:
 
 @statement
 def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> str:
-    """Start deleting the rows that a condition holds for, on one node and its replicas.
+    """Start deleting the rows that fulfil a condition, on one node and the node's replicas.
 
-    :param reads_table: the condition reads another table, which is the same on all replicas.
+    :param reads_table: the condition reads a second table, equal on all replicas.
     """
     # Only starts the deletion, so that all nodes work at the same time.
     return """
@@ -248,8 +249,8 @@ def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool =
 
 @statement
 def render_await_deletion(merged: TableName) -> str:
-    """Wait until the deletion that :func:`render_delete_rows` started is done; fails if that failed."""
-    # A mutation that changes nothing ends after those before it, and fails if one of them fails.
+    """Wait for the deletion started by :func:`render_delete_rows`; fails if the deletion failed."""
+    # A mutation that changes nothing ends after earlier mutations, and fails if an earlier mutation fails.
     return """
         ALTER TABLE {{ merged | table_name }}
         DELETE WHERE 0
@@ -259,7 +260,7 @@ def render_await_deletion(merged: TableName) -> str:
 
 @statement
 def render_touched_partitions(table: TableName, cluster: str | None, *, condition: Sql) -> str:
-    """Read which partitions have rows that a condition holds for."""
+    """Read the partitions with rows that fulfil a condition."""
     # No alias: it would take precedence over a column of the same name in the condition.
     return """
         SELECT DISTINCT _partition_id
@@ -272,7 +273,7 @@ def render_touched_partitions(table: TableName, cluster: str | None, *, conditio
 
 @statement
 def render_count_outside(staging: TableName, cluster: str | None, *, condition: Sql) -> str:
-    """Count all rows, and those for which a condition does not hold or is NULL."""
+    """Count all rows, and the rows for which a condition is false or NULL."""
     # In the condition an alias takes precedence over a column of the same name, so no table has columns like
     # these.
     return """
@@ -284,7 +285,7 @@ def render_count_outside(staging: TableName, cluster: str | None, *, condition: 
 
 @statement
 def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequence[str]) -> str:
-    """Count the rows of some partitions that queries return."""
+    """Count the rows of some partitions, as queries return them."""
     return """
         SELECT _partition_id AS partition_id, count() AS rows
         FROM {{ cluster | all_shards(table) }}
@@ -296,7 +297,7 @@ def render_count_seen(table: TableName, cluster: str | None, *, partitions: Sequ
 
 @statement
 def render_check_condition(target: TableName, *, columns: Sequence[str], condition: str) -> str:
-    """Evaluate a condition for no row; fails if it is not a condition over the columns, or not repeatable."""
+    """Evaluate a condition for no row; fails if the text is not a condition over the columns, or not repeatable."""
     # The subquery hides virtual columns, which differ between copies of a row. The query cache refuses
     # functions whose results may change.
     return """
@@ -322,5 +323,5 @@ def render_count_visible(table: TableName, cluster: str | None) -> str:
 
 @statement
 def render_unapplied_changes(table: TableName, cluster: str | None) -> str:
-    """Read the mutations and lightweight updates that are not written into the parts yet, on each node."""
+    """Read the mutations and lightweight updates not yet written into the parts, on each node."""
     return IN_FILE

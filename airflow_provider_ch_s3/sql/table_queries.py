@@ -1,4 +1,4 @@
-"""The statements that look a table up, and that create one from files."""
+"""Render the statements that look a table up, and the statements that create a table from files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 @statement
 def render_read_table(table: TableName, cluster: str | None) -> str:
-    """Definition, engine and keys of a table, one row for each node that has it."""
+    """Read definition, engine and keys of a table, a row for each node with the table."""
     return IN_FILE
 
 
 @statement
 def render_read_volumes(policies: Sequence[str], cluster: str | None) -> str:
-    """The volumes of storage policies on each node: new parts go to the first one that has room."""
+    """Read the volumes of storage policies on each node: new parts go to the first volume with room."""
     return IN_FILE
 
 
 @statement
 def render_read_columns(table: TableName, cluster: str | None) -> str:
-    """Columns of a table in their order, for each node that has it."""
+    """Read the columns of a table in their order, for each node with the table."""
     return """
         SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
         FROM {{ cluster | all_nodes("system.columns") }}
@@ -40,7 +40,7 @@ def render_read_columns(table: TableName, cluster: str | None) -> str:
 
 @statement
 def render_find_on_nodes(table: TableName, cluster: str) -> str:
-    """Nodes of a cluster that have a table; unavailable nodes are skipped."""
+    """Find the nodes of a cluster that have a table; unavailable nodes are skipped."""
     return """
         SELECT DISTINCT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
@@ -60,11 +60,11 @@ def render_observe_values(
     limit_distinct: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """What the values of some columns look like, in the first rows of some files.
+    """Observe what the values of some columns look like, in the first rows of some files.
 
-    :param names: columns of the files with values that can be written as text.
-    :param patterns: regular expressions; for each, the values that match are counted.
-    :param limit_distinct: no more different values than that are told apart.
+    :param names: columns of the files whose values can be written as text.
+    :param patterns: regular expressions; the matching values of each are counted.
+    :param limit_distinct: count no more distinct values than this.
     """
     return render(
         "observe_values",
@@ -86,7 +86,7 @@ def render_count_uneven(
     limit_rows: int,
     settings: Mapping[str, SettingValue],
 ) -> Statement:
-    """In how many of the first rows of some files two lists differ in length.
+    """Count the rows, among the first rows of some files, in which two lists differ in length.
 
     :param pairs: columns of the files.
     """
@@ -98,13 +98,13 @@ def render_count_uneven(
 
 @statement
 def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
-    """Number of missing values in each column of all Parquet files, from their footers."""
+    """Count the missing values in each column of all Parquet files, from their footers."""
     return IN_FILE
 
 
 @statement
 def render_check_types(types: Sequence[str]) -> str:
-    """Fails if there is no such type."""
+    """Fails if a type does not exist."""
     return """
         SELECT
         {% for type in types %}
@@ -116,7 +116,7 @@ def render_check_types(types: Sequence[str]) -> str:
 
 @statement
 def render_create_table(table: NewTable, cluster: str | None) -> str:
-    """Create the table that holds the parts, unless there is one of that name.
+    """Create the table that holds the parts, unless a table of the same name exists.
 
     :param cluster: set it to send the statement to all nodes with ON CLUSTER.
     """
@@ -125,7 +125,7 @@ def render_create_table(table: NewTable, cluster: str | None) -> str:
 
 @statement
 def render_create_distributed(name: TableName, distribution: Distribution, cluster: str | None) -> str:
-    """Create the Distributed table over such tables, unless there is one of that name."""
+    """Create the Distributed table over the local tables, unless a table of the same name exists."""
     return """
         {% set local = distribution.local %}
         CREATE TABLE IF NOT EXISTS {{ name | table_name }}{{ cluster | on_cluster }} AS {{ local | table_name }}
@@ -134,7 +134,7 @@ def render_create_distributed(name: TableName, distribution: Distribution, clust
 
 
 def render_copy_table(definition: str) -> Statement:
-    """Create a table as another node has it, unless there is one of that name.
+    """Create a table with the definition from another node, unless a table of the same name exists.
 
     :param definition: ``create_table_query`` of ``system.tables`` there.
     """

@@ -1,8 +1,9 @@
-"""Text as SQL values: the forms of ``clickhouse/text_grammar.py``, as a load reads them, and as a rejected line does.
+"""Text as SQL values: the forms of ``clickhouse/text_grammar.py``, as loads and bad rows read them.
 
-ClickHouse evaluates a branch of an ``if``, and a condition of an AND but the first, only for the rows that need it.
-It evaluates equal expressions once, unless all of them are in such branches and conditions. So the usual form of a
-type is the first condition, which contains the parsed value and is right for any text; other forms are in a branch.
+ClickHouse evaluates a branch of an ``if``, and each condition of an AND after the first, only for the rows of the
+branch. ClickHouse evaluates equal expressions once, unless all of them are in branches or later conditions. So the
+first condition is the usual form of a type: the condition contains the parsed value and is right for any text. All
+further forms are in a branch.
 """
 
 from __future__ import annotations
@@ -23,34 +24,34 @@ from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
 from airflow_provider_ch_s3.sql.typed_values import cast, plain_cast
 
 US = "best_effort_us"
-"""The value of the setting ``date_time_input_format`` with which a day may begin with its month."""
+"""The value of the setting ``date_time_input_format`` with which a day may begin with the month."""
 
 # Zones whose clocks are never put forward, so that each time of day exists.
 _EVEN_ZONES = ("UTC", "GMT", "Etc/UTC", "Etc/GMT")
 _UTC = literal("UTC")
 _FULL_PRECISIONS = (9, 18, 38, 76)
-"""Digits of the Decimals that have the bits of no longer one."""
+"""Digits of the longest Decimal for each number of bits."""
 _FINEST = 9
-"""Digits of a second with which a DateTime64 does not reach 2299."""
+"""A DateTime64 with so many digits of a second does not reach 2299."""
 
 
 def is_parsed_strictly(kind: str) -> bool:
-    """Whether ClickHouse's own cast of a whole text takes what the grammar takes, and nothing else."""
+    """Whether ClickHouse's own cast of a whole text takes exactly what the grammar takes."""
     return 0 < integer_bits(kind) <= 64
 
 
 def value_or_error(text: Sql, kind: str, parser: str = "", *, is_nullable: bool = False) -> Sql:
-    """Render the value of a text; for a text of another form, the server fails with the text in its error.
+    """Render the value of a text. If the text has another form, the server fails, and the error shows the text.
 
-    :param kind: a type that has a grammar, without Nullable and LowCardinality.
+    :param kind: a type with a grammar, without Nullable and LowCardinality.
     :param parser: the setting ``date_time_input_format``.
-    :param is_nullable: the text may be NULL, which stays NULL.
+    :param is_nullable: the text may be NULL, and NULL stays NULL.
     """
     known = Sql(f"assumeNotNull({text})") if is_nullable else text
     if is_parsed_strictly(kind):
         made = cast(known, kind)
         return Sql(f"if({text} IS NULL, NULL, {made})") if is_nullable else made
-    # Words are appended that no value has; the parsers of numbers show the text. That of a UUID takes any 32
+    # Words are appended that no value has; the parsers of numbers show the text. The parser of UUIDs takes any 32
     # characters (24.8, 25.8).
     kinds = {Kind.INTEGER: kind, Kind.FLOAT: kind, Kind.DECIMAL: kind, Kind.UUID: "Int128"}
     shown_as = kinds.get(kind_of(kind), "Date32")
@@ -61,7 +62,7 @@ def value_or_error(text: Sql, kind: str, parser: str = "", *, is_nullable: bool 
 
 
 def value_or_null(text: Sql, kind: str, parser: str = "") -> Sql:
-    """Render the value of a text by the same rules; NULL if the text is NULL or no value."""
+    """Render the value of a text by the same rules; NULL if the text is NULL or not a value."""
     if is_parsed_strictly(kind):
         return _cast_or_null(text, kind)
     readings = _readings(Sql(f"assumeNotNull({text})"), kind, parser)
@@ -70,7 +71,7 @@ def value_or_null(text: Sql, kind: str, parser: str = "") -> Sql:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Some forms of text, and their value, which can be computed for any text."""
+    """Some forms of text, and their value. The value can be computed for any text."""
 
     is_form: str
     value: str
@@ -79,7 +80,7 @@ class _Reading:
 def _choose(readings: Sequence[_Reading], otherwise: Sql, *, null_if: str) -> Sql:
     """Render the value by the first reading that fits.
 
-    :param null_if: a condition that there is no text; '' if there always is.
+    :param null_if: a condition for a missing text; '' if the text is never missing.
     """
     usual, *others = readings
     chosen = otherwise
@@ -96,7 +97,7 @@ def _either(reading: _Reading, otherwise: Sql) -> Sql:
 
 
 def _readings(text: Sql, kind: str, parser: str) -> list[_Reading]:
-    """Return the forms of text that are values of a type, the most frequent first."""
+    """Return the forms of text for the values of a type, the most frequent form first."""
     match kind_of(kind):
         case Kind.DAY:
             return _read_day(text, kind, is_us=parser == US)
@@ -123,12 +124,12 @@ def _all(*conditions: str) -> str:
 
 
 def _parsed(made: Sql, *conditions: str) -> _Reading:
-    """Have a text be what a parser makes of it, if it takes it and further conditions hold."""
+    """Read a text as a parser does, if the parser takes the text and further conditions hold."""
     return _Reading(is_form=_all(f"{made} IS NOT NULL", *conditions), value=f"assumeNotNull({made})")
 
 
 def _read_long_integer(text: Sql, kind: str) -> _Reading:
-    """The parser wraps what does not fit."""
+    """The parser wraps a number out of range."""
     made = _cast_or_null(text, kind)
     zeros, sign = literal(r"^\+?(-?)0*"), literal(r"\1")
     is_same = f"toString({made}) = replaceRegexpOne({text}, {zeros}, {sign})"
@@ -136,9 +137,9 @@ def _read_long_integer(text: Sql, kind: str) -> _Reading:
 
 
 def _read_float(text: Sql, kind: str) -> list[_Reading]:
-    """With ``precise_float_parsing``, the parser takes numbers only, but for names, and for spaces before a number.
+    """With ``precise_float_parsing``, the parser takes only numbers, names, and spaces before a number.
 
-    What is too large becomes infinite.
+    Too large a number becomes infinite.
     """
     made = _cast_or_null(text, kind)
     # 25.8 has no isFinite for BFloat16
@@ -170,7 +171,7 @@ def _read_ipv4(text: Sql, kind: str) -> _Reading:
 
 
 def _read_ipv6(text: Sql, kind: str) -> _Reading:
-    """24.8 and 25.8 take ``::`` for no group, too: it stands for one or more, and an IPv4 address for two."""
+    """24.8 and 25.8 also take ``::`` for no group. ``::`` stands for at least one group, an IPv4 address for two."""
     groups = f"countSubstrings({text}, ':') + (position({text}, '.') > 0)"
     return _parsed(_cast_or_null(text, kind), f"(NOT {_matches(text, '.*[^:]::[^:].*')} OR {groups} < 8)")
 
@@ -179,7 +180,7 @@ def _read_clock(text: Sql, kind: str) -> _Reading:
     """The parser takes minutes and seconds from 60 on, cuts fractions, and takes ``H:MM`` for minutes and seconds."""
     scale = text_grammar.clock_scale(kind)
     whole = f"if({_matches(text, '-?[0-9]+:[0-9]+')}, concat({text}, ':00'), {text})"
-    if not scale:  # it takes no fraction, not even of 0
+    if not scale:  # the parser takes no fraction, not even of 0
         whole = f"substringIndex({whole}, '.', 1)"
     checked = Sql(f"if({_matches(text, text_grammar.clock_time(scale))}, {whole}, '')")
     return _parsed(_cast_or_null(checked, kind))
@@ -197,13 +198,13 @@ _READ: dict[Kind, Callable[[Sql, str], _Reading]] = {
 
 
 def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
-    """The parser takes several points and no digit at all, cuts digits, and takes as many as the bits hold."""
+    """The parser takes several points or no digit at all, cuts digits, and takes as many digits as the bits hold."""
     before, scale = decimal_digits(kind) or (0, 0)
     made = _cast_or_null(text, kind)
     is_full = before + scale in _FULL_PRECISIONS
     greatest = cast(literal(f"{'9' * before or '0'}.{'9' * scale}"), kind)
     held = () if is_full else (f"abs({made}) <= {greatest}",)
-    # With an exponent: the last digit that is not 0 has to be one that the type keeps.
+    # With an exponent: the type has to keep the last digit that is not 0.
     number, after_point = f"extract({text}, '^[+-]?([^eE]*)')", literal(r"\.(.*)")
     digits = f"replaceOne({number}, '.', '')"
     bare = f"trim(TRAILING '0' FROM {digits})"
@@ -219,7 +220,7 @@ def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
 
 
 def _read_day(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
-    """The parsers replace days that do not exist, and days that the type does not hold: these are shown otherwise."""
+    """The parsers replace a day that does not exist or is out of range: the shown day then differs from the text."""
     usual, other = f"to{kind}OrZero({text})", _parse_any(text, 1, _UTC, is_us=is_us)
     return [
         _Reading(is_form=_all(f"toString({usual}) = {text}", _is_known_year(text, kind)), value=usual),
@@ -231,15 +232,15 @@ def _read_day(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
 
 
 def _is_known_year(text: str, kind: str) -> str:
-    """Render whether a day or time that is shown like its text is one of 1900 to 2299: some servers hold more."""
+    """Render whether a day or time, shown like its text, is from 1900 to 2299: some servers hold more."""
     return "" if kind == "Date" else f"{text} BETWEEN '1900' AND '2300'"
 
 
 def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
-    """A time in its usual form, with a space or ``T``, is shown like its text; one that does not exist is not.
+    """A time in the usual form, with a space or ``T``, is shown like its text, unless the time does not exist.
 
-    ``parseDateTime64BestEffort`` reads the others, without the fraction of a second: 24.8 and 25.8 subtract it before
-    1970.
+    ``parseDateTime64BestEffort`` reads the remaining forms without the fraction of a second: 24.8 and 25.8 subtract
+    the fraction before 1970.
     """
     scale, zone = scale_and_zone(kind)
     own = literal(zone) if zone else None
@@ -268,7 +269,7 @@ def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
 
 
 def _read_shown(text: str, kind: str, zone: Sql | None) -> _Reading:
-    """Read a time that a zone's clock shows like its text, which has a space in place of ``T``, and no zone."""
+    """Read a time that a zone's clock shows like the text, with a space in place of ``T`` and no zone."""
     in_zone = f", {zone}" if zone else ""
     if parse_type(kind)[0] == "DateTime":
         made = f"toDateTimeOrZero({text}{in_zone})"
@@ -295,7 +296,7 @@ def _cast_time(made: Sql, kind: str) -> Sql:
 
 def _parse_any(text: str, scale: int, zone: Sql | None, *, is_us: bool) -> Sql:
     function = f"parseDateTime64BestEffort{'US' if is_us else ''}OrNull"
-    # With no digit after the second, the result would be a DateTime, which replaces what it does not hold.
+    # Without a digit after the second, the result would be a DateTime, which replaces times out of range.
     return Sql(f"{function}({text}, {max(1, scale)}{f', {zone}' if zone else ''})")
 
 
@@ -307,7 +308,7 @@ def _exists(is_shown: str, zone: str) -> str:
 
 
 def _limits(kind: str) -> tuple[str, str]:
-    """The first and the last time that a type holds."""
+    """The first and the last time of a type's range."""
     scale = scale_and_zone(kind)[0]
     last = "2262-04-11 23:47:16" if scale == _FINEST else f"2299-12-31 23:59:59.{'9' * 8}"
     is_short = parse_type(kind)[0] == "DateTime"

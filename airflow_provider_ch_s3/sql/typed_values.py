@@ -1,4 +1,4 @@
-"""Conversions of values that are no text, as SQL: each fails on a value that would not arrive unchanged."""
+"""Conversions of typed values, as SQL: each conversion fails if a value would not arrive unchanged."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ ADDRESS_TEXT = r"^[0-9a-fA-F:.]+\x00*$"
 
 
 def convert_typed(value: Sql, conversion: Conversion) -> Sql:
-    """Render the conversion of a value that is not NULL, by a method that is not for text."""
+    """Render the conversion of a value, which is not NULL and not text."""
     return _RENDERED[conversion.method](value, conversion)
 
 
 def cast(value: Sql, kind: str) -> Sql:
-    """Render a cast that fails for numbers that do not fit, and for text that cannot be parsed."""
+    """Render a cast; the cast fails if a number does not fit, or a text cannot be parsed."""
     return Sql(f"accurateCast({value}, {literal(kind)})")
 
 
 def plain_cast(value: Sql, kind: str) -> Sql:
-    """Render a cast for values that fit."""
+    """Render a cast of a value known to fit."""
     return Sql(f"CAST({value}, {literal(kind)})")
 
 
@@ -67,7 +67,7 @@ def _range(value: Sql, conversion: Conversion) -> Sql:
     first, last = (_limit(text, kind) for text in conversion.limits)
     if kind == "Date32":
         return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
-    # numbers are compared in half the time, and the text of a time that is too late is that of the last one
+    # numbers are compared in half the time, and a too late time has the text of the last time
     number, low, high = map(_number, (value, first, last))
     shown = Sql(f"concat({shown}, ' (', toString({number}), ')')")
     return _checked(value, f"{number} NOT BETWEEN {low} AND {high}", shown)
@@ -81,7 +81,8 @@ def _midnight(value: Sql, conversion: Conversion) -> Sql:
 def _checked(time: Sql, is_wrong: str, shown: Sql) -> Sql:
     """Render a time whose computation fails under a condition.
 
-    If the time itself were a branch of the ``if``, ClickHouse would compute all branches of an ``if`` in it (26.7).
+    With the time itself as a branch of the ``if``, ClickHouse would compute all branches of an ``if`` in the time
+    (26.7).
     """
     return Sql(f"{time} + if({is_wrong}, toInt32({_failing(shown)}), 0)")
 
@@ -103,7 +104,7 @@ def _finite(value: Sql, conversion: Conversion) -> Sql:
 
 
 def _digits(value: Sql, conversion: Conversion) -> Sql:
-    """ClickHouse's cast takes more digits than a Decimal has, and wraps what its bits do not hold."""
+    """ClickHouse's cast takes more digits than a Decimal has, and wraps a number if the bits are too few."""
     before, _ = decimal_digits(conversion.type) or (0, 0)
     greatest = 10**before - 1
     refused = _refused(_shown(value), conversion.type)
@@ -113,7 +114,8 @@ def _digits(value: Sql, conversion: Conversion) -> Sql:
 def _known(value: Sql, conversion: Conversion) -> Sql:
     """The conversion of the text refuses the words.
 
-    If it contained what fails, ClickHouse would compute that for other values, too (26.7, 25.8, 24.8).
+    If the conversion contained the failing expression, ClickHouse would compute the expression for all values (26.7,
+    25.8, 24.8).
     """
     text = plain_cast(value, conversion.type)
     return Sql(f"if(startsWith(dynamicType({value}), 'Date'), concat({text}, ' has no time zone and'), {text})")
@@ -129,7 +131,7 @@ def _refused(shown: Sql, kind: str) -> Sql:
 
 
 def failing_text(shown: Sql) -> Sql:
-    """Render a text whose computation fails, and whose error shows a text, however long it is."""
+    """Render a text whose computation fails; the error shows another text, of any length."""
     refused = cast(Sql(f"concat({shown}, ' does not fit')"), "Int256")
     return Sql(f"toString({refused})")
 
