@@ -1,4 +1,4 @@
-"""Find out what columns a table for some files needs: their names, and types that hold every value."""
+"""Find out the columns of a table for some files: names, and types for every value."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ SAMPLE_FILES = 16
 SAMPLE_ROWS_PER_FILE = 10_000
 # Texts that are repeated less often are not told apart.
 MAX_DISTINCT = SAMPLE_FILES * SAMPLE_ROWS_PER_FILE // MIN_REPETITIONS + 1
-# A statement names the columns of each of its files: no more than this together, so that its length has a limit.
+# A statement names the columns of each file. No more columns than this together, so that the statement's length has a
+# limit.
 MAX_NAMES = 1_000
 
 
@@ -69,12 +70,12 @@ def read_new_columns(
     cluster: str | None,
     folder_types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[NewColumn, ...]:
-    """Read which columns the files have, and choose a type for each.
+    """Read which columns the files have, and choose a type for each column.
 
-    :param request: its ``settings`` are those with which the files are inspected.
-    :param folder_types: column of the folders → type of its values, where that is known.
+    :param request: with the ``settings`` for the inspection of the files.
+    :param folder_types: column of the folders → type of the values, if known.
     :raises SourceError: if the files cannot be read, or have no names for their columns.
-    :raises ConfigError: if ``columns`` names what the files lack.
+    :raises ConfigError: if ``columns`` names a column that the files lack.
     """
     nobody = TableName(database="", table="")
     empty = TargetSpec(name=nobody, local=nobody, engine="", columns=(), partition_key="")
@@ -104,9 +105,9 @@ def _check_nested(
     columns: Sequence[NewColumn],
     settings: Mapping[str, SettingValue],
 ) -> None:
-    """Check that lists named ``a.b`` and ``a.c``, which are one Nested column in a table, are equally long.
+    """Check that the lists of a Nested column, such as ``a.b`` and ``a.c``, are equally long.
 
-    :raises SourceError: if they are not.
+    :raises SourceError: if the lists differ in length.
     """
     lists: dict[str, list[str]] = {}
     for column in columns:
@@ -156,7 +157,7 @@ def _choose_typed(
 def _null_free(
     client: ClickHouseClient, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
 ) -> set[str]:
-    """Find the columns of Parquet files that have no missing value, by the footers."""
+    """Find the columns of Parquet files without missing values, by the footers."""
     statement = table_queries.render_count_nulls(source, cluster, settings)
     rows = query_files(client, statement, source)
     return {row["name"] for row in rows if row["is_known"] and not row["null_count"]}
@@ -180,7 +181,7 @@ def _choose_text(
 def _guess_types(
     client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue]
 ) -> dict[str, str]:
-    """Have the server guess the types of all columns that some of the files have: it looks at a file's first rows."""
+    """Have the server guess the types of all columns in some of the files, by the first rows of each file."""
     query = partial(query_files, client, source=source)
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
@@ -215,12 +216,12 @@ def _is_readable(
 
 
 def join_guesses(kinds: Collection[str], *, is_observed: bool = False, is_text_null: bool = False) -> str:
-    """Join what the server guessed from several files: objects get the fields of all, lists of objects likewise.
+    """Join the server's guesses from several files: objects get the fields of all, lists of objects likewise.
 
-    What has no other type in common is text. For ``[]``, the server guesses a list of texts, and for null a text.
+    Guesses without a common type become text. For ``[]``, the server guesses a list of texts, and for null a text.
 
     :param is_observed: single values are looked at afterwards.
-    :param is_text_null: a text in one file, where others have lists or objects, is null there.
+    :param is_text_null: a text in one file is null, if further files have lists or objects there.
     """
     if is_text_null and not all(map(is_scalar, kinds)):
         kinds = [kind for kind in kinds if kind != "Nullable(String)"]
@@ -241,7 +242,7 @@ def join_guesses(kinds: Collection[str], *, is_observed: bool = False, is_text_n
 
 
 def _keep_texts(kind: str) -> str:
-    """Leave texts in lists and objects as they are, where the server guessed that they are times."""
+    """Keep texts in lists and objects, if the server guessed that the texts are times."""
     if is_scalar(kind):
         return kind
     return texts_inside(kind, lambda base: family(base) == "time")
@@ -253,7 +254,7 @@ def _observe(
     columns: Sequence[FileColumn],
     settings: Mapping[str, SettingValue],
 ) -> dict[str, Observation]:
-    """Observe a sample of some columns, whose values are written as text."""
+    """Observe a sample of some columns; the values are written as text."""
     if not columns:
         return {}
     seen: dict[str, Observation] = {}
@@ -279,7 +280,7 @@ def _batches(source: SourceSpec, columns: Sequence[object]) -> Iterator[Sequence
 
 
 def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
-    """Settings with which files may lack columns, have others than the observed ones, or state other types."""
+    """Settings for files that lack columns, have further columns, or state other types."""
     missing = source.format.missing_columns_setting
     stated = {name: 0 for name in STATED_TYPES_SETTINGS if name in source.format.settings}
     nulls = {"input_format_null_as_default": 1} if source.format.has_null_lists else {}
@@ -308,7 +309,7 @@ def _with_selected(
     request: LoadRequest,
     folder_types: Mapping[str, str],
 ) -> tuple[NewColumn, ...]:
-    """Apply ``columns`` and ``select``: which columns of the files are wanted, and which are computed from them."""
+    """Apply ``columns`` and ``select``: choose the wanted columns of the files, and add the computed columns."""
     wanted = list(columns)
     if request.columns.only is not None:
         names = {column.name for column in columns} | set(request.select)

@@ -1,7 +1,7 @@
-"""Add columns to the table of a load, on every node: first to the local tables, then to the Distributed one.
+"""Add columns to the table of a load, on every node: first to the local tables, then to the Distributed table.
 
-A process that dies in between leaves tables that differ. Nobody loads into such a table, and the next load that may
-add columns levels them: it adds to each what only others have.
+A process that dies in between leaves tables with different columns. No load uses these tables until the next load
+with the right to add columns levels them: each table gets the missing columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = get_log(__name__)
 
 
 def for_earlier_rows(column: NewColumn) -> NewColumn:
-    """Give a new column a type in which the rows that the table already has can lack a value."""
+    """Give a new column a type in which the table's present rows can lack a value."""
     base = base_type(column.type)
     if is_nullable(column.type) or parts(base) or family(base) not in SCALARS:
         return column
@@ -35,7 +35,7 @@ def for_earlier_rows(column: NewColumn) -> NewColumn:
 def add_columns(
     client: ClickHouseClient, declaration: ClusterDeclaration, table: str, columns: Sequence[NewColumn]
 ) -> None:
-    """Add columns to a table on every node; columns that it has already stay as they are.
+    """Add columns to a table on every node; columns already present stay unchanged.
 
     :raises ServerError: if ClickHouse refuses.
     """
@@ -46,9 +46,9 @@ def add_columns(
 
 
 def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> None:
-    """Add to each table of a load the columns that only others of its tables have.
+    """Add to each table of a load the columns that only some of the load's tables have.
 
-    :raises TargetError: if two of them have a column of one name and different types.
+    :raises TargetError: if two tables have columns of the same name and different types.
     """
     located = locate_table(client, declaration, table)
     found = {name: read_columns(located.client, name, located.cluster.name) for name in _tables_of(located)}
@@ -68,7 +68,7 @@ def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, tab
 def _lacking(
     wanted: Mapping[str, TableColumn], by_node: Mapping[str, Sequence[TableColumn]], node: str | None
 ) -> list[NewColumn]:
-    """List what a node's table lacks; without a node, what that of any node does."""
+    """List the columns missing in a node's table; without a node, the columns missing in any table."""
     tables = [by_node[node]] if node else list(by_node.values())
     return [
         NewColumn(name=column.name, type=f"{column.type} {column.default_kind} {column.default_expression}".strip())
@@ -87,7 +87,7 @@ def _add(
     name: TableName,
     columns_of: Callable[[str | None], Sequence[NewColumn]],
 ) -> None:
-    """:param columns_of: the columns to be added on a node; on all of them at once for None."""
+    """:param columns_of: the columns to be added on a node; None stands for all nodes at once."""
     rows = read_table(located.client, name, located.cluster.name)
     is_replicated = any(has_replicas(row["engine"]) for row in rows)
     mode = located.found.server.ddl_mode(

@@ -1,4 +1,4 @@
-"""Choose keys and engine of a new table, each with its reason."""
+"""Choose keys and engine of a new table, each with a reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plan_table(
 ) -> NewTable:
     """Lay out a table with these columns.
 
-    :param layout: of the lake's table that the rows come from.
+    :param layout: of the lake table with the rows.
     :param is_replicated: the table is to have replicas.
     :raises ConfigError: if the user's choices contradict the columns, the mode or the cluster.
     """
@@ -58,7 +58,7 @@ def plan_table(
 
 _GIVEN = "as create_table says"
 _KEYLESS = "tables of this engine have none"
-# The parts of a lake's table, as expressions.
+# The partitions of a lake table, as expressions.
 _PARTS = {
     "identity": "{}",
     "year": "toYear({})",
@@ -102,7 +102,7 @@ def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, st
 
 
 def _may_be_key(column: NewColumn) -> bool:
-    """Whether ClickHouse can read the definition of a table again that has the column in a key (24.8 to 26.7)."""
+    """Whether ClickHouse can read the table's definition again with the column in a key (24.8 to 26.7)."""
     return column.name.lower() not in ("false", "not", "null", "true")
 
 

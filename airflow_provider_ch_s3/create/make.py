@@ -1,7 +1,8 @@
 """Create the table of a load on every node, unless it exists.
 
-The table on one node decides what it is like: processes that come at the same time may have looked at different
-files, so the other nodes get copies of that one. Whoever finds that some nodes lack the table completes it.
+The table on the first node decides the definition: processes at the same time may have looked at different files, so
+the remaining nodes get copies of this table. Any process that finds the table missing on some nodes creates the
+missing tables.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ log = get_log(__name__)
 LOCAL_SUFFIX = "_local"
 
 Definitions = Mapping[str, Mapping[str, Any]]
-"""Node → the table as it is there."""
+"""Node → the node's table."""
 
 
 @dataclass(frozen=True)
 class TableMaker:
-    """Creates one table.
+    """Creates a table.
 
     :param read_inspection: reads the request with the settings for looking at the files.
-    :param read_layout: reads how a lake lays out the rows.
+    :param read_layout: reads how a lake lays out rows.
     """
 
     client: ClickHouseClient
@@ -65,12 +66,12 @@ class TableMaker:
 
     @cached_property
     def cluster(self) -> ClusterSpec:
-        """The nodes that get the table."""
+        """The nodes for the table."""
         return detect_cluster(self.client, self.declaration, self.server)
 
     @cached_property
     def name(self) -> TableName:
-        """The table that the user named."""
+        """The table named by the user."""
         return parse_table(self.request.table, self.server.database)
 
     @property
@@ -113,11 +114,11 @@ class TableMaker:
         list_files: Callable[[], tuple[SourceFile, ...]],
         check: Callable[[NewTable, tuple[SourceFile, ...]], object],
     ) -> bool:
-        """Create what is missing on any node; returns whether the table exists then.
+        """Create the missing tables on all nodes; return whether the table exists then.
 
-        :param list_files: the files for which a new table is planned; without any, none is created.
-        :param check: checks that a new table can take the files, before it is created.
-        :raises TargetError: if the servers refuse the definition, or its local table is another one's.
+        :param list_files: the files for which a new table is planned; without any file, no table is created.
+        :param check: checks that a new table can take the files, before the table is created.
+        :raises TargetError: if the servers refuse the definition, or the local table belongs to another table.
         """
         found = self._find(self.name)
         distribution = _distribution_of(found)
@@ -139,7 +140,7 @@ class TableMaker:
         return True
 
     def _check_types(self) -> None:
-        """Check that the types that the user gave exist."""
+        """Check that the types given by the user exist."""
         given = [NewColumn(name=name, type=kind).bare_type for name, kind in self.create.types.items()]
         if not given:
             return
@@ -152,7 +153,7 @@ class TableMaker:
             ) from error
 
     def _check_local(self, new: NewTable) -> None:
-        """Check that a local table that is there already was created for this one, by a process that died since."""
+        """Check that an existing local table was created for this table, by a process that died since."""
         for row in self._find(new.local).values():
             if literal(new.comment) not in row["create_table_query"]:
                 raise TargetError(
@@ -198,7 +199,7 @@ class TableMaker:
 
 
 def describe_table(new: NewTable) -> str:
-    """Describe a table that is to be created: the statements, and the reasons."""
+    """Describe a table to be created: the statements, and the reasons."""
     statements = [render_create_table(new, None).text]
     if new.distribution:
         statements.append(render_create_distributed(new.name, new.distribution, None).text)

@@ -1,7 +1,7 @@
-"""Choose the type of a new column from what a sample of its values looks like.
+"""Choose the type of a new column from the looks of a sample of values.
 
 A type is chosen only if it keeps every value of the sample: ``007`` stays text, and so does a number with more digits
-than a Float64 has. What comes later and does not fit fails its load.
+than a Float64 has. A later value that does not fit fails the load.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ FORMS = {
     "Date": f"^{_DAY}$",
     "DateTime": f"^{_DAY}[T ]{_CLOCK}$",
 }
-"""Type → what a text has to look like to be read as one; the first that all values have is chosen."""
+"""Type → the form of its texts; the first type that fits all values is chosen."""
 
 # Beyond it, numbers instead of texts no longer pay: https://clickhouse.com/docs/sql-reference/data-types/lowcardinality
 MAX_LOW_CARDINALITY = 10_000
-# A value that is seen less often may be one of millions.
+# A value seen less often may be a value among millions.
 MIN_REPETITIONS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A sample of a column's values, as text; the statement that reads it names its columns like these fields.
+    """A sample of a column's values, as text; the columns of the reading statement have the names of these fields.
 
-    :param null_count: values that are missing; ``empty_count``: empty texts.
+    :param null_count: missing values; ``empty_count``: empty texts.
     :param hashes: of the different values; ``fits``: how many values have each of ``FORMS``, in their order.
-    :param low: the first of the texts in alphabetical order, without empty ones; ``high``: the last one.
+    :param low: the first of the texts in alphabetical order, without empty texts; ``high``: the last.
     :param digits: most digits after a decimal point.
     """
 
@@ -93,7 +93,7 @@ def is_scalar(type_name: str) -> bool:
 def choose_text_type(seen: Observation, *, is_text: bool = False) -> str:
     """Choose the type of a column of text files.
 
-    :param is_text: the format marks texts as such, and these are.
+    :param is_text: the format marks texts, and these values are marked.
     """
     kind = "String" if is_text or not seen.filled_count else _fitting_type(seen)
     if kind == "String":
@@ -106,7 +106,7 @@ _NOT_FINITE = "^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
 
 
 def kept_form(type_name: str) -> str:
-    """Return what the later texts of a column look like whose type was chosen by a sample; '' for anything.
+    """Return the form of later texts of a column whose type was chosen by a sample; '' for any form.
 
     ``007`` does not fit then, nor does a number with more digits than a Float64 has.
     """
@@ -128,7 +128,7 @@ def kept_form(type_name: str) -> str:
 def choose_typed_type(type_name: str, seen: Observation, *, has_null: bool) -> str:
     """Choose the type of a column whose files have types.
 
-    :param type_name: the one that holds the values of all files.
+    :param type_name: a type for the values of all files.
     """
     base = base_type(type_name)
     if base == "String":
@@ -140,7 +140,7 @@ def choose_folder_type(seen: Observation, *, may_be_null: bool, known: str = "")
     """Choose the type of a column of the path.
 
     :param may_be_null: a folder stands for a missing value.
-    :param known: the type of its values, if more is known of them than their text.
+    :param known: the type of the values, if known from elsewhere than their text.
     """
     kind = known or (_fitting_type(seen) if seen.filled_count else "String")
     kind = f"Nullable({kind})" if may_be_null else kind

@@ -1,4 +1,4 @@
-"""Detect the nodes of the cluster and their hardware, starting from what the connected server says of itself."""
+"""Detect the nodes of the cluster and their hardware, starting with what the connected server knows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Member:
     """A server as ``system.clusters`` of the connected server lists it.
 
     :param address: ``host:port`` under which the servers reach each other.
-    :param is_connected: it is the connected server itself.
+    :param is_connected: whether the server is the connected server itself.
     :param internal_replication: as for :class:`NodeSpec`.
     """
 
@@ -45,8 +45,8 @@ class ConnectedServer:
     """The server that the connection reaches.
 
     :param database: the session's.
-    :param engines: of its databases, by name.
-    :param macros: which a Distributed table may use in its cluster's name.
+    :param engines: of the server's databases, by name.
+    :param macros: a Distributed table may use them in the cluster's name.
     :param clusters: members of each cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``.
     """
 
@@ -57,9 +57,9 @@ class ConnectedServer:
     clusters: Mapping[str, tuple[Member, ...]]
 
     def members(self, cluster: str | None) -> tuple[Member, ...]:
-        """The servers of a cluster; none if none is named.
+        """The servers of a cluster; empty if no cluster is named.
 
-        :raises ClusterError: if there is no such cluster; lists the ones that the server knows.
+        :raises ClusterError: if the cluster does not exist; lists the clusters that the server knows.
         """
         if cluster is None:
             return ()
@@ -74,10 +74,10 @@ class ConnectedServer:
     def ddl_mode(
         self, declaration: ClusterDeclaration, database: str, *, is_replicated: bool | None = None
     ) -> DdlMode:
-        """Decide how tables of a database are created on every node; asks nobody.
+        """Decide how tables of a database are created on every node; asks no server.
 
-        :param is_replicated: other nodes are to hold the same rows of them; None if that is unknown.
-        :raises ConfigError: if the declared mode cannot create such tables.
+        :param is_replicated: further nodes are to hold the same rows; None if unknown.
+        :raises ConfigError: if the declared mode cannot create the tables.
         """
         return resolve_ddl_mode(
             declaration,
@@ -90,7 +90,7 @@ class ConnectedServer:
 
 
 def read_server(client: ClickHouseClient) -> ConnectedServer:
-    """Read what the connected server says of itself."""
+    """Read what the connected server knows."""
     row = client.query(render_read_server())[0]
     clusters: dict[str, dict[str, Member]] = {}
     for cluster, shard, host, port, is_local, internal_replication in row["members"]:
@@ -113,7 +113,7 @@ def read_server(client: ClickHouseClient) -> ConnectedServer:
 
 
 def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, server: ConnectedServer) -> ClusterSpec:
-    """Query every node for its version, cores and memory, and merge that with what the connection declares.
+    """Query every node for version, cores and memory, and merge the answers with what the connection declares.
 
     :param server: the connected server.
     :raises ClusterError: if the cluster is unknown, a node does not respond, or a node does not report its hardware.
@@ -140,7 +140,7 @@ def detect_cluster(client: ClickHouseClient, declaration: ClusterDeclaration, se
 
 
 def read_memory(client: ClickHouseClient, cluster: str | None) -> dict[str, tuple[int, int]]:
-    """Read the free and the total bytes of memory of each node's machine; nothing where this user may not know."""
+    """Read the free and the total bytes of memory of each node's machine; empty if this user may not know."""
     try:
         rows = client.query(render_read_memory(cluster))
     except ServerError as error:
@@ -198,9 +198,9 @@ def _read_vcpus(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
 def _read_memory_bytes(facts: Mapping[str, Mapping[str, Any]]) -> int | None:
     """The memory to plan with.
 
-    A limit set by an administrator counts as the node's memory, however large the machine. Without one, the server
-    limits itself to a share of the machine's memory, while the published formulas start from the machine's memory: so
-    the share is undone, and 64 GiB of RAM are 64 GiB, whether declared or detected.
+    A limit set by an administrator counts as the node's memory, however large the machine. Without a set limit, the
+    server limits itself to a share of the machine's memory, while the published formulas start from the machine's
+    memory. So the share is undone, and 64 GiB of RAM are 64 GiB, whether declared or detected.
     """
     limit = facts.get("max_server_memory_usage")
     ratio = facts.get("max_server_memory_usage_to_ram_ratio")
@@ -229,8 +229,8 @@ def check_reach(
 
     :param any_will_do: whether one node is enough.
     :param what: has to reach them.
-    :raises ConfigError: if one is missing.
-    :raises ClusterError: if one did not answer where it was looked for, perhaps only for a moment.
+    :raises ConfigError: if an address is missing.
+    :raises ClusterError: if a node did not answer at its address, perhaps only for a moment.
     """
     nodes = {node.host for node in cluster.nodes}
     lacking = nodes - client.reachable

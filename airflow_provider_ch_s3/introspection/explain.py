@@ -1,4 +1,4 @@
-"""Explain a server's error in terms of a load: the value and column that do not fit, and what to do about it."""
+"""Explain a server's error in terms of a load: the value and the column that do not fit, and what to do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MISFIT = frozenset(
     }
 )
 _BROKEN = frozenset({"INCORRECT_DATA"})
-"""Of those, what a file that is broken, or still being written, may cause."""
+"""The part of ``_MISFIT`` that a file may cause if it is broken, or still being written."""
 _ACCESS = frozenset(
     {
         "S3_ERROR",
@@ -103,7 +103,7 @@ _VALUES = (
     r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',
     r"Cannot parse string '(?P<value>[^']*)'",
 )
-# As the load's own SQL says it.
+# The words of the load's own SQL.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
 _ROW = r"\(at row (?P<row>\d+)\)"
@@ -111,19 +111,20 @@ _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
 def is_misfit(message: str, *, is_typed: bool) -> bool:
-    """Whether it says that a value does not fit its column, which a retry would find again.
+    """Whether a message says that a value does not fit the column, and a retry would fail again.
 
-    :param is_typed: the format has types: what cannot be parsed is a value, and no file that is still being written.
+    :param is_typed: the format has types: if parsing fails, the value is wrong, not a file that is still being
+        written.
     """
     code = _code_of(message)
     return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
 
 
 def build_failure(kind: type[ChS3Error], text: str, message: str, *, is_typed: bool) -> ChS3Error:
-    """Build the error for files that the servers could not read or load; it is final if no retry can change it.
+    """Build the error for files that the servers could not read or load; final if no retry can change the outcome.
 
     :param kind: of the error, if no value is to blame.
-    :param text: what it says.
+    :param text: of the error.
     :param message: the server's own.
     :param is_typed: as for :func:`is_misfit`.
     """
@@ -135,7 +136,7 @@ def build_failure(kind: type[ChS3Error], text: str, message: str, *, is_typed: b
 
 
 def named_column(message: str) -> str:
-    """The column that it is about; '' if it names none."""
+    """The column named in a message; '' if none."""
     return _first(_COLUMNS, message).strip("`")
 
 
@@ -149,12 +150,12 @@ def is_throttled(message: str) -> bool:
     return re.search(r"Slow ?Down|reduce your request rate|TooManyRequests|ServerBusy", message) is not None
 
 
-# The name and the UUID of a staging table, which has the constraints of its target.
+# The name and the UUID of a staging table, which has the constraints of the target.
 _STAGED = re.compile(r"table \S*ch_s3_stage_\w+`?(?: \([\da-f-]{36}\))?")
 
 
 def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, endpoint: str = "") -> str:
-    """Return the server's message, preceded by what it is about and followed by a remedy.
+    """Return the server's message, preceded by the subject and followed by a remedy.
 
     :param types: types of the table's columns, by name.
     :param endpoint: where the servers look for the files.
@@ -199,7 +200,7 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
 
 
 def _shown_day(day: re.Match[str]) -> str:
-    """The day of a number that a file has for it."""
+    """The day that a file's number stands for."""
     number = int(day["day"])
     try:
         return f"the day {date.fromordinal(date(1970, 1, 1).toordinal() + number)}"
@@ -208,7 +209,7 @@ def _shown_day(day: re.Match[str]) -> str:
 
 
 def _far_day(column: str) -> str:
-    """What to do about days that no Date32 holds, as they are read."""
+    """What to do about days that are read and that no Date32 holds."""
     name = short_identifier(column or "column")
     null = f"if({name} BETWEEN -25567 AND 120529, toDate32({name}), NULL)"
     nearest = f"toDate32(least(greatest({name}, -25567), 120529))"
@@ -219,7 +220,7 @@ def _far_day(column: str) -> str:
 
 
 def is_about_expression(message: str) -> bool:
-    """Whether it says that an expression, or the types of its values, are wrong, which a retry would find again."""
+    """Whether a message blames an expression, or the types of its values, and a retry would fail again."""
     code = _code_of(message)
     return code in _EXPRESSION | _MISFIT or code.startswith(_OF_EXPRESSIONS)
 
@@ -227,11 +228,11 @@ def is_about_expression(message: str) -> bool:
 def explain_expression(
     argument: str, text: str, error: ServerError, columns: Collection[str], *, whose: str
 ) -> ConfigError | None:
-    """Build the error for an expression that the server refuses; None if it says nothing about an expression.
+    """Build the error for an expression that the server refuses; None if the error is not about an expression.
 
-    :param argument: the argument that it was given by.
-    :param columns: what it may name.
-    :param whose: what has these columns: ``the files``, or a table.
+    :param argument: the argument with the expression.
+    :param columns: what the expression may name.
+    :param whose: the owner of the columns: ``the files``, or a table.
     """
     message = str(error)
     if not is_about_expression(message):
@@ -253,19 +254,19 @@ def explain_expression(
 
 
 def is_mistake_for_any_files(error: ChS3Error) -> bool:
-    """Whether it is a mistake in an expression, whatever columns the files have: none of a name or a type."""
+    """Whether an error is a mistake in an expression for any files, with no column's name or type to blame."""
     cause = error.__cause__
     return isinstance(error, ConfigError) and isinstance(cause, ServerError) and cause.code in _OF_ANY_FILES
 
 
 def reason_of(message: str) -> str:
-    """What is wrong, with the name of the error, without the query and the place in it."""
+    """The reason in a message, with the name of the error, without the query and the place in the query."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
     return f"{reason} ({_code_of(message)})"
 
 
 def _code_of(message: str) -> str:
-    """The name of its error code: the last one is that of the whole error."""
+    """The name of a message's error code: the last code belongs to the whole error."""
     return next(iter(reversed(_CODE.findall(message))), "")
 
 

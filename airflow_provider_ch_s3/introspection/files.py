@@ -56,7 +56,7 @@ def read_source(
 
     :raises SourceError: if the files cannot be read or understood, or differ in a way that no load can handle.
     :raises TargetError: if a column is nested too deep.
-    :raises ConfigError: if the server has no such format, or ``structure`` has an invalid type.
+    :raises ConfigError: if the server does not know the format, or ``structure`` has an invalid type.
     """
     named = None if request.columns.only is None else {*request.columns.only, *request.select}
     wanted = {c.name: c.type for c in target.columns if c.is_insertable and (not named or c.name in named)}
@@ -109,7 +109,7 @@ def read_source(
 
 
 def find_renamed_in(request: LoadRequest) -> dict[str, str]:
-    """Find the columns of the files that ``select`` only gives the name of a column of the table."""
+    """Find the columns of the files that ``select`` only renames to a column of the table."""
     return find_renamed(request.select, (request.where, request.deleted))
 
 
@@ -117,7 +117,7 @@ def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:
     """Check that the values of columns can be taken apart.
 
     :param types: column → type.
-    :raises TargetError: if one is nested too deep.
+    :raises TargetError: if a type is nested too deep.
     """
     for name, kind in types.items():
         if (levels := nesting(kind)) > MAX_NESTING:
@@ -130,7 +130,7 @@ def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:
 def _read_typed(
     client: ClickHouseClient, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
-    """Have the server read the columns of files with types; see what files are that it cannot read."""
+    """Have the server read the columns of files with types; if reading fails, find out what the files are."""
     source = as_stored(partial(query_files, client), source, request)
     try:
         return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
@@ -140,9 +140,9 @@ def _read_typed(
 
 
 def check_csv(source: SourceSpec, request: LoadRequest) -> None:
-    """Check that a dialect is given for CSV files only.
+    """Check that a dialect is given only for CSV files.
 
-    :raises ConfigError: if these are others.
+    :raises ConfigError: if the files have another format.
     """
     if request.csv != Csv() and not source.format.is_csv:
         raise ConfigError(
@@ -152,7 +152,7 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
 
 
 def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
-    """Add to the settings what was found out of how CSV is written: the delimiter, and how to take lines apart."""
+    """Add to the settings what was found out about the CSV: the delimiter, and how to take lines apart."""
     found: dict[str, SettingValue] = {}
     if source.delimiter:
         found |= Csv(delimiter=source.delimiter).settings
@@ -167,7 +167,7 @@ def _describe_escaped(
 ) -> tuple[SourceSpec, tuple[str, ...]]:
     """Find out the names of columns in CSV with escapes, which ClickHouse's parser does not know.
 
-    :raises ConfigError: if there is no table yet, whose columns tell the types.
+    :raises ConfigError: without a table whose columns tell the types.
     """
     if request.data_format.structure or not target.columns:
         raise ConfigError(
@@ -192,9 +192,9 @@ def _describe_csv(
     request: LoadRequest,
     target: TargetSpec,
 ) -> tuple[SourceSpec, dict[str, str]]:
-    """Have the server guess the columns; where commas separate none, guess the delimiter first.
+    """Have the server guess the columns; if commas separate nothing, guess the delimiter first.
 
-    Whether a first line names the columns is decided here, as far as the names tell.
+    The names decide whether the first line is a header, as far as they tell.
     """
     types, problem = {}, None
     try:
@@ -232,10 +232,10 @@ def _with_header(
     *,
     by_server: bool = False,
 ) -> SourceSpec:
-    """Return the source with the format that says whether its files have headers.
+    """Return the source with the format that says whether the files have headers.
 
-    :param columns: those of a file without a header, with their types.
-    :param by_server: what the server takes the first line for; it decides where the names tell nothing.
+    :param columns: of a file without a header, with their types.
+    :param by_server: whether the server takes the first line for a header; decides if the names tell nothing.
     """
     if not source.format.with_names:
         return source
@@ -254,7 +254,7 @@ def _may_guess(source: SourceSpec, request: LoadRequest, columns: Mapping[str, s
 
 
 def is_delimiter_given(request: LoadRequest) -> bool:
-    """Whether the user says what separates the fields."""
+    """Whether the user gives the delimiter."""
     settings = {**request.settings, **request.connection_settings}
     return DELIMITER_SETTING in settings or request.csv.delimiter is not None
 
@@ -262,7 +262,7 @@ def is_delimiter_given(request: LoadRequest) -> bool:
 def _describe_text(
     client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
 ) -> dict[str, str]:
-    """Have the server guess the columns: from the first rows, or of several files if these may lack some columns."""
+    """Have the server guess the columns: from the first rows, or from several files if columns may be missing."""
     settings = request.settings
     if source.format.may_lack_fields:
         settings = {**_table_decides(target, request), **settings}
@@ -299,9 +299,9 @@ LOOKS_FARTHER: Mapping[str, SettingValue] = {
 
 
 def _table_decides(target: TargetSpec, request: LoadRequest) -> dict[str, SettingValue]:
-    """Keep the server from guessing the types of what the table has, which it refuses for values that differ.
+    """Keep the server from guessing types for the table's columns: the server refuses to guess if values differ.
 
-    A row may have a text where another has an object, and the column of the table holds both.
+    A row may have a text and the next row an object, and the column of the table holds both.
     """
     known = [c.name for c in target.columns if c.is_insertable and c.name not in request.select]
     hints = ", ".join(f"{identifier(name)} String" for name in known)
@@ -318,7 +318,7 @@ def _describe_names(
 
 
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
-    """Return the source with types under the server's names: ``Int32`` where the user wrote ``INT``."""
+    """Return the source with types under the server's names: ``Int32`` if the user wrote ``INT``."""
     try:
         described = client.query(load_queries.render_describe_files(source, request.settings))
     except ServerError as error:
@@ -332,7 +332,7 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
 def check_format(client: ClickHouseClient, data_format: str) -> str:
     """Return the format under the server's name: the server accepts ``parquet``, but our rules need ``Parquet``.
 
-    :raises ConfigError: if the server does not read it.
+    :raises ConfigError: if the server does not read the format.
     """
     # s3() with keys mistakes an unknown format for a session token, and guesses the format
     known: set[str] = {row["name"] for row in client.query(server_queries.render_read_formats())}
@@ -352,8 +352,8 @@ def read_select_types(
 ) -> dict[str, str]:
     """Have the server infer the types of the user's expressions; returns table column → type.
 
-    :raises ConfigError: if one is not an expression over the columns of the files, or aggregates rows.
-    :raises SourceError: if the server rejects them for another reason.
+    :raises ConfigError: if a text is not an expression over the columns of the files, or aggregates rows.
+    :raises SourceError: if the server rejects the expressions for another reason.
     """
     if not select:
         return {}
@@ -362,7 +362,7 @@ def read_select_types(
     try:
         described = client.query(statement)
     except ServerError as error:
-        for item in items:  # which of them is it?
+        for item in items:  # find the wrong expression
             _describe_expression(client, source, f"select[{item.target!r}]", item.expression, settings)
         raise unreadable(source, error) from error
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
@@ -373,8 +373,8 @@ def check_condition(
 ) -> None:
     """Have the server check the condition, without reading a file.
 
-    :raises ConfigError: if it is not a condition over the columns of the files.
-    :raises SourceError: if the server rejects it for another reason.
+    :raises ConfigError: if the text is not a condition over the columns of the files.
+    :raises SourceError: if the server rejects the condition for another reason.
     """
     if not text:
         return
@@ -418,7 +418,7 @@ def query_files(
 
 
 def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
-    """Name of the column that text files should not have, because their folders have it; '' if there is none."""
+    """Name of the column that text files should not have, because their folders have it; '' if none."""
     match = re.search(
         r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", str(error)
     )

@@ -1,4 +1,4 @@
-"""Look at the beginning of text files: what they are, which of them are empty, and whether they have a header."""
+"""Look at the beginning of text files: what the files are, which files are empty, and whether they have a header."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ from airflow_provider_ch_s3.table.path_columns import path_column_names
 
 log = get_log(__name__)
 
-# One statement looks at so many files: some from the first to the last, and the smallest, such as error messages.
+# A statement looks at so many files: some from the first to the last, and the smallest files, for example error
+# messages.
 SPREAD_HEADS = 8
 SMALLEST_HEADS = 4
 # Files without a row are no larger: a line end, an empty list, or what a compression makes of no bytes.
 BLANK_BYTES = 8
 BLANK_COMPRESSED_BYTES = 100
-# Lines that tell one delimiter from another.
+# Lines enough to tell delimiters apart.
 SHOWN_LINES = 20
 
 REMEDY_FOR_CONTENT = (
@@ -54,9 +55,9 @@ QueryFiles = Callable[[Statement, SourceSpec], list[dict[str, Any]]]
 
 
 def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> tuple[SourceSpec, Beginnings]:
-    """Read the first bytes of some files, and leave out files that have no row, unless none has one.
+    """Read the first bytes of some files, and leave out files without rows, unless no file has rows.
 
-    :raises SourceError: if a file is not what its name says.
+    :raises SourceError: if a file is not what the name says.
     """
     heads = _read_heads(query, source, request)
     is_json = source.format.is_json
@@ -77,27 +78,27 @@ def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -
 
 @dataclass(frozen=True, kw_only=True)
 class Beginnings:
-    """The beginnings of some files that have rows."""
+    """The beginnings of some files with rows."""
 
     heads: tuple[Head, ...] = ()
     dialect: Csv = field(default_factory=Csv)
 
     @property
     def is_marked(self) -> bool:
-        """Whether one of them begins with a byte order mark."""
+        """Whether any file begins with a byte order mark."""
         return any(head.is_marked for head in self.heads)
 
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines of the first file, without the skipped ones."""
+        """The first lines of the first file, without skipped lines."""
         return self._lines(self.heads[0])[:SHOWN_LINES] if self.heads else []
 
     def has_header(self, source: SourceSpec, request: LoadRequest, columns: Mapping[str, str]) -> bool | None:
         """Whether the files have headers; None if the names do not tell.
 
         :param source: CSV or TSV.
-        :param columns: the columns of a file without a header, with their types; none if they are unknown.
-        :raises SourceError: if some files have one, or if a line may be a header or a row.
+        :param columns: the columns of a file without a header, with their types; empty if unknown.
+        :raises SourceError: if only some files have a header, or if a line may be a header or a row.
         """
         settings = {**request.connection_settings, **request.settings}
         kind = "csv" if source.format.is_csv else "tsv"
@@ -127,7 +128,7 @@ class Beginnings:
         return True if first else False if False in found.values() else None
 
     def only_names(self, source: SourceSpec, request: LoadRequest) -> list[str]:
-        """Return the names in the header of the first file, if the files have nothing else; else none."""
+        """Return the names in the header of the first file, if the files have nothing else; otherwise nothing."""
         are_all = len(self.heads) == len(source.files)
         lines = [self._lines(head) if head.is_whole else ["", ""] for head in self.heads]
         if not are_all or any(len(one) > 1 for one in lines):
@@ -141,7 +142,7 @@ class Beginnings:
     def check_same_header(self, source: SourceSpec, request: LoadRequest) -> None:
         """Check that all files begin with the same line.
 
-        :raises SourceError: if one does not.
+        :raises SourceError: if a file does not.
         """
         first = self.first_fields(source, request)
         for head in self.heads:
@@ -153,9 +154,9 @@ class Beginnings:
                 )
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
-        """Check that no byte order mark would become a part of a text, as it does without a header.
+        """Check that no byte order mark would become a part of a text, as happens without a header.
 
-        :raises SourceError: if one would.
+        :raises SourceError: if a mark would.
         """
         marked = next((head.file.key for head in self.heads if head.is_marked), "")
         first = next(iter(columns.values()), "String")
@@ -168,7 +169,7 @@ class Beginnings:
     def check_delimiter(self, columns: Mapping[str, str]) -> None:
         """Check that no other delimiter separates as many fields as the comma does.
 
-        :raises SourceError: if one does, so that it is unknown which of them is meant.
+        :raises SourceError: if another delimiter does, so that the right delimiter is unknown.
         """
         types = list(columns.values())
         for rival in find_rivals(self.lines):
@@ -185,7 +186,7 @@ class Beginnings:
 
 
 def delimiter_of(source: SourceSpec, request: LoadRequest) -> str:
-    """Return what separates the fields of a line."""
+    """Return the delimiter of a line's fields."""
     if not source.format.is_csv:
         return "\t"
     given = {**request.connection_settings, **request.settings}
@@ -193,7 +194,7 @@ def delimiter_of(source: SourceSpec, request: LoadRequest) -> str:
 
 
 def split_line(lines: Sequence[str], delimiter: str, escape: str = "") -> list[str]:
-    """Split the first record of some lines into its fields, without quotes and the spaces around them."""
+    """Split the first record of some lines into fields, without quotes and the spaces around them."""
     how: dict[str, Any] = {"escapechar": escape, "doublequote": False} if escape else {}
     try:
         record = next(csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, **how), [])
@@ -203,7 +204,7 @@ def split_line(lines: Sequence[str], delimiter: str, escape: str = "") -> list[s
 
 
 def _may_take(types: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether columns of these types may take the fields of a row, by the looks of them."""
+    """Whether columns of these types may take the fields of a row, by the looks of the fields."""
     if len(types) != len(row):
         return True
     pairs = zip(types, row, strict=True)
@@ -228,9 +229,9 @@ def _read_heads(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> 
 
 
 def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> SourceSpec:
-    """Read files such as ``a.parquet.gz`` as they are, if only their pages are compressed.
+    """Read files such as ``a.parquet.gz`` without decompressing them, if only their pages are compressed.
 
-    :raises SourceError: if some of them are, and others are compressed as a whole.
+    :raises SourceError: if only the pages are compressed in some files, and some files are compressed as a whole.
     """
     mark = source.format.first_bytes
     named = [file for file in spread(source.files, SPREAD_HEADS) if is_compressed(file.key)]
@@ -255,7 +256,7 @@ def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> So
 def check_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest, error: Exception) -> None:
     """Check what files contain that the server cannot read.
 
-    :raises SourceError: if one of them is not what its name says.
+    :raises SourceError: if a file is not what the name says.
     """
     plain = replace(source, compression="none")
     try:
@@ -271,7 +272,7 @@ def check_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest, er
 
 
 def _find_other(head: Head, source: SourceSpec) -> str:
-    """Name what a file is that is stored otherwise than its name says; '' if it is not known to be."""
+    """Name the content of a file that is not stored as the name says; '' if nothing is wrong."""
     other = name_other_content(head.content)
     if is_compressed(head.file.key) and source.compression == "auto":
         mark = COMPRESSION_MARKS.get(file_extension(head.file.key), b"")

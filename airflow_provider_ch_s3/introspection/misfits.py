@@ -1,7 +1,7 @@
-"""After a value did not fit its column, or the condition could not be computed: look for the first such row.
+"""Find the first bad row: a value does not fit the column, or the condition cannot be computed.
 
-The servers name no row of typed files, nor the column of an element in a list. The rows are converted again exactly
-as the load does it, file by file, and then halves of a file. Of other text, whose rows the servers name themselves,
+The servers name no row of typed files, nor the column of an element in a list. So the rows are converted again
+exactly as the load does, file by file, and then halves of a file. For text, the servers name the row themselves, and
 only the condition is computed again.
 """
 
@@ -49,12 +49,12 @@ def explain_misfit(
     settings: Mapping[str, SettingValue],
     now: Callable[[], float] = time.monotonic,
 ) -> str:
-    """Say which is the first value that does not fit, or that it is the condition, if that is found in time.
+    """Name the first value that does not fit, or blame the condition, if the search ends in time.
 
-    :param text: what is said otherwise.
-    :param message: of the server that refused it.
-    :param where: the load's condition: other rows are not loaded.
-    :param settings: with which the files are read.
+    :param text: returned otherwise.
+    :param message: of the refusing server.
+    :param where: the load's condition: only rows that fulfil the condition are loaded.
+    :param settings: for reading the files.
     """
     is_computed = _IN_EXPRESSION in message
     is_unknown = source.format.is_typed or (is_computed and not named_column(message))
@@ -91,7 +91,7 @@ def explain_misfit(
 
 
 def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:
-    """The columns that may have the value: the one that the server names, or all of the files."""
+    """The columns in question: the column named by the server, or all columns of the files."""
     in_path, name = {column.name for column in source.columns if column.in_path}, named_column(message)
     in_files = [column for column in mapping if column.source not in in_path and not is_provenance(column)]
     return [column for column in in_files if name in (column.target, column.source)] or in_files
@@ -99,11 +99,11 @@ def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str)
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """One of the files.
+    """A single file.
 
     :param source: of this file alone.
     :param types: of the table's columns.
-    :param left: seconds that are left for the search.
+    :param left: seconds left for the search.
     """
 
     client: ClickHouseClient
@@ -125,7 +125,7 @@ class _File:
         return False
 
     def _accepted(self, type_name: str) -> str:
-        """What the INSERT takes for a column of some type: NULL, too, if that stands for the default."""
+        """The type for a column in the INSERT: with NULL, too, if NULL stands for the default."""
         takes_nulls = is_same(self.settings.get("insert_null_as_default", 0), 1)
         is_scalar = family(base_type(type_name)) in SCALARS
         return f"Nullable({base_type(type_name)})" if takes_nulls and is_scalar else type_name
@@ -139,7 +139,7 @@ class _File:
         return first
 
     def find_value(self, columns: Sequence[MappedColumn], row: int) -> tuple[str, str | None]:
-        """Find the column of the table for which a row has a value that does not fit, and the value."""
+        """Find the first column of the table with a value of the row that does not fit, and the value."""
         column = next(column for column in columns if self.has_misfit([column], row, 1))
         return column.target, self._query(render_read_rows_value, column, row=row)[0]["value"]
 

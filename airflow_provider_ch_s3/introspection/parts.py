@@ -1,4 +1,4 @@
-"""Read the parts of tables, or of some of their partitions, from all nodes."""
+"""Read the parts of tables, or of some partitions, from all nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 # The names of a table and its database take as much of a statement as some 20 partition ids of 32 characters.
 TABLE_WEIGHT = 20
 MAX_WEIGHT = 10 * MAX_ITEMS
-# Of the history: seconds with changes for which a node is asked, and points that are kept of all nodes.
+# For the history: seconds with changes to ask a node for, and points to keep for all nodes.
 MAX_SECONDS = 10_000
 MAX_POINTS = 1_000
 MIN_NODE_POINTS = 10
@@ -31,15 +31,15 @@ Place = tuple[TableName, str]
 """A table on a node."""
 Row = Mapping[str, Any]
 Point = list[float]
-"""Unix time, active parts, merges that had ended: a list, as JSON has no other."""
+"""Unix time, active parts, ended merges: a list, because JSON has no tuples."""
 _Changes = dict[float, tuple[int, int]]
-"""Unix time → change of the number of parts, merges that ended."""
+"""Unix time → change of the number of parts, ended merges."""
 
 
 def read_tables(
     client: ClickHouseClient, tables: Sequence[TableName], cluster: str | None
 ) -> dict[TableName, dict[str, NodeParts]]:
-    """Read the active parts of many tables, by the nodes that have them.
+    """Read the active parts of many tables, by the nodes with the tables.
 
     :param tables: local tables.
     :raises ServerError: if a node cannot be queried.
@@ -97,7 +97,7 @@ def _read_rows(
     packs: Iterable[Sequence[Any]],
     cluster: str | None,
 ) -> Iterator[tuple[Place, Row]]:
-    """Run a statement about tables, or partitions, for each pack of them."""
+    """Run a statement about tables or partitions, once for each pack."""
     for pack in packs:
         for row in client.query(render(pack, cluster)):
             yield (TableName(database=row["database"], table=row["table"]), row["node"]), row
@@ -124,9 +124,9 @@ def _join(node: str, parts: Row, merges: Row, mutation: Row, replica: Row, chang
 def read_parts(
     client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec, partitions: tuple[str, ...] | None = None
 ) -> tuple[NodeParts, ...]:
-    """Read the active parts of a table on each node; for a Distributed table, those of its local tables.
+    """Read the active parts of a table on each node; for a Distributed table, the parts of the local tables.
 
-    :param partitions: only those of these partitions; None for all.
+    :param partitions: only parts of these partitions; None for all.
     :raises TargetChangingError: if a node lacks the table.
     :raises ServerError: if a node cannot be queried.
     """
@@ -142,7 +142,7 @@ def read_parts(
 def read_partitions(
     client: ClickHouseClient, watched: Sequence[TablePartitions], cluster: str | None
 ) -> dict[TablePartitions, dict[str, NodeParts]]:
-    """Read the active parts of partitions of many tables, by the nodes that have the tables.
+    """Read the active parts of partitions of many tables, by the nodes with the tables.
 
     :raises ServerError: if a node cannot be queried.
     """
@@ -167,7 +167,7 @@ def read_partitions(
 
 
 def _packs(watched: Sequence[TablePartitions]) -> Iterator[list[TablePartitions]]:
-    """Split what is watched into groups, each small enough for one statement."""
+    """Split watched partitions into groups, each small enough for one statement."""
     ids: dict[TableName, set[str]] = defaultdict(set)
     for one in watched:
         ids[one.table].update(one.partitions)
@@ -210,7 +210,7 @@ def _join_partitions(
     here = [parts[partition] for partition in partitions if partition in parts]
     merging = [merges[partition] for partition in partitions if partition in merges]
     left = [row["left_seconds"] for row in merging]
-    # A change without a new part, such as one of the columns, concerns all partitions.
+    # A change without a new part, such as a change of columns, concerns all partitions.
     queued = [changes[partition] for partition in (*partitions, "") if partition in changes]
     worst = max(queued, key=lambda row: float(row["failing_seconds"]), default={})
     return NodeParts(
@@ -242,11 +242,11 @@ def read_parts_history(
 ) -> dict[str, list[Point]]:
     """Read how inserts, commits and merges changed the parts of a table; nodes without changes are left out.
 
-    The first point is a second before the first change. Parts that a commit replaced, or that a replica fetched
-    merged, are not taken off; by itself a server writes what has changed some seconds later.
+    The first point is a second before the first change. Not subtracted: parts that a commit replaced, and parts that
+    a replica fetched already merged. By itself a server writes changes some seconds later.
 
-    :param parts: node → active parts as they are now, from which the earlier numbers are counted back.
-    :param partitions: only those of these partitions; None for all.
+    :param parts: node → present number of active parts, from which the earlier numbers are counted back.
+    :param partitions: only parts of these partitions; None for all.
     :param since: Unix time.
     :raises ServerError: if a node has no ``system.part_log``, or cannot be queried.
     """
@@ -271,5 +271,5 @@ def _points(changes: _Changes, parts_now: int, limit: int) -> list[Point]:
         change, ended = changes[at]
         parts, merges = parts - change, merges - ended
     before = [min(changes) - 1, max(parts, 0), merges]
-    # Counted from the latest one, which is what the table has now.
+    # Counted back from the latest point, the present number.
     return [before, *points[:: math.ceil(len(points) / limit)][::-1]]

@@ -1,4 +1,4 @@
-"""Compare the columns of several files, which may differ from those of the first one."""
+"""Compare the columns of several files, which may differ from the columns of the first file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QueryFiles = Callable[[Statement], list[dict[str, Any]]]
 class Footers:
     """What the footers of Parquet files contain.
 
-    :param empty_columns: path → columns and parts of columns that hold nothing but NULL, for one file of each schema.
+    :param empty_columns: path → columns and parts of columns with nothing but NULL, for one file of each schema.
     """
 
     row_count: int
@@ -49,10 +49,10 @@ class Footers:
 def compare_files(
     query: QueryFiles, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
-    """Return the source with column types that hold the values of every file.
+    """Return the source with column types for the values of every file.
 
-    :param source: files of a typed format; its columns are the ones that the user gave, if any.
-    :raises SourceError: if there are no such types, or the ones that the user gave are too narrow.
+    :param source: files of a typed format; with the columns given by the user, if any.
+    :raises SourceError: if no types hold all values, or the given types are too narrow.
     """
     footers = read_footers(query, source, cluster, request.settings) if source.format.has_footers else None
     source = replace(source, rows=footers.row_count if footers else None)
@@ -87,9 +87,9 @@ def compare_files(
 
 
 def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema], scheme: Scheme) -> frozenset[str]:
-    """Return the columns of the folders that the files do not have themselves: what a file says is exact.
+    """Return the columns that only the folders have, not the files: a value in a file is exact.
 
-    :raises SourceError: if some files have one, and others do not.
+    :raises SourceError: if only some files have a column of the folders.
     """
     for name in sorted(in_path):
         having = [schema for schema in schemas if name in schema.types]
@@ -128,7 +128,7 @@ def read_schemas(
     footers: Footers | None,
     settings: Mapping[str, SettingValue],
 ) -> tuple[FileSchema, ...]:
-    """Read the columns of one file of each schema; without footers, those of a sample of the files.
+    """Read the columns of one file of each schema; without footers, the columns of a sample of the files.
 
     :raises SourceError: if a file cannot be read.
     """
@@ -157,14 +157,14 @@ def read_schemas(
     return tuple(schemas)
 
 
-# Servers from 25.8 on would read Parquet's JSON as their type, which changes texts that look like dates (26.7).
+# Servers from 25.8 on would read Parquet's JSON as type JSON, and change texts that look like dates (26.7).
 _JSON = re.compile(r"\bJSON(?=[),]|$)")
 # Servers describe dictionaries of numbers and times in Arrow files by types that they do not read by default.
 _DICTIONARY = re.compile(r"\bLowCardinality\((?!(?:Nullable\()?(?:Fixed)?String\b)")
 
 
 def _with_nulls(name: str, kind: str, empty: Set[str]) -> str:
-    """Return the type of a column, in which some parts contain only NULL, by their paths."""
+    """Return the type of a column whose parts at some paths contain only NULL."""
     for path in sorted(empty):
         if path == name:
             return NOTHING
@@ -180,7 +180,7 @@ def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list
 
 
 def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
-    """Whether a load may need a column of the files, for instance because an expression contains its name."""
+    """Whether a load may need a column of the files, for instance because an expression contains the name."""
     if request.takes_all_columns:
         return True
     loaded = set(request.columns.only or (column.name for column in target.columns)) - set(request.select)
@@ -190,7 +190,7 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
 
 
 def _find_defaults(target: TargetSpec) -> dict[str, str]:
-    """Return the columns that cannot hold NULL for a row without a value, each with its DEFAULT, or ''."""
+    """Return the columns that cannot hold NULL for a row without a value, each with a DEFAULT, or ''."""
     return {c.name: c.default_expression for c in target.columns if c.is_insertable and not is_nullable(c.type)}
 
 

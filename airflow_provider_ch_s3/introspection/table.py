@@ -1,4 +1,4 @@
-"""The table that a load writes to, as it is on every node; staged rows fit only while its definition stays."""
+"""The target table on every node; staged rows fit only as long as the table's definition stays the same."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class FoundTable:
 
     @property
     def local(self) -> TableName:
-        """The table that holds the parts."""
+        """The table with the parts."""
         return self.distribution.local if self.distribution else self.name
 
     @property
     def database_engine(self) -> str:
-        """Engine of the database of its local table; '' if there is none on the connected server."""
+        """Engine of the local table's database; '' if the database does not exist on the connected server."""
         return self.server.engines.get(self.local.database, "")
 
 
 def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     """Look up the table on the connected server.
 
-    :raises TargetError: if it does not exist.
+    :raises TargetError: if the table does not exist.
     """
     server = read_server(client)
     name = parse_table(text, server.database)
@@ -84,7 +84,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
-    """Read definition, engine, keys and views of a table, for each node that has it."""
+    """Read definition, engine, keys and views of a table, for each node with the table."""
     return client.query(table_queries.render_read_table(table, cluster))
 
 
@@ -95,8 +95,10 @@ def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
 def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> ClusterDeclaration:
     """Take the cluster from the Distributed table, if the connection names none.
 
-    :raises ConfigError: if both name one and they differ: what runs in one cluster cannot be seen through the other.
-        A cluster that is declared to lack replicas may differ, as long as it has every shard.
+    A declared cluster without some replicas may differ from the table's cluster, if every shard is in it.
+
+    :raises ConfigError: if both name a cluster and the clusters differ: nothing in one cluster can be seen through
+        the other.
     """
     if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
         raise ConfigError(
@@ -133,7 +135,7 @@ def _check_same_shards(server: ConnectedServer, cluster: str, table: TableName, 
 
 @dataclass(frozen=True, kw_only=True)
 class Located:
-    """A table, its cluster, and the client for both.
+    """A table, the cluster, and the client for both.
 
     :param declaration: the connection's, with the cluster filled in from the table if the connection names none.
     """
@@ -145,7 +147,7 @@ class Located:
 
 
 def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, table: str) -> Located:
-    """Look up a table and its cluster.
+    """Look up a table and the table's cluster.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
     :raises TargetError: if the table does not exist.
@@ -160,14 +162,14 @@ def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, tabl
 
 
 def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> None:
-    """Check that no cluster of the connected server has the table on nodes that the load leaves out.
+    """Check that no cluster of the connected server has the table on nodes outside of the load.
 
     The load's files and lock would be unknown there.
 
-    :raises TargetError: if one has.
+    :raises TargetError: if a cluster has.
     """
     if found.database_engine in REPLICATED_DATABASES:
-        return  # every node sees what one of them writes
+        return  # every node sees what any node writes
     table = found.local
     own_nodes = {node.host for node in cluster.nodes}
     named = f"only the cluster {cluster.name!r}" if cluster.name else "no cluster"
@@ -186,7 +188,7 @@ def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: Cluster
 
 
 def _wider_clusters(server: ConnectedServer, cluster: str | None) -> list[str]:
-    """Clusters of the connected server that have members beyond those of the load's own cluster."""
+    """Clusters of the connected server with members outside of the load's own cluster."""
     own = {member.address for member in server.members(cluster)}
     return [
         name
@@ -200,8 +202,8 @@ def _wider_clusters(server: ConnectedServer, cluster: str | None) -> list[str]:
 def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec) -> TargetSpec:
     """Read the definition of the table on every node.
 
-    :raises TargetError: if a node lacks it, or has it with other columns, defaults, keys or another engine, or the
-        engine does not support parallel inserts.
+    :raises TargetError: if a node lacks the table, or has the table with other columns, defaults, keys or another
+        engine, or the engine does not support parallel inserts.
     """
     local = found.local
     _check_addressable(local, cluster)
@@ -253,8 +255,8 @@ def read_sizes(client: ClickHouseClient, table: TableName, cluster: str | None) 
 class Volume:
     """A volume of a table's storage policy on one node.
 
-    :param is_first: new parts go there, as long as it has room.
-    :param free_bytes: room on all of its disks, of ``total_bytes``.
+    :param is_first: new parts go there, as long as there is room.
+    :param free_bytes: room on all disks of the volume, of ``total_bytes``.
     """
 
     node: str
@@ -267,7 +269,7 @@ class Volume:
 
 
 def read_volumes(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[Volume, ...]:
-    """Read where new parts of a table go, on all nodes; nothing where this user may not know."""
+    """Read where new parts of a table go, on all nodes; empty if this user may not know."""
     policies = sorted(target.storage_policies - {""})
     if not policies:
         return ()
@@ -282,7 +284,7 @@ def read_volumes(client: ClickHouseClient, target: TargetSpec, cluster: str | No
 
 
 def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
-    # cluster() and similar functions split the name of the database at its dot, however it is quoted (seen on 26.7)
+    # cluster() and similar functions split the name of the database at the dot, however quoted (seen on 26.7)
     if cluster.name is not None and "." in table.database:
         raise TargetError(
             f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions cannot address a"
@@ -316,7 +318,7 @@ def read_columns(
 
 
 def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """:raises TargetChangingError: if its engine or keys differ between two nodes."""
+    """:raises TargetChangingError: if engine or keys differ between two nodes."""
     (first, expected), *others = tables.items()
     for node, row in others:
         for what, one, other in (
@@ -350,13 +352,13 @@ def _compare_columns(names: tuple[object, object], columns: set[str], others: se
 def read_definition(client: ClickHouseClient, table: TableName, cluster: str | None) -> str:
     """Return a fingerprint of the table's definition on all nodes.
 
-    Any ALTER on any node changes it, and so do dropping and re-creating the table, and a view that it begins to feed:
-    rows that were staged before do not contain that view's.
+    The fingerprint changes with any ALTER on any node, if the table is dropped and re-created, and if the table
+    begins to feed another view: rows staged before do not contain the view's rows.
     """
     return fingerprint(read_table(client, table, cluster))
 
 
 def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the fingerprint of a table that is defined on each node as its row says."""
+    """Return the fingerprint of a table from the table's row of each node."""
     definitions = [[row["node"], row["uuid"], row["create_table_query"], sorted(row["views"])] for row in rows]
     return hashlib.sha256(json.dumps(definitions).encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""Tables of a lake (Iceberg, Delta), seen as the data files that some of their snapshots have added."""
+"""Lake tables (Iceberg, Delta), seen as the data files added by some of their snapshots."""

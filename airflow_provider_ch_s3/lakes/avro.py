@@ -1,4 +1,4 @@
-"""How large an Avro file becomes: small ones could become larger than the worker's memory."""
+"""The decompressed size of Avro files: a small file could become larger than the worker's memory."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from airflow_provider_ch_s3.errors import SnapshotError
 
 MAGIC = b"Obj\x01"
 MAX_BYTES = 256 * MIB
-"""Bytes of the largest manifest, decompressed: writers begin a new one after 8 MB of compressed ones."""
+"""Bytes of the largest manifest, decompressed: writers begin a new manifest after 8 MB of compressed data."""
 _PIECE = MIB
 _SYNC_BYTES = 16
 
 
 def check_inflated(address: str, body: bytes) -> None:
-    """Decompress a file piece by piece, keeping none of them.
+    """Decompress a file piece by piece, keeping no piece.
 
-    :raises SnapshotError: if it becomes longer than :data:`MAX_BYTES`.
-    :raises ValueError: if the file is damaged; zlib and the others raise their own errors.
+    :raises SnapshotError: if the file becomes longer than :data:`MAX_BYTES`.
+    :raises ValueError: if the file is damaged; zlib and the remaining codecs raise their own errors.
     """
     stream = io.BytesIO(body)
     stream.seek(len(MAGIC))
     codec = _read_header(stream).get(b"avro.codec", b"null")
-    inflate = _CODECS.get(codec, _null)  # pyiceberg says of others that it does not know them
+    inflate = _CODECS.get(codec, _null)  # for an unknown codec, pyiceberg raises the error
     left = MAX_BYTES
     while stream.tell() < len(body):
         _read_number(stream)
@@ -93,7 +93,7 @@ def _bzip2(data: bytes) -> Iterator[int]:
 
 
 def _zstandard(data: bytes) -> Iterator[int]:
-    from zstandard import ZstdDecompressor  # pyiceberg needs it as well
+    from zstandard import ZstdDecompressor  # pyiceberg needs the library as well
 
     with ZstdDecompressor().stream_reader(io.BytesIO(data)) as reader:
         while piece := reader.read(_PIECE):
@@ -101,7 +101,7 @@ def _zstandard(data: bytes) -> Iterator[int]:
 
 
 def _snappy(data: bytes) -> Iterator[int]:
-    """Snappy begins with its length, which its decoder does not exceed."""
+    """Snappy data begin with a length, and the decoder does not exceed the length."""
     size = shift = 0
     for byte in data[:10]:
         size |= (byte & 0x7F) << shift

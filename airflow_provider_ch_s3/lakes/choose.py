@@ -1,4 +1,4 @@
-"""Choose which snapshots a load adds, by the ones that the ClickHouse table holds."""
+"""Choose the snapshots for a load to add, by the snapshots that the ClickHouse table holds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ log = get_log(__name__)
 def choose_range(
     table: LakeTable, wanted: Snapshot, held: Sequence[str], *, record_key: str, is_latest: bool
 ) -> SnapshotRange:
-    """Choose where the load begins: after the newest snapshot before the wanted one that is loaded as a whole.
+    """Choose where the load begins: after the newest fully loaded snapshot before the wanted snapshot.
 
-    A first load of the whole table that ended between two chunks is completed before anything else is loaded: a
-    compaction in the meantime would have put the same rows into other files.
+    A first load of the whole table that ended between two chunks is completed first: a compaction in the meantime
+    would have put the same rows into different files.
 
-    :param held: the ledger's records, in the order of their commits: of a snapshot that has expired, only that order
-        tells whether it is an early one, or was loaded before the table was rolled back.
-    :param is_latest: no snapshot of the table comes after the wanted one.
-    :raises SnapshotError: if the table holds rows of snapshots that are not on the way to the wanted one.
+    :param held: the ledger's records, in the order of their commits. For an expired snapshot, only this order tells
+        whether the snapshot is an early one, or was loaded before the table was rolled back.
+    :param is_latest: no snapshot of the table comes after the wanted snapshot.
+    :raises SnapshotError: if the table holds rows of snapshots that are not on the way to the wanted snapshot.
     """
     uuid, line = table.uuid, list(table.line(wanted.id))
     known = HeldSnapshots.parse(held, uuid)
@@ -54,7 +54,7 @@ def choose_range(
         record_key=record_key,
         table_uuid=uuid,
         after=after,
-        # A snapshot that is loaded in part counts until a later one is whole; loads may come in another order.
+        # A partly loaded snapshot counts until a later snapshot is whole; loads may come in another order.
         skips_held=not table.repeats_rows or bool(known.partly.difference(table.line(after) if after else ())),
         **asdict(chosen),
     )

@@ -1,4 +1,4 @@
-"""Delta tables: the log's commits are JSON, and deltalake reads its checkpoints, from a copy of the log."""
+"""Delta tables: the log's commits are JSON, and deltalake reads the checkpoints, from a copy of the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint"
 
 
 class DeltaTable:
-    """A table as its log has it."""
+    """A table as described by the log."""
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
@@ -89,12 +89,12 @@ class DeltaTable:
 
     @cached_property
     def uuid(self) -> str:
-        """The table's id, which a re-created one does not have."""
+        """The table's id, which changes if the table is re-created."""
         return str(self._table.metadata().id)
 
     @property
     def layout(self) -> Layout:
-        """Its partitions are folders, whose text does not tell the type: ``1.10`` may be text or a number."""
+        """The partitions are folders, whose text does not tell the type: ``1.10`` may be text or a number."""
         types = _partition_types(self._table)
         return Layout(folder_types={name: _folder_type(kind) for name, kind in types.items()})
 
@@ -106,9 +106,9 @@ class DeltaTable:
 
     @contextmanager
     def _opened(self, version: int) -> Iterator[DeltaLakeTable]:
-        """Open one version in a copy of the log, as far as it is needed.
+        """Open one version in a copy of the log, as far as needed.
 
-        :raises SnapshotError: if the log is too short for it, or deltalake cannot read it.
+        :raises SnapshotError: if the log is too short for the version, or deltalake cannot read the log.
         """
         begins = max((n for n, keys in self._checkpoints.items() if n <= version and _is_all(keys)), default=0)
         keys = [*self._checkpoints.get(begins, ()), *(self._sidecars if begins else ())]
@@ -161,7 +161,7 @@ class DeltaTable:
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a version.
 
-        :raises SnapshotError: if there is none.
+        :raises SnapshotError: if the version does not exist.
         """
         version: int | None = self._latest
         if isinstance(wanted, int):
@@ -179,9 +179,9 @@ class DeltaTable:
         )
 
     def _last_at(self, time_ms: float) -> int | None:
-        """Find the last version at a time, with few looks at commits: each is a request, and may be of megabytes.
+        """Find the last version at a time, with few looks at commits: each look is a request, and may read megabytes.
 
-        From the newest one backwards, as old ones may be cleaned up meanwhile, or not say when they were committed.
+        From the newest version backwards, because old commits may be cleaned up meanwhile, or not say their time.
         """
         versions = sorted(self._commits)
         end, step = len(versions), 1
@@ -199,7 +199,7 @@ class DeltaTable:
         return time
 
     def line(self, snapshot: str) -> Iterator[str]:
-        """Versions from one downwards, down to the last one whose next commit was cleaned up."""
+        """Versions from one downwards, down to the last version whose next commit was cleaned up."""
         version = int(snapshot)
         yield str(version)
         while version in self._commits and version > 0:
@@ -209,7 +209,7 @@ class DeltaTable:
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files of a version.
 
-        :raises SnapshotError: if it has deletion vectors.
+        :raises SnapshotError: if the version has deletion vectors.
         """
         with self._opened(int(snapshot)) as table:
             self._check_features(table)
@@ -233,9 +233,9 @@ class DeltaTable:
             raise self._has_vectors(table.version())
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
-        """The data files that versions after one have added.
+        """The data files added by the versions after a version.
 
-        :raises SnapshotError: if one of them has removed rows.
+        :raises SnapshotError: if any of these versions has removed rows.
         """
         if after == snapshot:
             return []
@@ -274,7 +274,7 @@ class DeltaTable:
     def _as_file(
         self, path: str, size_bytes: int, rows: int | None, partition: Mapping[str, Any] | None
     ) -> SourceFile:
-        """:raises SnapshotError: if the file is elsewhere, or its folders do not have the values of its partition."""
+        """:raises SnapshotError: if the file is elsewhere, or the folders do not have the values of the partition."""
         key = unquote(path)
         if "://" in key or key.startswith("/"):
             raise SnapshotError(
@@ -294,19 +294,19 @@ class DeltaTable:
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:
-    """When a commit was made, in milliseconds; None if it does not say that."""
+    """When a commit was made, in milliseconds; None if the commit does not say."""
     time: int | None = info.get("inCommitTimestamp", info.get("timestamp"))
     return time
 
 
 def _is_all(checkpoint: Sequence[str]) -> bool:
-    """Whether the files of a checkpoint are all there: its writer may have died between two parts."""
+    """Whether all files of a checkpoint exist: the writer may have died between two parts."""
     parts = [match for key in checkpoint if (match := _PART.search(key))]
     return len(parts) < len(checkpoint) or len(parts) == int(parts[0]["count"])
 
 
 def _partition_types(table: DeltaLakeTable) -> Mapping[str, str]:
-    """Partition column → its type in Delta's words."""
+    """Partition column → the column's type in Delta's words."""
     names = table.metadata().partition_columns
     return {one.name: str(one.type.type) for one in table.schema().fields if one.name in names}
 
@@ -319,7 +319,7 @@ def _folder_type(kind: str) -> str:
 
 
 def _text_of(value: object) -> str | None:
-    """The text of a partition's value; None of types whose values have several forms."""
+    """The text of a partition's value; None if values of the type have several forms."""
     if isinstance(value, bool):
         return str(value).lower()
     is_plain = isinstance(value, (str, int, datetime.date)) and not isinstance(value, datetime.datetime)

@@ -55,14 +55,14 @@ _APPLY_DELETES = (
 
 
 MAX_METADATA_BYTES = 128 * MIB
-"""Bytes of the longest metadata that is read: of some 100,000 snapshots. Parsed, it takes several times as much."""
+"""Bytes of the longest metadata to read: some 100,000 snapshots. Parsed metadata take several times as much."""
 _GZIP = b"\x1f\x8b"
 
 
 def _inflate(address: str, body: bytes) -> bytes:
-    """Decompress a metadata file: a small one could become larger than the worker's memory.
+    """Decompress a metadata file: a small file could become larger than the worker's memory.
 
-    :raises SnapshotError: if it becomes longer than :data:`MAX_METADATA_BYTES`, or ends early.
+    :raises SnapshotError: if the file becomes longer than :data:`MAX_METADATA_BYTES`, or ends early.
     """
     gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     text = gzip.decompress(body, MAX_METADATA_BYTES)
@@ -92,13 +92,13 @@ class StoreInput(InputFile):
         return len(self._body or b"")
 
     def exists(self) -> bool:
-        """Whether the store has it."""
+        """Whether the store has the object."""
         return self._body is not None
 
     def open(self, seekable: bool = True) -> io.BytesIO:
-        """Open it.
+        """Open the object.
 
-        :raises SnapshotError: if it is gone, or a manifest that becomes too large.
+        :raises SnapshotError: if the object is gone, or is a manifest that becomes too large.
         """
         if self._body is None:
             raise SnapshotError(
@@ -113,7 +113,7 @@ class StoreInput(InputFile):
 class StoreIO(FileIO):
     """The store, as pyiceberg reads metadata.
 
-    :param properties: those of a catalog, with the store under ``STORE``.
+    :param properties: of a catalog, with the store under ``STORE``.
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ class StoreIO(FileIO):
         self._store: ReadableStore = properties[STORE]
 
     def new_input(self, location: str) -> StoreInput:
-        """One object."""
+        """Return one object."""
         return StoreInput(location, self._store)
 
     def new_output(self, location: str) -> OutputFile:
@@ -136,7 +136,7 @@ class StoreIO(FileIO):
 def split_location(location: str) -> tuple[str, str]:
     """Split an address in the metadata into bucket and key.
 
-    :raises SnapshotError: if it is not in S3.
+    :raises SnapshotError: if the address is not in S3.
     """
     scheme, _, path = location.partition("://")
     if scheme not in ("s3", "s3a", "s3n"):
@@ -146,10 +146,10 @@ def split_location(location: str) -> tuple[str, str]:
 
 
 class IcebergTable:
-    """A table as its newest metadata file describes it.
+    """A table as described by the newest metadata file.
 
-    :param address: of that file, if a catalog has said it; '' to find it.
-    :raises SnapshotError: if pyiceberg cannot read it.
+    :param address: of the newest metadata file, if a catalog has named it; '' to find the file.
+    :raises SnapshotError: if pyiceberg cannot read the file.
     """
 
     repeats_rows = True
@@ -163,7 +163,7 @@ class IcebergTable:
         self._metadata = self._read(address) if address else self._read_newest()
 
     def _read_newest(self) -> TableMetadata:
-        """:raises SourceError: if the newest metadata file cannot be told from the others."""
+        """:raises SourceError: if nothing tells which metadata file is the newest."""
         folder = f"s3://{self._bucket}/"
         key, written_last = _find_metadata(self._files, self._bucket, self._location)
         metadata = self._read(folder + key)
@@ -192,7 +192,7 @@ class IcebergTable:
 
     @property
     def layout(self) -> Layout:
-        """Its default partitions and order, as far as they go by a column's own values, and its columns of UUIDs."""
+        """The default partitions and order, as far as they go by a column's own values, and the columns of UUIDs."""
         metadata, schema = self._metadata, self._schema(None)
         names = index_name_by_id(schema)
         spec = next(one for one in metadata.partition_specs if one.spec_id == metadata.default_spec_id)
@@ -208,7 +208,7 @@ class IcebergTable:
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a snapshot.
 
-        :raises SnapshotError: if there is none, or it is not one of the table as it is now.
+        :raises SnapshotError: if the snapshot does not exist, or does not belong to the table's present history.
         """
         line = list(self._ancestors(self._metadata.current_snapshot_id))
         if isinstance(wanted, int):
@@ -218,14 +218,14 @@ class IcebergTable:
         else:
             found = next(iter(line), None)
         if found and found not in line:
-            if not line or line[-1].timestamp_ms <= found.timestamp_ms:  # else it may be an ancestor of expired ones
+            if not line or line[-1].timestamp_ms <= found.timestamp_ms:  # else perhaps an ancestor of expired ones
                 then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
                 raise SnapshotError(
                     f"snapshot {found.snapshot_id}{then} is not on the main branch of"
                     f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
                     " and branches are not supported; give a snapshot of the main branch"
                 )
-            if not isinstance(wanted, int):  # others that have expired may have come after it
+            if not isinstance(wanted, int):  # expired snapshots may have come after the found snapshot
                 found = None
         if found is None:
             known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
@@ -242,7 +242,7 @@ class IcebergTable:
         )
 
     def _current_at(self, time_ms: float, line: Sequence[snapshots.Snapshot]) -> snapshots.Snapshot | None:
-        """Find the snapshot that was current, by the table's log: after a rollback it may be none of the line.
+        """Find the snapshot current at a time, by the table's log: after a rollback it may be missing in the line.
 
         :param line: the main branch, for tables whose writers keep no log, or have stopped to.
         """
@@ -253,7 +253,7 @@ class IcebergTable:
         return self._metadata.snapshot_by_id(last.snapshot_id) if last else None
 
     def line(self, snapshot: str) -> Iterator[str]:
-        """Ids of a snapshot and of those before it; the first one that has expired ends the line."""
+        """Ids of a snapshot and of the snapshots before; the first expired snapshot ends the line."""
         for one in self._ancestors(int(snapshot)):
             yield str(one.snapshot_id)
             if one.parent_snapshot_id is not None and self._metadata.snapshot_by_id(one.parent_snapshot_id) is None:
@@ -266,7 +266,7 @@ class IcebergTable:
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files of a snapshot.
 
-        :raises SnapshotError: if it has delete files, or files that plain Parquet does not describe.
+        :raises SnapshotError: if the snapshot has delete files, or files that plain Parquet does not describe.
         """
         files = []
         for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
@@ -280,15 +280,15 @@ class IcebergTable:
         return self._each_once(files)
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
-        """The data files that snapshots after one have added.
+        """The data files added by the snapshots after a snapshot.
 
-        :raises SnapshotError: if one of them has removed rows, or has expired.
+        :raises SnapshotError: if any of these snapshots has removed rows, or has expired.
         """
         files: list[SourceFile] = []
         number = int(snapshot)
         while str(number) != after:
             one = self._find(number)
-            if _operation(one) == Operation.REPLACE.value:  # the same rows in other files
+            if _operation(one) == Operation.REPLACE.value:  # the same rows in new files
                 added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
                 if added != removed:
                     raise removes_rows(f"{_describe(one)} has {added} rows in the place of {removed}")
@@ -315,7 +315,7 @@ class IcebergTable:
                 if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
                     raise removes_rows(f"{_describe(one)} removed rows, such as by {entry.data_file.file_path}")
                 files.append(self._as_file(entry, manifest, snapshot))
-        if removed := _count(one, "deleted-records"):  # by a writer that does not list the files which it removes
+        if removed := _count(one, "deleted-records"):  # by a writer that does not list removed files
             raise removes_rows(f"{_describe(one)} says that it removed {count_of(removed, 'row')}")
         told, found = _count(one, "added-records"), count_rows(files)
         if told not in (None, found):
@@ -328,7 +328,7 @@ class IcebergTable:
     def _read_manifests(
         self, manifests: Sequence[ManifestFile], *, with_removed: bool = False
     ) -> Iterator[tuple[ManifestFile, list[ManifestEntry]]]:
-        """Read a few at once: what they have besides the names of files is larger by far."""
+        """Read a few manifests at once: their contents besides the names of files are larger by far."""
         read = partial(ManifestFile.fetch_manifest_entry, io=self._io, discard_deleted=not with_removed)
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             for some in batches(manifests, REQUESTS_AT_ONCE):
@@ -354,9 +354,9 @@ class IcebergTable:
         return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count)
 
     def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
-        """Say which partition column a file lacks, as those of Hive do, or may lack; '' for none.
+        """Say which partition column a file lacks, as files of Hive do, or may lack; '' if none.
 
-        Only tables with imported files have a mapping of names, for columns of files that have no ids.
+        Only tables with imported files have a mapping of names, for columns of files without ids.
         """
         if TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
             return ""
@@ -372,14 +372,14 @@ class IcebergTable:
 
     @cached_property
     def _names(self) -> Mapping[int, str]:
-        """The last known name of each column that the table has, or had."""
+        """The last known name of each present or earlier column of the table."""
         return {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
 
     def _check_names(self, added_by: int | None, snapshot: str) -> None:
         """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.
 
-        :param added_by: id of the snapshot that added the files: the metadata do not say which schema they have.
-        :raises SnapshotError: if one has not.
+        :param added_by: id of the snapshot that added the files: the metadata do not say which schema the files have.
+        :raises SnapshotError: if a name differs.
         """
         if (added_by, snapshot) in self._names_checked:
             return
@@ -426,11 +426,11 @@ class IcebergTable:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogTable:
-    """A table that a catalog knows by its name.
+    """A table that a catalog knows by name.
 
-    :param name: with its namespace, ``sales.orders``.
+    :param name: with the namespace, ``sales.orders``.
     :param conn_id: the connection of the catalog, for messages.
-    :param properties: what pyiceberg needs to connect to it; they contain secrets.
+    :param properties: what pyiceberg needs to connect to the catalog; contains secrets.
     """
 
     name: str
@@ -440,26 +440,27 @@ class CatalogTable:
     def locate(self, files: ReadableStore) -> str:
         """Ask for the location.
 
-        :raises ConfigError: if there is no such catalog or table.
+        :raises ConfigError: if the catalog or the table does not exist.
         :raises SourceError: if the catalog does not answer.
         """
         bucket, key = split_location(self._load(files).metadata.location)
         return f"s3://{bucket}/{key}"
 
     def open(self, files: ReadableStore, bucket: str, location: str) -> IcebergTable:
-        """Ask for the newest metadata file, and read it.
+        """Ask for the newest metadata file, and read the file.
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
         return IcebergTable(files, bucket, location, address=self._load(files).metadata_location)
 
     def _load(self, files: ReadableStore) -> Table:
-        # a SQL catalog knows its tables by its own name, too, and would create its own where it finds none
+        # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
+        # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
         try:
             catalog = _open_catalog({**given, **own})
-            # The properties of a table, which others write, must name no class to import.
+            # The properties of a table, written by others, must name no class to import.
             catalog._load_file_io = lambda *_, **__: StoreIO({STORE: files})  # type: ignore[method-assign]
             return catalog.load_table(self.name)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
@@ -471,7 +472,7 @@ class CatalogTable:
             raise ConfigError(
                 f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have: {error}"
             ) from None
-        except ValueError:  # its text has the properties
+        except ValueError:  # the text of the error has the properties
             raise ConfigError(
                 f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the host,"
                 " or pyiceberg's properties (type, uri, …) as the extra"
@@ -504,7 +505,7 @@ def _describe(snapshot: snapshots.Snapshot) -> str:
 
 
 def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
-    """Read a number of the summary; None if it is not there."""
+    """Read a number of the summary; None if the number is missing."""
     text = snapshot.summary.additional_properties.get(name) if snapshot.summary else None
     return None if text is None else int(text)
 
@@ -512,7 +513,7 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
 def _check_characters(schema: Schema) -> None:
     """Check that the columns have their own names in files.
 
-    :raises SnapshotError: if one has another.
+    :raises SnapshotError: if a column has another name.
     """
     written = index_name_by_id(sanitize_column_names(schema))
     other = next((name for number, name in index_name_by_id(schema).items() if written[number] != name), "")
@@ -525,9 +526,9 @@ def _check_characters(schema: Schema) -> None:
 
 
 def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:
-    """Find the keys of the metadata files with the highest number and of the one that was written last.
+    """Find the keys of the metadata file with the highest number and of the metadata file written last.
 
-    :raises SourceError: if there is none, or more than one with the highest number.
+    :raises SourceError: if there is no metadata file, or several have the highest number.
     """
     folder = f"{location}/metadata/"
     found: dict[int, list[str]] = {}
@@ -547,5 +548,5 @@ def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[st
             f"two writers have left metadata files with the same number, {' and '.join(sorted(newest)[:2])}, and only"
             " the table's catalog knows which counts; give catalog_conn_id, or load again after the next commit"
         )
-    # of several that are as old, as stores tell whole seconds, the one with the highest number
+    # of several equally old files, as stores tell whole seconds, the file with the highest number
     return newest[0], min((newest[0], *ages), key=ages.__getitem__)

@@ -1,4 +1,4 @@
-"""A REST catalog of Iceberg tables whose answers name no code to run, and no other server to send its login to."""
+"""A REST catalog of Iceberg tables. Answers cannot name code to run, nor another server to send the login to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_SERVER = frozenset({"prefix", "warehouse", "namespace-separator", "view-endpo
 
 
 class BoundedRestCatalog(RestCatalog):
-    """The catalog that a connection describes: its server decides nothing but how it is asked."""
+    """The catalog that a connection describes: the server decides only how to be asked."""
 
     def _create_session(self) -> Session:
         session = super()._create_session()

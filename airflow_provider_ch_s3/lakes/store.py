@@ -1,4 +1,4 @@
-"""The data files of a lake's table as a store: what the load's own path lists, plans, reads and records."""
+"""The data files of a lake table as a store: the same code as for files lists, plans, reads and records them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, Snapshot, pars
 
 
 class OpenTable(Protocol):
-    """Reads the metadata of the table at a location, a folder of a bucket without its last slash."""
+    """Reads the metadata of the table at a location, a folder of a bucket without a slash at the end."""
 
     def __call__(self, files: ReadableStore, bucket: str, location: str) -> LakeTable: ...
 
 
 @dataclass(kw_only=True)
 class LakeStore:
-    """One table of a lake; its metadata are read when they are first needed, and again when a load is pinned.
+    """One lake table; the metadata are read at the first need, and again when a load is pinned.
 
-    :param files: the store that the table is in.
+    :param files: the store with the table.
     :param pattern: of the table's location.
-    :param snapshot: ``latest``, an id, or a time with its zone.
-    :param pinned: the snapshots of a load; None for all rows of the wanted one.
+    :param snapshot: ``latest``, an id, or a time with a zone.
+    :param pinned: the snapshots of a load; None for all rows of the wanted snapshot.
     """
 
     files: ReadableStore
@@ -50,17 +50,17 @@ class LakeStore:
 
     @property
     def location(self) -> str:
-        """The folder of the table, without its last slash."""
+        """The folder of the table, without a slash at the end."""
         return before_wildcards(self.pattern.globs[0]).rstrip("/")
 
     @property
     def record_key(self) -> str:
-        """The key under which the ledger has the snapshots that are loaded."""
+        """The key of the loaded snapshots in the ledger."""
         return f"{self.location}/{RECORD_NAME}"
 
     @property
     def table(self) -> LakeTable:
-        """The table as it was read last."""
+        """The table as last read."""
         if self._table is None:
             self._table = self._open()
         return self._table
@@ -71,9 +71,9 @@ class LakeStore:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Read what others have written: the readers of metadata raise whatever their parsers do.
+        """Read what others have written: the readers of metadata raise whatever their parsers raise.
 
-        :raises SnapshotError: instead of that.
+        :raises SnapshotError: instead of the parser's error.
         """
         try:
             yield
@@ -97,7 +97,7 @@ class LakeStore:
             return sorted(self.table.files_of(pinned.id if pinned else self._find("").id))
 
     def read_layout(self) -> Layout:
-        """Read how the table lays out its rows."""
+        """Read how the table lays out rows."""
         with self._reading():
             return self.table.layout
 
@@ -131,7 +131,7 @@ class LakeStore:
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
         """List the data files in the order of their keys.
 
-        :raises SnapshotError: if plain files would have other rows than the lake's table.
+        :raises SnapshotError: if plain files would have other rows than the lake table.
         """
         yield from (file for file in self._data_files if file.key > after)
 
@@ -148,5 +148,5 @@ class LakeStore:
         return self.files.access()
 
     def region_of(self, bucket: str) -> str:
-        """Name of the bucket's region; '' if the store does not tell it."""
+        """Name of the bucket's region; '' if the store does not tell the region."""
         return self.files.region_of(bucket) if isinstance(self.files, RegionalStore) else ""

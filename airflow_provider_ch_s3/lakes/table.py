@@ -1,4 +1,4 @@
-"""What a load asks of a lake's table, whatever its format."""
+"""What a load asks of a lake table, whatever the format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One snapshot of a table; the fields are those of ``SnapshotRange``."""
+    """One snapshot of a table; the fields are the fields of ``SnapshotRange``."""
 
     id: str
     time: str = ""
@@ -25,28 +25,28 @@ class Snapshot:
 
 
 class LakeTable(Protocol):
-    """A table as its metadata had it when they were read."""
+    """A table as described by the metadata at the time of reading."""
 
     @property
     def uuid(self) -> str:
-        """Distinguishes it from other tables, whatever their location."""
+        """Distinguishes the table from other tables, whatever their location."""
 
     @property
     def repeats_rows(self) -> bool:
-        """Whether the rows of a data file that is added again are there twice."""
+        """Whether a data file added twice has its rows twice."""
 
     @property
     def layout(self) -> Layout:
-        """How it lays out its rows now."""
+        """How the table lays out rows now."""
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
-        """Find a snapshot by its id, or the last one at a time, or ``LATEST``.
+        """Find a snapshot by id, or the last snapshot at a time, or ``LATEST``.
 
-        :raises SnapshotError: if there is none.
+        :raises SnapshotError: if the snapshot does not exist.
         """
 
     def line(self, snapshot: str) -> Iterable[str]:
-        """Ids of a snapshot and those before it, newest first, as far back as is known what came after each."""
+        """Ids of a snapshot and the snapshots before, newest first, as far back as every successor is known."""
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files with the rows of a snapshot.
@@ -55,16 +55,16 @@ class LakeTable(Protocol):
         """
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
-        """The data files that were added after a snapshot, up to another one.
+        """The data files added after a snapshot, up to another snapshot.
 
         :raises SnapshotError: if rows were removed in between, or as :meth:`files_of`.
         """
 
 
 def parse_wanted(text: str) -> str | int | datetime.datetime:
-    """Parse the argument ``snapshot``: ``latest``, an id, or a time with its zone.
+    """Parse the argument ``snapshot``: ``latest``, an id, or a time with a zone.
 
-    :raises ConfigError: if it is none of these.
+    :raises ConfigError: for anything else.
     """
     if text == LATEST:
         return text
@@ -83,14 +83,14 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
 
 
 def show_time(milliseconds: int) -> str:
-    """Show a time that a lake records, in UTC."""
+    """Show a time recorded by a lake, in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
 
 
 def removes_rows(what: str) -> SnapshotError:
-    """Build the error for a snapshot that takes away rows which may have been loaded.
+    """Build the error for a snapshot that removes rows which may have been loaded.
 
-    :param what: which one, and what it did.
+    :param what: the snapshot, and what the snapshot did.
     """
     return SnapshotError(
         f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"

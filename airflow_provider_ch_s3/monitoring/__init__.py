@@ -1,1 +1,1 @@
-"""A query over all nodes: its state, its progress, waiting for it."""
+"""A query over all nodes: state, progress, and waiting for the end."""

@@ -1,4 +1,4 @@
-"""The query logs of all nodes: written when a load needs them, if its user may have them written, and read."""
+"""The query logs of all nodes: flushed when a load needs them, if the user may flush them, and read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES_LOGS_SINCE = (25, 8)
 
 
 def flush_part_log(client: ClickHouseClient, cluster: ClusterSpec) -> None:
-    """Have all nodes write their part logs now; if one cannot, or the user may not, they appear within seconds."""
+    """Have all nodes write their part logs now; if a node cannot, or the user may not, they appear within seconds."""
     try:
         client.broadcast(_flush_of(cluster, "part_log"))
     except ChS3Error as error:
@@ -46,7 +46,7 @@ class QueryLog:
     _may_flush: bool = field(default=True, init=False)
 
     def flush(self) -> None:
-        """Have all nodes write their logs now; if this user may not do that, they appear within seconds anyway."""
+        """Have all nodes write their logs now; if this user may not, the logs appear within seconds anyway."""
         if not self._may_flush:
             return
         try:
@@ -63,7 +63,7 @@ class QueryLog:
             )
 
     def read(self, prefix: str, *, age_seconds: int) -> Sequence[Mapping[str, Any]]:
-        """Read what has been logged of the queries whose ids start with ``prefix``.
+        """Read the log entries of the queries whose ids start with ``prefix``.
 
         :param age_seconds: how far to go back.
         :raises ServerError: if a node cannot be queried: then nothing is known.
@@ -72,10 +72,10 @@ class QueryLog:
         return self.client.query(statement)
 
     def wait_until_there(self, timing: Timing) -> None:
-        """Wait until every node has the table, which a node that has just started creates with its first entries.
+        """Wait until every node has the table: a node that has just started creates the table with the first entries.
 
-        :raises ClusterError: if a node still has none after the time by which every log is written; a retry would not
-            find it, either.
+        :raises ClusterError: if a node still has no table after the time for every log; a retry would not find the
+            table, either.
         """
         if all(node.has_query_log for node in self.cluster.nodes):
             return

@@ -1,4 +1,4 @@
-"""Wait for a query that this process may have submitted, or an earlier process, or none."""
+"""Wait for a query, whether this process or an earlier process submitted the query, or none did."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOG_POLL_SECONDS = 1.0
 class QueryMonitor:
     """Submits the queries of one load, and waits for them.
 
-    :param is_killed: called before each step, which fails if it returns true.
+    :param is_killed: called before each step; the step fails if the result is true.
     """
 
     client: ClickHouseClient
@@ -57,7 +57,7 @@ class QueryMonitor:
         return self.submission is not None and self.submission.query_id == query_id
 
     def follow(self, age_seconds: float) -> None:
-        """Expect a query that was submitted at most so long ago, by the servers' clock."""
+        """Expect a query submitted at most so long ago, by the servers' clock."""
         self._began = self.timing.now() - age_seconds
 
     @property
@@ -66,7 +66,7 @@ class QueryMonitor:
         return self.identity.age_seconds if self._began is None else self.timing.now() - self._began
 
     def submit(self, statement: Statement, query_id: str) -> None:
-        """Send the statement without waiting for it.
+        """Send the statement without waiting for the result.
 
         :raises LoadError: if the load was killed before.
         """
@@ -76,9 +76,9 @@ class QueryMonitor:
         self.submission = Submission(self.client, statement, query_id)
 
     def poll(self, query_id: str) -> QueryStatus | None:
-        """Poll the state of the query; None if no node knows it, or not all nodes can be queried.
+        """Poll the state of the query; None if no node knows the query, or not all nodes can be queried.
 
-        As long as it is running, its logs are not read.
+        As long as the query is running, its logs are not read.
         """
         try:
             running = find_running(self.client, self.cluster.name, query_id)
@@ -102,10 +102,11 @@ class QueryMonitor:
         *,
         before_waiting: Callable[[], None] = lambda: None,
     ) -> dict[str, QueryStatus]:
-        """Find what tries of any generation have submitted; an earlier one may have done so just before it died.
+        """Find the queries submitted by tries of any generation; an earlier try may have submitted just before it
+        died.
 
-        :param is_first: whether it is certain that there is no earlier try of this generation, by what was found.
-        :param before_waiting: checks whether it is of use to wait for a log.
+        :param is_first: whether the found queries prove that there is no earlier try of this generation.
+        :param before_waiting: checks whether waiting for a log is of use.
         """
         generation = self.identity.generation_prefix
         found = self.find(f"{self.identity.load_id}-")
@@ -128,13 +129,13 @@ class QueryMonitor:
         return bool(find_running(self.client, self.cluster.name, query_id))
 
     def wait(self, query_id: str, *, until_seen: bool = False) -> QueryStatus:
-        """Poll until the query has ended on all nodes, however long that takes.
+        """Poll until the query has ended on all nodes, however long it takes.
 
-        :param until_seen: return as soon as it is running.
-        :raises LoadError: if the server refused the submission without logging anything. Otherwise its log is
-            waited for, since that has what was read.
-        :raises UnknownStateError: if no node knew of it for longer than it takes to write any log, or the node
-            that might have known was restarted.
+        :param until_seen: return as soon as the query is running.
+        :raises LoadError: if the server refused the submission without a log entry. Otherwise the monitor waits for
+            the log, which says what was read.
+        :raises UnknownStateError: if no node knew of the query for longer than any log takes to be written, or the
+            node that might have known was restarted.
         """
         if self._ended is not None and self._ended.query_id == query_id:
             return self._ended
@@ -192,22 +193,22 @@ class QueryMonitor:
             self.timing.sleep(pause_seconds)
             pause_seconds = min(LOG_POLL_SECONDS, pause_seconds * 2)
             found = self.poll(status.query_id)
-            # A node that is restarted in between may lose what it had logged.
+            # A node that is restarted in between may lose logged entries.
             status = found if found is not None and found.state is QueryState.FINISHED else status
         return status
 
     def restarted_node(self, since_seconds: float) -> str:
-        """A node that was restarted in the last ``since_seconds``, so may have lost its log; '' if none was."""
+        """A node restarted in the last ``since_seconds``, which may have lost its log; '' if there was no restart."""
         for row in self.client.query(server_queries.render_read_uptimes(self.cluster.name)):
             if row["uptime_seconds"] < since_seconds:
                 return f"{row['node']} was restarted {format_seconds(row['uptime_seconds'])} ago"
         return ""
 
     def _flush_and_read(self, prefix: str) -> Sequence[Mapping[str, Any]]:
-        """Read what has been logged, after whatever is no longer running has been.
+        """Read the log, once all queries that no longer run are logged.
 
-        Call it after a look at what is running: then a query that ends in between is found in the log or, if that
-        could not be flushed, UNKNOWN, but never FAILED.
+        Call it after a look at the running queries: then a query that ends in between is found in the log or, if the
+        log could not be flushed, UNKNOWN, but never FAILED.
         """
         is_in_transit = self.submission is not None and self.submission.is_open and not self._is_seen
         if not is_in_transit:
@@ -218,15 +219,15 @@ class QueryMonitor:
         return self.log.read(prefix, age_seconds=math.ceil(self.age_seconds) + CLOCK_MARGIN_SECONDS)
 
     def _read_ended(self, query_id: str) -> Sequence[Mapping[str, Any]]:
-        """Parts of a running query that have ended and been logged: perhaps nobody saw them running to their end."""
+        """Logged parts of a running query that have ended: perhaps nobody saw them running to their end."""
         with suppress(ClusterError, ServerError):
             return QueryStatus(query_id=query_id, logged=self._read_log(query_id)).ended
         return ()
 
     def _is_answered_within(self, seconds: float, *, was_open: bool = True) -> bool:
-        """Wait for a time, or until the submission's connection has its answer; whether it got that.
+        """Wait for a time, or until the submission's connection has an answer; return whether an answer came.
 
-        :param was_open: it had none yet when the query was last polled.
+        :param was_open: there was no answer yet when the query was last polled.
         """
         if self.submission is None or not (self.submission.is_open or was_open):
             self.timing.sleep(seconds)

@@ -24,9 +24,9 @@ GROWTH = 4
 class Progress:
     """The progress of a running load, over all nodes.
 
-    :param nodes_at_work: those still working, of the ``nodes`` that have had a part in it so far.
+    :param nodes_at_work: nodes still working, of the ``nodes`` with a part in the query so far.
     :param done_ratio: of this query, 0 to 1; None if the amount of work is unknown.
-    :param chunk: the part of the load that the query is.
+    :param chunk: the part of the load in this query.
     """
 
     rows: int
@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """One line for the log, with the facts that the tab "Load report" draws."""
+        """A line for the log, with the facts for the tab "Load report"."""
         done = round(self.done_ratio, 3) if self.chunk.is_only and self.done_ratio is not None else None
         return with_facts(str(self), {"rows": self.chunk.rows_before + self.rows, "done": done})
 
@@ -86,7 +86,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """What a node's part of the query had done when it was last seen."""
+    """What a node's part of the query had done when last seen."""
 
     is_initial: bool
     rows: int = 0
@@ -105,8 +105,8 @@ class _Part:
 class ProgressPace:
     """Decides when to log the progress of a query.
 
-    First at once; then after each tenth of the load, and whenever it has been running for four times as long as at
-    the line before: 14 lines in three hours.
+    First at once; then after each tenth of the load, and whenever the load has been running for four times as long as
+    at the line before: 14 lines in three hours.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class ProgressPace:
         self._next_seconds = 0.0
 
     def is_due(self, progress: Progress) -> bool:
-        """Whether to log it now."""
+        """Whether to log the progress now."""
         share = int(LOGGED_SHARES * (progress.total_ratio or 0.0))
         seconds = progress.total_seconds
         if share <= self._share and seconds < self._next_seconds:
@@ -126,8 +126,8 @@ class ProgressPace:
 class ProgressMeter:
     """Measures one query from poll to poll.
 
-    A node that has finished its part no longer shows it in ``system.processes``, and logs it only seconds later; so
-    what was seen once stays in the sum, and no figure ever falls.
+    A node that has finished its part no longer shows the part in ``system.processes``, and logs it only seconds
+    later. So a part seen once stays in the sum, and no figure ever falls.
     """
 
     def __init__(self) -> None:
@@ -136,19 +136,19 @@ class ProgressMeter:
         self._rows = 0
 
     def measure(self, running: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]] = ()) -> Progress:
-        """Sum up what all nodes have done so far.
+        """Add up what all nodes have done so far.
 
         :param running: the query's rows of ``system.processes``.
-        :param ended: its rows of ``system.query_log``, for those of its parts that have ended and been logged.
+        :param ended: the query's rows of ``system.query_log``, for ended and logged parts.
         """
         for row in (*ended, *running):
             key = (row["node"], row["query_id"])
             self._parts[key] = self._parts.get(key, _Part(is_initial=bool(row["is_initial"]))).grown(row)
             self._log_comment = self._log_comment or row["log_comment"]
-        # A query that runs on a single node has no other part.
+        # A query on a single node has no further part.
         workers = {key: part for key, part in self._parts.items() if not part.is_initial} or self._parts
         at_work = {(row["node"], row["query_id"]) for row in running} & workers.keys()
-        # The initiator counts the rows of all nodes, finished ones included, but of files only what it opens.
+        # The initiator counts the rows of all nodes, including finished nodes, but only its own opened files.
         rows = [part.rows for part in self._parts.values() if part.is_initial]
         self._rows = max(self._rows, max(rows) if rows else sum(part.rows for part in workers.values()))
         read_bytes = sum(part.read_bytes for part in workers.values())
@@ -187,7 +187,7 @@ Parts = Sequence[Mapping[str, Any]]
 
 
 def read_running(client: ClickHouseClient, query_ids: Sequence[str], cluster: str | None) -> dict[str, Parts]:
-    """For each query, the parts of it that are running on any node; none if it is no longer running.
+    """For each query, the parts running on any node; empty if the query is no longer running.
 
     :raises ServerError: if a node cannot be queried: then nothing is known.
     """

@@ -1,8 +1,8 @@
-"""The state of a load's query: submit it, find it on all nodes, kill it.
+"""The state of a load's query: submit the query, find it on all nodes, kill it.
 
-A query is identified by its id alone. The connection that submitted it may break at any time, and ClickHouse
-continues to run the query: an HTTP response is only a hint, and ``system.processes`` and ``system.query_log`` of
-all nodes are the truth.
+A query is identified only by the query id. The submitting connection may break at any time, and ClickHouse continues
+to run the query: an HTTP response is only a hint, and ``system.processes`` and ``system.query_log`` of all nodes are
+the truth.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SENDING = ("0", "1")
 class QueryState(Enum):
     """The state of a query over all nodes.
 
-    ``UNKNOWN``: it was started, and no node has logged its outcome. That is not a failure: it may have written all
-    of its rows.
+    ``UNKNOWN``: the query was started, and no node has logged the outcome. UNKNOWN is not a failure: the query may
+    have written all rows.
     """
 
     RUNNING = "running"
@@ -51,10 +51,10 @@ class QueryState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class QueryStatus:
-    """One query, over all nodes.
+    """A query, over all nodes.
 
-    :param running: its rows in ``system.processes``.
-    :param logged: its rows in ``system.query_log``.
+    :param running: the query's rows in ``system.processes``.
+    :param logged: the query's rows in ``system.query_log``.
     """
 
     query_id: str
@@ -80,7 +80,7 @@ class QueryStatus:
 
     @property
     def ended(self) -> list[Mapping[str, Any]]:
-        """One row for each node's part of the query that has ended."""
+        """A row for each node's part of the query that has ended."""
         return [row for row in self.logged if row["event"] != "QueryStart"]
 
     @property
@@ -93,13 +93,13 @@ class QueryStatus:
 
     @property
     def try_number(self) -> int:
-        """The task's try that submitted it; -1 if its comment does not tell."""
+        """The task's try that submitted the query; -1 if the comment does not tell."""
         found = re.search(r'"try": (\d+)', self.log_comment)
         return int(found[1]) if found else -1
 
     @property
     def is_complete(self) -> bool:
-        """Whether all nodes have logged their share: each flushes its log at its own pace."""
+        """Whether all nodes have logged their share: each node flushes the log at a different time."""
         initial = next((row for row in self.ended if row["is_initial"]), None)
         if initial is None:
             return False
@@ -119,7 +119,7 @@ class QueryStatus:
 
 
 def find_running(client: ClickHouseClient, cluster: str | None, prefix: str) -> Sequence[Mapping[str, Any]]:
-    """Find what is running on any node of the queries whose ids start with ``prefix``.
+    """Find the running queries on any node whose ids start with ``prefix``.
 
     :raises ServerError: if a node cannot be queried: then nothing is known.
     """
@@ -129,7 +129,7 @@ def find_running(client: ClickHouseClient, cluster: str | None, prefix: str) -> 
 def join_statuses(
     running: Sequence[Mapping[str, Any]], logged: Sequence[Mapping[str, Any]]
 ) -> dict[str, QueryStatus]:
-    """Sort what is running and what was logged by query."""
+    """Group running and logged parts by query."""
     found: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
     for row in running:
         found[row["initial_query_id"]][0].append(row)
@@ -141,15 +141,16 @@ def join_statuses(
 
 
 class Submission:
-    """A submitted statement, with a thread of its own that holds the HTTP connection.
+    """A submitted statement, with a thread for the HTTP connection.
 
-    The thread is a daemon: a worker that exits does not wait for it, and ClickHouse does not need it.
+    The thread is a daemon: an exiting worker does not wait for the thread, and ClickHouse does not need the
+    connection.
     """
 
     def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
         self.query_id = query_id
         self.refusal: ServerError | None = None
-        """The server's own response that the query failed; None while there is none."""
+        """The server's own response that the query failed; None without a response."""
         self._is_answered = False
         self._has_ended = threading.Event()
         threading.Thread(target=self._run, args=(client, statement), name=query_id, daemon=True).start()
@@ -159,7 +160,7 @@ class Submission:
             client.execute(statement, query_id=self.query_id)
             self._is_answered = True
         except ServerError as error:
-            # With that code another process has submitted it, so there is a query to wait for.
+            # With this code another process has submitted the query, so there is a query to wait for.
             if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self.refusal = error
         except ChS3Error:
@@ -168,17 +169,17 @@ class Submission:
             self._has_ended.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait until its connection no longer waits for a response, for a time at most."""
+        """Wait until the connection no longer waits for a response, for a time at most."""
         self._has_ended.wait(seconds)
 
     @property
     def is_open(self) -> bool:
-        """Whether its connection still waits for a response."""
+        """Whether the connection still waits for a response."""
         return not self._has_ended.is_set()
 
     @property
     def is_answered(self) -> bool:
-        """Whether the server has responded with its outcome."""
+        """Whether the server has responded with the outcome."""
         return self._is_answered or self.refusal is not None
 
 
@@ -192,10 +193,11 @@ def kill_queries(
 ) -> frozenset[str]:
     """Kill all queries whose id starts with ``prefix`` on all nodes, and confirm that they are gone.
 
-    A node that is down does not prevent the kill on the others, but then nothing can be confirmed.
+    If a node is down, the queries on the remaining nodes are killed, but nothing can be confirmed.
 
-    :param submission: a statement that may still be in transit: it is waited for, and killed when it arrives.
-    :returns: the nodes on which any of them was seen running.
+    :param submission: a statement that may still be in transit: the kill waits for the statement to arrive, and kills
+        it.
+    :returns: the nodes on which any of the queries was seen running.
     :raises LoadError: if after 30 s something is still running, or a node has not confirmed that nothing is.
     """
     nodes: frozenset[str] = frozenset()
@@ -212,7 +214,7 @@ def kill_queries(
 
 
 def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submission: Submission | None) -> str:
-    """Send KILL to all nodes, then query them; returns why something may still be running, '' if nothing is."""
+    """Send KILL to all nodes, then query them; return why something may still be running, '' if nothing is."""
     try:
         client.broadcast(lambda name: load_queries.render_kill_queries(prefix, name))
     except ChS3Error as error:

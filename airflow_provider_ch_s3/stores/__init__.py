@@ -1,1 +1,1 @@
-"""The stores that files are loaded from: each lists its objects, and says how the ClickHouse servers reach them."""
+"""The object stores: each store lists objects, and says how the ClickHouse servers reach them."""

@@ -1,4 +1,4 @@
-"""What stores answer: what no store should answer ends in a final error that names the store."""
+"""The answers of stores: an answer that no store should give ends in a final error with the store's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 
 
 def hide_secrets(secrets: Iterable[str]) -> None:
-    """Have neither this package nor Airflow show what logs in to a store."""
+    """Have neither this package nor Airflow show the secrets of a store's login."""
     for secret in secrets:
         keep_secret(secret)
         mask_secret(secret)
@@ -23,7 +23,7 @@ def hide_secrets(secrets: Iterable[str]) -> None:
 
 @contextmanager
 def reading_answers(store: str) -> Iterator[None]:
-    """Read the answers of a store: its client raises whatever its parsers do, such as for a size of ``²``.
+    """Read the answers of a store: the client raises whatever the parsers raise, for example for a size of ``²``.
 
     :raises StoreAnswerError: instead of the error of a parser.
     """
@@ -37,7 +37,7 @@ def reading_answers(store: str) -> Iterator[None]:
 
 
 def refusal(message: str, error: BaseException) -> SourceError:
-    """Return the error for a request that failed: a final one if the answer has more headers than Python reads."""
+    """Return the error for a failed request: a final error if the answer has more headers than Python reads."""
     if why := unread_headers(error):
         return StoreAnswerError(f"{message} (the headers of the answer: {why})")
     return SourceError(message)

@@ -43,8 +43,8 @@ class AzureBlobFileStore:
     """The blobs of one storage account.
 
     :param wasb_conn_id: an Airflow connection of type ``wasb``.
-    :param named_collection: a named collection on the servers that contains the account and its key; the connection
-        is then used only for listing.
+    :param named_collection: a named collection on the servers with the account and the key; then the connection is
+        used only for listing.
     """
 
     def __init__(self, *, wasb_conn_id: str, named_collection: str = "") -> None:
@@ -88,30 +88,30 @@ class AzureBlobFileStore:
     def account(self) -> str:
         """Name of the storage account.
 
-        :raises ConfigError: if there is no such connection, or it names no account.
+        :raises ConfigError: if the connection does not exist, or names no account.
         """
         return str(self._client.account_name)
 
     @property
     def _endpoint(self) -> str:
-        """The address of the account, without the signature that may be part of it."""
+        """The address of the account, without a signature in the address."""
         return str(self._client.url.partition("?")[0].rstrip("/"))
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        """List all blobs under the pattern's prefixes, page by page.
+        """List all blobs under the source's prefixes, page by page.
 
-        :param after: not used: Azure begins a listing at its start.
+        :param after: not used: Azure lists from the start.
         :raises SourceError: if the container is missing, or the credentials are wrong or may not list it.
-        :raises ConfigError: if there is no such connection.
+        :raises ConfigError: if the connection does not exist.
         """
         with reading_answers(self._endpoint):
             for file, _, _ in self._list(pattern):
                 yield file
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
-        """List the same blobs, each with its age in seconds by the store's own clock.
+        """List the same blobs, each with the age in seconds by the store's own clock.
 
-        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
         :raises ConfigError: as :meth:`list_files`.
         """
         with reading_answers(self._endpoint):
@@ -126,7 +126,7 @@ class AzureBlobFileStore:
                 yield file, age
 
     def _list(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
-        """List blobs, each with the time of its last change, and the header Date of its page."""
+        """List blobs, each with the time of the last change, and the header Date of the page."""
         dates = [""]
 
         def note_date(response: Any) -> None:
@@ -150,9 +150,9 @@ class AzureBlobFileStore:
                 raise refusal(message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
-        """Read the last bytes of a blob, or all of a smaller one.
+        """Read the last bytes of a blob, or the whole blob if it is smaller.
 
-        :raises SourceError: if it no longer exists, or the credentials may not read it.
+        :raises SourceError: if the blob no longer exists, or the credentials may not read it.
         """
         blob = self._client.get_blob_client(container=bucket, blob=key)
         try:
@@ -168,7 +168,7 @@ class AzureBlobFileStore:
             raise refusal(message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
-        """Add index tags to a blob, keeping its own, unless it is no longer this version of it.
+        """Add index tags to a blob if its ETag still matches, and keep the present tags; return False if it changed.
 
         :raises SourceError: if the store refuses, as accounts with a hierarchical namespace do.
         """
@@ -179,7 +179,7 @@ class AzureBlobFileStore:
         return change.is_done
 
     def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
-        """Copy a blob to another path, and delete it, unless it is no longer this version of it.
+        """Copy a blob to another path and delete it, if its ETag still matches; return False if the blob changed.
 
         :raises SourceError: if the store refuses.
         """
@@ -200,7 +200,7 @@ class AzureBlobFileStore:
         return change.is_done
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:
-        """Delete a blob, unless it is no longer this version of it.
+        """Delete a blob if its ETag still matches; return False if the blob changed.
 
         :raises SourceError: if the store refuses.
         """
@@ -209,7 +209,7 @@ class AzureBlobFileStore:
         return change.is_done
 
     def _is_copied(self, bucket: str, path: str) -> bool:
-        """Whether an earlier try has copied a blob to a path: nothing but that writes into its attempt's folder."""
+        """Whether an earlier try has copied a blob to a path: only copies are written into the attempt's folder."""
         try:
             copy = self._client.get_blob_client(container=bucket, blob=path).get_blob_properties().copy
         except ResourceNotFoundError:
@@ -218,13 +218,13 @@ class AzureBlobFileStore:
 
     @contextmanager
     def _changing(self, what: str, bucket: str, key: str, *, to: str = "") -> Iterator[Change]:
-        """:param to: the path of the copy: a blob that is gone was moved only if that is there."""
+        """:param to: the path of the copy: a missing blob counts as moved only if the copy exists."""
         change = Change()
         try:
             with reading_answers(self._endpoint):
                 yield change
         except (ResourceModifiedError, ResourceNotFoundError):
-            # A blob that is gone does not match its ETag, either.
+            # A missing blob does not match the ETag, either.
             is_gone = not self._client.get_blob_client(container=bucket, blob=key).exists()
             change.is_done = is_gone and (what == "delete" or (what == "move" and self._is_copied(bucket, to)))
         except AzureError as error:
@@ -244,10 +244,10 @@ class AzureBlobFileStore:
         return access
 
     def _log_in(self, endpoint_url: str) -> AzureAccess:
-        """The access with what the connection says of who logs in; without that, with the servers' own identity.
+        """Access with the login of the connection; without a login, with the servers' own identity.
 
         The fields of the connection count in the order in which the Microsoft provider reads them. ClickHouse takes
-        an application without its secret: the servers log in with the token of their own workload identity.
+        an application without a secret: the servers log in with the token of their own workload identity.
         """
         reach = partial(AzureAccess, endpoint_url=endpoint_url)
         connection, extra = self._connection, self._connection.extra_dejson
@@ -270,7 +270,7 @@ class AzureBlobFileStore:
 
 
 def _keep_tokens(credential: Any) -> None:
-    """Keep each token that an identity obtains, before anybody can answer with it; keys obtain none."""
+    """Keep each token obtained by an identity secret, before any error can quote the token; keys obtain no tokens."""
     obtain = getattr(credential, "get_token_info", None)
     if obtain is None:
         return

@@ -1,4 +1,4 @@
-"""Google Cloud Storage through its S3 protocol, the only one in which the ClickHouse servers read it."""
+"""Google Cloud Storage through the S3 protocol: the ClickHouse servers read only this protocol from Google."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNSIGNED = Config(signature_version=UNSIGNED)
 class GCSFileStore(S3FileStore):
     """The buckets of Google Cloud Storage.
 
-    :param hmac_conn_id: an Airflow connection of type ``aws`` with an HMAC key: its access ID as the login, its
-        secret as the password. None: the bucket is public.
-    :param named_collection: a named collection on the servers that contains an HMAC key; the connection is then used
-        only for listing.
+    :param hmac_conn_id: an Airflow connection of type ``aws`` with an HMAC key: the access ID as login, the secret as
+        password. None: the bucket is public.
+    :param named_collection: a named collection on the servers with an HMAC key; then the connection is used only for
+        listing.
     """
 
     argument = "hmac_conn_id"

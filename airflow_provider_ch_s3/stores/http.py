@@ -1,4 +1,4 @@
-"""Files on an HTTP server: nothing lists them, so each one is asked for."""
+"""Files on an HTTP server: nothing lists the files, so the store asks for each file."""
 
 from __future__ import annotations
 
@@ -36,25 +36,28 @@ log = get_log(__name__)
 
 MAX_REDIRECTS = 10
 TIMEOUT_SECONDS = (10.0, 60.0)  # to connect, to respond
-# Servers that do not know HEAD answer with one of these.
+# Servers without HEAD answer with any of these.
 _NO_HEAD = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.FORBIDDEN}
 _MISSING = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 
 
 MAX_VERSION_LENGTH = 1024
-"""Characters of the longest ETag that the ledger is to keep, for each file."""
+"""Characters of the longest ETag for the ledger, for each file."""
 
 # A number with more digits is not a size, and Python takes long to parse it.
 _SIZE = re.compile(r"[0-9]{1,18}")
 
 
 MAX_HEADER_BYTES = 64 * KIB
-"""Bytes of the longest headers of an answer. Python itself bounds a line of them and, unless a library raises that
-number as clickhouse-connect does, their number."""
+"""Bytes of the longest headers of an answer.
+
+Python itself bounds a line of the headers. Python also bounds the number of lines, but libraries such as
+clickhouse-connect raise the bound.
+"""
 
 
 class _HeadersError(Exception):
-    """An answer has more headers than are read."""
+    """An answer has too many headers."""
 
 
 class _BoundedLines:
@@ -104,7 +107,7 @@ _POOLS = {"http": _Pool, "https": _SecurePool}
 
 
 class _Adapter(HTTPAdapter):
-    """Connects as requests does, and reads no more headers than an answer may have."""
+    """Connects as requests does, with a limit for the headers of an answer."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         """Make the pools of servers."""
@@ -119,7 +122,7 @@ class _Adapter(HTTPAdapter):
 
 
 class _Session(requests.Session):
-    """A session without logins: by itself, requests would send those of ~/.netrc, to whatever host redirects lead."""
+    """A session without logins: requests would send the logins of ~/.netrc to whatever host redirects lead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,9 +136,9 @@ class _Session(requests.Session):
 class HttpFileStore:
     """The files of one HTTP server that everybody may read.
 
-    A server can answer ClickHouse otherwise than it answers the worker: a redirect could lead the ClickHouse servers
-    to whatever their network reaches. So they follow none: where all files have moved to another host, the load
-    names that host to them.
+    A server can give ClickHouse another answer than the worker: a redirect could lead the ClickHouse servers to
+    anything in their network. So the ClickHouse servers follow no redirects: if all files have moved to another host,
+    the load gives the new host to the servers.
 
     :param trusted_redirects: how many redirects the ClickHouse servers follow nevertheless, wherever these lead.
     """
@@ -151,7 +154,7 @@ class HttpFileStore:
     def _session(self) -> requests.Session:
         session = _Session()
         session.max_redirects = MAX_REDIRECTS
-        # The size and the version of the file itself are wanted, not those of a compressed transfer of it.
+        # The size and the version of the file itself are wanted, not of a compressed transfer.
         session.headers["Accept-Encoding"] = "identity"
         busy = Retry(
             total=4,
@@ -166,17 +169,17 @@ class HttpFileStore:
         return session
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        """Ask for each file that the pattern names; files that the server does not have are left out.
+        """Ask for each file that the source names; files missing on the server are left out.
 
         :param after: only files with a greater key.
         :raises SourceError: if the server cannot be reached, refuses, or does not say size and version of a file.
-        :raises ConfigError: if the pattern names too many files, or redirects lead where the servers must not follow.
+        :raises ConfigError: if the source names too many files, or redirects lead where the servers must not follow.
         """
         for file, _ in self._ask(pattern, after):
             yield file
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
-        """List the same files, each with its age in seconds by the server's clock.
+        """List the same files, each with the age in seconds by the server's clock.
 
         :raises SourceError: as :meth:`list_files`, or if the server does not say when a file was changed.
         """
@@ -198,9 +201,9 @@ class HttpFileStore:
                         yield _read_file(pattern.address(key), key, headers), headers
 
     def _ask_for(self, url: str) -> Mapping[str, str] | None:
-        """The headers of a file; None if the server does not have it.
+        """Return the headers of a file; None if the file is missing on the server.
 
-        :raises SourceError: if it cannot be reached, or refuses.
+        :raises SourceError: if the server cannot be reached, or refuses.
         """
         response = self._request("HEAD", url)
         is_vague = response.ok and response.headers.get("Content-Length", "0") == "0"
@@ -231,7 +234,7 @@ class HttpFileStore:
             return response
 
     def _note_redirects(self, url: str, response: requests.Response) -> None:
-        """Note at which host a file is.
+        """Note the host of a file.
 
         :raises ConfigError: if the servers must not follow: the file has another address there, or needs no TLS.
         """
@@ -269,9 +272,9 @@ class HttpFileStore:
             )
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
-        """Read the last bytes of a file, or all of a smaller one.
+        """Read the last bytes of a file, or the whole file if it is smaller.
 
-        :raises SourceError: if it no longer exists, or the server sends whole files only.
+        :raises SourceError: if the file no longer exists, or the server sends only whole files.
         """
         url = f"{bucket}/{key}"
         with (
@@ -292,17 +295,17 @@ class HttpFileStore:
         )
 
     def access(self) -> UrlAccess:
-        """How the ClickHouse servers reach the same files: at the host to which all of them have moved."""
+        """How the ClickHouse servers reach the same files: at the host to which all files have moved."""
         return UrlAccess(redirects=self._trusted_redirects, moved_to=self._host)
 
 
 def quiet_urllib3() -> None:
-    """Keep urllib3 from logging addresses: that of a redirect may contain a signature."""
+    """Keep urllib3 from logging addresses: the address of a redirect may contain a signature."""
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 
 def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
-    """:raises SourceError: if the headers do not tell a whole file from a part, or a version from another."""
+    """:raises SourceError: if the headers do not tell a whole file from a part, or two versions apart."""
     size = re.sub(r".*/", "", headers.get("Content-Range", headers.get("Content-Length", "")))
     changed = headers.get("Last-Modified", "")
     # Two versions of one second differ in their size, if at all.
@@ -332,7 +335,7 @@ def _read_time(header: str | None) -> datetime.datetime | None:
     try:
         time = parsedate_to_datetime(header or "")
         return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
-    except (ValueError, TypeError, OverflowError, IndexError):  # an impossible zone, among others
+    except (ValueError, TypeError, OverflowError, IndexError):  # an impossible zone, for example
         return None
 
 

@@ -1,4 +1,4 @@
-"""S3 through the amazon provider's hook: files, credentials for ClickHouse, and what completes an export."""
+"""S3 through the amazon provider's hook: files, credentials for ClickHouse, and the completion of an export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, rea
 log = get_log(__name__)
 
 COPIED_AT_ONCE = 5 * 2**30
-"""Bytes of the largest object that S3 copies with one request, which takes its tags and metadata along."""
+"""Bytes of the largest object that S3 copies with one request, including tags and metadata."""
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
@@ -45,14 +45,14 @@ _REMEDIES = {
 class S3FileStore:
     """The files of one S3 endpoint.
 
-    :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with its own credentials
-        (environment, instance profile), and the ClickHouse servers read with theirs.
-    :param named_collection: a named collection on the servers that contains the keys; the connection is then used
-        only for listing.
-    :param role_arn: ARN of a role that the servers assume; the connection is then used only for listing.
-    :param external_id: what the owner of the role asks for.
+    :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with the worker's own
+        credentials (environment, instance profile), and the ClickHouse servers read with theirs.
+    :param named_collection: a named collection on the servers with the keys; then the connection is used only for
+        listing.
+    :param role_arn: ARN of a role for the servers to assume; then the connection is used only for listing.
+    :param external_id: required by the owner of the role.
     :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
-    :raises ConfigError: if one of these is of a wrong type, or two contradict each other.
+    :raises ConfigError: if an argument has a wrong type, or two arguments contradict each other.
     """
 
     account = ""
@@ -60,9 +60,9 @@ class S3FileStore:
     store = "S3"
     without_connection = "use the own roles of the worker and the servers"
     cannot = "the rows are committed, but after_load cannot"
-    """How the message begins when the store refuses a change."""
+    """Beginning of the message if the store refuses a change."""
     why_read = "it tells which files a table has"
-    """What a small object is for, if it cannot be read."""
+    """Purpose of a small object, for the message if the object cannot be read."""
 
     def __init__(
         self,
@@ -133,20 +133,20 @@ class S3FileStore:
         return reading_answers(self._client.meta.endpoint_url)
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        """List all objects under the pattern's prefixes, page by page.
+        """List all objects under the source's prefixes, page by page.
 
         :param after: only objects with a greater key.
         :raises SourceError: if the bucket is missing, or the credentials are wrong or may not list it.
-        :raises ConfigError: if there is no such connection.
+        :raises ConfigError: if the connection does not exist.
         """
         with self._reading():
             for page in self._pages(pattern, after):
                 yield from map(_read_item, page.get("Contents", ()))
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
-        """List the same objects, each with its age in seconds: the worker's clock may be wrong, the store's is asked.
+        """List the same objects, each with the age in seconds by the store's clock: the worker's clock may be wrong.
 
-        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
         :raises ConfigError: as :meth:`list_files`.
         """
         with self._reading():
@@ -160,7 +160,7 @@ class S3FileStore:
         paginator = self._client.get_paginator("list_objects_v2")
         for prefix in pattern.prefixes:
             if prefix < after and not after.startswith(prefix):
-                continue  # and so is every key that begins with it
+                continue  # all keys with this prefix come earlier
             start = {"StartAfter": after} if after else {}
             try:
                 yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix, **start)
@@ -173,7 +173,7 @@ class S3FileStore:
                 raise refusal(message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
-        """When the store sent a page, by its own clock."""
+        """When the store sent a page, by the store's own clock."""
         date = page["ResponseMetadata"]["HTTPHeaders"].get("date", "")
         try:
             return parsedate_to_datetime(date)
@@ -184,9 +184,9 @@ class S3FileStore:
             ) from error
 
     def region_of(self, bucket: str) -> str:
-        """Name of the bucket's region; '' if the store does not tell it.
+        """Name of the bucket's region; '' if the store does not tell the region.
 
-        AWS tells it to everybody, also to those who may do nothing with the bucket.
+        AWS tells everybody the region, also users without any right to the bucket.
         """
         try:
             answer = self._client.head_bucket(Bucket=bucket)
@@ -198,7 +198,7 @@ class S3FileStore:
         return str(answer["ResponseMetadata"].get("HTTPHeaders", {}).get("x-amz-bucket-region", ""))
 
     def read(self, bucket: str, key: str) -> SmallObject | None:
-        """Read a small object; None if there is none.
+        """Read a small object; None if the object does not exist.
 
         :raises SourceError: if the store refuses.
         """
@@ -223,9 +223,9 @@ class S3FileStore:
             raise refusal(message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
-        """Read the last bytes of an object, or all of a smaller one.
+        """Read the last bytes of an object, or the whole object if it is smaller.
 
-        :raises SourceError: if it no longer exists, or the credentials may not read it.
+        :raises SourceError: if the object no longer exists, or the credentials may not read it.
         """
         try:
             with self._reading():
@@ -240,7 +240,7 @@ class S3FileStore:
             raise refusal(message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
-        """Add tags to an object, keeping its own, unless it is no longer this version of it.
+        """Add tags to an object if its ETag still matches, and keep the present tags; return False if it changed.
 
         :raises SourceError: if the store refuses.
         """
@@ -253,7 +253,9 @@ class S3FileStore:
         return change.is_done
 
     def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
-        """Copy an object to another key, of any size, and delete it, unless it is no longer this version of it.
+        """Copy an object to another key, then delete the original, if its ETag still matches; return False if not.
+
+        Objects may have any size.
 
         :raises SourceError: if the store refuses.
         """
@@ -280,7 +282,7 @@ class S3FileStore:
         return {**properties, "Tagging": tagging, "TaggingDirective": "REPLACE"}
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:
-        """Delete an object, unless it is no longer this version of it.
+        """Delete an object if its ETag still matches; return False if the object changed.
 
         :raises SourceError: if the store refuses.
         """
@@ -289,11 +291,11 @@ class S3FileStore:
         return change.is_done
 
     def _delete(self, bucket: str, key: str, etag: str) -> None:
-        self._find_version(bucket, key, etag)  # for stores that do not know the condition
+        self._find_version(bucket, key, etag)  # for stores without this condition
         self._client.delete_object(Bucket=bucket, Key=key, IfMatch=f'"{etag}"')
 
     def _find_version(self, bucket: str, key: str, etag: str) -> dict[str, str]:
-        """Find the version id of an object, if its bucket has versions.
+        """Find the version id of an object, if the bucket has versions.
 
         :raises ChangedError: if the object has another ETag.
         """
@@ -313,7 +315,7 @@ class S3FileStore:
 
     @contextmanager
     def _changing(self, what: str, bucket: str, key: str, *, to: str = "") -> Iterator[Change]:
-        """:param to: the key of the copy: an object that is gone was moved only if that is there."""
+        """:param to: the key of the copy: a missing object counts as moved only if the copy exists."""
         change = Change()
         try:
             with self._reading():
@@ -364,18 +366,18 @@ def _read_item(item: Mapping[str, Any]) -> SourceFile:
 
 
 def _agree_to_pay(params: dict[str, Any], **_: Any) -> None:
-    """Add the header to a request; every operation takes it, also those without an argument for it."""
+    """Add the header to a request; every operation takes the header, also operations without an argument for it."""
     params["headers"]["x-amz-request-payer"] = "requester"
 
 
 def _keep_token(request: Any, **_: Any) -> None:
-    """Keep the token that a request has, wherever botocore has it from, before anybody can answer with it."""
+    """Keep the token of a request secret, wherever botocore has the token from, before any error can quote it."""
     token = request.headers.get("X-Amz-Security-Token", "")
     keep_secret(token.decode() if isinstance(token, bytes) else token)
 
 
 def quiet_botocore() -> None:
-    """Keep botocore from logging what it sends: at DEBUG it logs the session token with all other headers."""
+    """Keep botocore from logging requests: at DEBUG botocore logs the session token with all other headers."""
     for name in ("botocore", *(n for n in logging.Logger.manager.loggerDict if n.startswith("botocore."))):
         logger = logging.getLogger(name)
         if name == "botocore" or logger.level != logging.NOTSET:
@@ -383,19 +385,19 @@ def quiet_botocore() -> None:
 
 
 class S3ExportStore(S3FileStore):
-    """The prefixes of one S3 endpoint; arguments as those of :class:`S3FileStore`."""
+    """The prefixes of one S3 endpoint; arguments as for :class:`S3FileStore`."""
 
     cannot = "cannot"
     why_read = "it tells whether an export is complete"
 
     def write(self, bucket: str, key: str, body: bytes, *, instead_of: SmallObject | None) -> bool:
-        """Write a small object if the one that is there is still the given one; returns whether it was.
+        """Write a small object if the present object is still the given one; return False if it changed.
 
         :raises SourceError: if the store refuses.
         """
         condition = {"IfMatch": f'"{instead_of.etag}"'} if instead_of else {"IfNoneMatch": "*"}
         with self._changing("write", bucket, key) as change:
-            if self.read(bucket, key) != instead_of:  # for stores that do not know the condition
+            if self.read(bucket, key) != instead_of:  # for stores without this condition
                 raise ChangedError
             self._client.put_object(Bucket=bucket, Key=key, Body=body, **condition)
         return change.is_done
