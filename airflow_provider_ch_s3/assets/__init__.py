@@ -1,1 +1,1 @@
-"""Tables as assets, on which DAGs can be scheduled."""
+"""Tables as assets, to schedule DAGs."""

@@ -1,4 +1,4 @@
-"""A ClickHouse table as an asset, and what the events of its loads tell."""
+"""A ClickHouse table as an asset, and the extras of a load's asset events."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SCHEME = "clickhouse"
 
 
 def clickhouse_asset(host: str, database: str, table: str) -> Asset:
-    """Return the asset ``clickhouse://host/database/table``; as an outlet of a load its events tell what was loaded.
+    """Return the asset ``clickhouse://host/database/table``; as an outlet of a load, its events tell what was loaded.
 
-    :param host: a name of the cluster, the same in all DAGs; it is not looked up.
+    :param host: a name of the cluster, the same in all DAGs; the name is not looked up.
     """
     return Asset(uri=f"{SCHEME}://{host}/{quote(database, safe='')}/{quote(table, safe='')}")
 
 
 def describe_in_events(context: Context, outlets: Sequence[Any], table: TableName, report: LoadReport) -> None:
-    """Add what was loaded to the events of those outlets that are the table.
+    """Add what was loaded to the events of the outlets for the table.
 
-    :param table: the table that was loaded.
+    :param table: the loaded table.
     """
     for outlet in outlets:
         if isinstance(outlet, Asset) and _is_of(outlet.uri, table):

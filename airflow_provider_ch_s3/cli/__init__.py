@@ -13,19 +13,19 @@ from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.parser import CommandParser
 from airflow_provider_ch_s3.errors import ChS3Error
 
-# One module per command; its `add_parser(subparsers)` sets its `run(args) -> int` as the default of `run`. What a
-# command needs from Airflow, moto or a driver is imported when it runs.
+# A module for each command. `add_parser(subparsers)` of the module sets `run(args) -> int` as the default of `run`.
+# Airflow, moto and drivers are imported only when the command runs.
 COMMANDS = ("doctor", "plan", "loads", "docs", "tune", "bench", "sandbox", "demo")
 INTERRUPTED = 130
-"""The exit code of a shell's command that Ctrl-C ended."""
+"""The exit code of a shell's command ended by Ctrl-C."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; an error of this package becomes a message and exit code 1, Ctrl-C one and exit code 130."""
+    """Run a command; an error of this package becomes a message and exit code 1, Ctrl-C one and exit code 130."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
     argv = sys.argv[1:] if argv is None else argv
-    # Like Ctrl-C: a command removes what it created before it ends.
+    # Like Ctrl-C: before the end, a command removes what the command created.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
         import argcomplete

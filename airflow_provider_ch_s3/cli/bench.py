@@ -106,7 +106,7 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
     names = args.workload or (QUICK_WORKLOADS if args.quick else tuple(name for name in known if name not in LARGE))
     chosen = [known[name] for name in names]
     if args.conn_id:
-        # the others need hardware that only a sandbox can have
+        # the remaining workloads need hardware that only a sandbox can have
         chosen = [workload for workload in chosen if workload.hardware == Hardware()]
     if not chosen:
         raise ConfigError(

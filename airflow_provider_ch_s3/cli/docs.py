@@ -1,4 +1,4 @@
-"""``ch-s3 docs``: list the pages of this package, or print one."""
+"""``ch-s3 docs``: list the pages of this package, or print a page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the pages, or print one."""
+    """List the pages, or print a page."""
     pages = read_pages()
     if args.page is None:
         print_table(("page", "title"), [(name, text.partition("\n")[0].lstrip("# ")) for name, text in pages.items()])

@@ -1,4 +1,4 @@
-"""``ch-s3 doctor``: check one by one what a load needs, and say how to mend what is missing."""
+"""``ch-s3 doctor``: check one by one what a load needs, and say how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, and print each finding as it is there; 1 if something is missing."""
+    """Check, and print each finding at once; 1 if something is missing."""
     if bool(args.source) != bool(args.table):
         raise ConfigError("--source and --table belong together; give both, or neither to check the connection alone")
     findings, shown = _examine(args), []

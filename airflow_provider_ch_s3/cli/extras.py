@@ -1,4 +1,4 @@
-"""Check that what a command needs in addition to this package is installed."""
+"""Check whether the additional libraries of a command are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 def check_extra(command: str, extra: str, modules: Iterable[str]) -> None:
     """Check that the modules of an extra can be found, before a command starts anything.
 
-    :raises ConfigError: if one is not installed.
+    :raises ConfigError: if a module is not installed.
     """
     if missing := [name for name in modules if find_spec(name) is None]:
         raise ConfigError(

@@ -82,7 +82,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def _since(text: str) -> float:
-    """Parse ``7d``, ``12h`` or a day; returns how many days ago that is."""
+    """Parse ``7d``, ``12h`` or a day; return how many days ago the time is."""
     try:
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)([dh])", text):
             return float(match[1]) / (1 if match[2] == "d" else 24)
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace) -> Callable[[], None]:
-    """Do what is asked; returns what prints the answer."""
+    """Do what is asked; return a function that prints the answer."""
     from airflow_provider_ch_s3.common.text import count_of
     from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
@@ -153,9 +153,9 @@ def _select(args: argparse.Namespace, server: ConnectedServer) -> Selection:
 
 
 def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
-    """Check that what the options name is on the connected server.
+    """Check that the names in the options exist on the connected server.
 
-    :raises ConfigError: if it is not.
+    :raises ConfigError: if a name does not.
     """
     from airflow_provider_ch_s3.common.text import show_name
     from airflow_provider_ch_s3.errors import ConfigError

@@ -1,4 +1,4 @@
-"""The parser of all commands, whose errors are one line, and the kinds of numbers that options take."""
+"""The parser of all commands, with errors of a single line, and the kinds of numbers for options."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What a command adds its parser to; a string, since only type checkers know that this class is generic."""
+"""What a command adds a parser to; a string, since only type checkers know that this class is generic."""
 
 USAGE_ERROR = 2
-"""The exit code of a command that was called wrongly."""
+"""The exit code of a wrongly called command."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong; descriptions are docstrings, without their back-quotes."""
+    """A parser that says in a line what is wrong; descriptions are docstrings, without their back-quotes."""
 
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
         super().__init__(description=description and description.replace("``", ""), **options)
@@ -26,7 +26,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def count_of_some(what: str) -> Callable[[str], int]:
-    """Return the type of an option that counts things."""
+    """Return the type of an option for a count of things."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) == 0:
@@ -37,7 +37,7 @@ def count_of_some(what: str) -> Callable[[str], int]:
 
 
 def amount_of(what: str, *, lowest: float = 0) -> Callable[[str], float]:
-    """Return the type of an option that is a number, with or without fraction."""
+    """Return the type of an option for a number, with or without fraction."""
 
     def parse(text: str) -> float:
         try:

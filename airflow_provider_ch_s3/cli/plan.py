@@ -1,4 +1,4 @@
-"""``ch-s3 plan``: show what a load would do, without running it."""
+"""``ch-s3 plan``: show what a load would do, without running the load."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan and the statement, or validate the files.
 
-    :raises ConfigError: if arguments are missing that others need.
+    :raises ConfigError: if an argument needs another argument that is missing.
     """
     if args.validate:
         return _validate(args)
@@ -135,7 +135,7 @@ def _validate(args: argparse.Namespace) -> int:
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 
         with clickhouse_hook(args.conn_id) as hook:
-            # Each validation is a run of its own, so that two of them do not disturb each other.
+            # Each validation is a separate run, so that two validations do not disturb each other.
             run_id = f"validate-{uuid.uuid4().hex[:8]}"
             load = read_load(args, hook, run_id=run_id, checks=Checks(dict(args.check), validate_only=True))
             load.request = dataclasses.replace(load.request, sample_files=args.sample_files)

@@ -1,4 +1,4 @@
-"""The load that a command is about, given by the operator's arguments."""
+"""The load for a command, given by the operator's arguments."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
-    """Register the arguments that describe a load.
+    """Register the arguments of a load.
 
-    :param is_optional: there may be no load.
+    :param is_optional: the command may run without a load.
     """
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument(
@@ -140,7 +140,7 @@ def parse_columns(text: str) -> list[str]:
 def parse_assignment(text: str) -> tuple[str, str]:
     """Parse ``name=value``; the value may contain more equals signs.
 
-    :raises argparse.ArgumentTypeError: if it has another form.
+    :raises argparse.ArgumentTypeError: for any other form.
     """
     name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
@@ -151,7 +151,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
 def parse_table_fields(text: str) -> str | dict[str, Any]:
     """Parse ``auto``, or a JSON object.
 
-    :raises argparse.ArgumentTypeError: if it is neither.
+    :raises argparse.ArgumentTypeError: for anything else.
     """
     if text == AUTO:
         return text
@@ -167,9 +167,9 @@ def parse_table_fields(text: str) -> str | dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, SettingValue]:
-    """Parse ``name=value`` as a DAG would write it: numbers are numbers.
+    """Parse ``name=value`` as a DAG would write the value: numbers are numbers.
 
-    :raises argparse.ArgumentTypeError: if it has another form.
+    :raises argparse.ArgumentTypeError: for any other form.
     """
     name, value = parse_assignment(text)
     if re.fullmatch(r"[+-]?\d+", value):
@@ -180,7 +180,7 @@ def parse_setting(text: str) -> tuple[str, SettingValue]:
 
 
 def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesToClickHouseOperator:
-    """Build the operator of a load from the store that the source names: the same code reads its arguments."""
+    """Build the operator of a load for the source's store: the operator's code reads the arguments."""
     from airflow_provider_ch_s3.files.addresses import AZURE, GCS, HTTP, find_scheme
     from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
     from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
@@ -218,7 +218,7 @@ def _make_operator(args: argparse.Namespace, more: Mapping[str, Any]) -> FilesTo
 
 
 def _read_mode(args: argparse.Namespace) -> Mode | str:
-    """Build the load mode from the options of its fields."""
+    """Build the load mode from the options for the mode's fields."""
     of_merge = {
         "key": args.merge_key or None,
         "version": args.merge_version,
@@ -257,9 +257,9 @@ def _make_lake_operator(args: argparse.Namespace, given: Mapping[str, Any]) -> L
 
 
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN", **more: Any) -> StagedLoad:
-    """Build the load that the arguments describe.
+    """Build the load from the arguments.
 
-    :param run_id: tells a load that runs from others.
+    :param run_id: distinguishes a running load from other loads.
     :param more: further arguments of the operator.
     """
     from airflow_provider_ch_s3.identity import LoadIdentity

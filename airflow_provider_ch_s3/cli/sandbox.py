@@ -54,7 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run_up(args: argparse.Namespace) -> int:
-    """Run a sandbox in the foreground, or start one in the background."""
+    """Run a sandbox in the foreground, or start a sandbox in the background."""
     config = SandboxConfig(
         **read_topology(args),
         directory=args.dir,
@@ -97,7 +97,7 @@ def run_down(args: argparse.Namespace) -> int:
 
 
 def run_env(args: argparse.Namespace) -> int:
-    """Print the connections as shell exports, which contain the passwords."""
+    """Print the connections as shell exports, including the passwords."""
     from airflow_provider_ch_s3.sandbox.launch import find_sandbox
 
     sandbox = find_sandbox(args.dir)

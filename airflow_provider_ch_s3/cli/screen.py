@@ -1,4 +1,4 @@
-"""What commands print: with colours on a terminal, as plain text where it is piped."""
+"""What commands print: with colours on a terminal, as plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STYLES = {
 
 @contextmanager
 def clean_output() -> Iterator[None]:
-    """Keep the standard output for the answer: Airflow logs and warns on it from its import on."""
+    """Keep the standard output for the answer: Airflow logs and warns there from the import on."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -50,7 +50,7 @@ def print_table(heads: Row, rows: Sequence[Row]) -> None:
 
 
 def print_line(mark: str, text: str) -> None:
-    """Print a mark, coloured, and what it is about."""
+    """Print a coloured mark, and a text."""
     text = showable(text)
     if not sys.stdout.isatty():
         print(mark, text, flush=True)
@@ -62,7 +62,7 @@ def print_line(mark: str, text: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text of several lines, with its numbers, names and addresses coloured."""
+    """Print a text of several lines, with coloured numbers, names and addresses."""
     text = showable(text)
     if not sys.stdout.isatty():
         print(text, flush=True)

@@ -1,4 +1,4 @@
-"""How the page reads a ledger: through a connection that the user names, read-only, and not for long."""
+"""How the page reads a ledger: through a connection named by the user, read-only, and not for long."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SETTINGS = {"readonly": 2, "max_execution_time": 15}
 
 @contextmanager
 def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Iterator[tuple[LedgerView, list[str]]]:
-    """Open a ledger for the length of a block, and tell the names of all that are on its server.
+    """Open a ledger for the length of a block, and return the names of all ledgers on the server.
 
-    :param conn_id: an Airflow connection of one of our own types, which the user may see.
-    :param name: ``database.table``; '' for that of a database, or else the first one there is.
-    :param database: whose tables are loaded; '' for the connection's own.
-    :raises ConfigError: if there is no such connection, or no such ledger, or the connection is wrong.
+    :param conn_id: an Airflow connection of a type of ours, which the user may see.
+    :param name: ``database.table``; '' for the ledger of a database, or else the first ledger on the server.
+    :param database: the database of the loaded tables; '' for the connection's own.
+    :raises ConfigError: if the connection or the ledger does not exist, or the connection is wrong.
     :raises ChS3Error: if ClickHouse does not answer, or refuses.
     """
     _check_connection(conn_id)
@@ -58,10 +58,10 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
 
 
 def may_see(conn_id: str, user: BaseUser) -> bool:
-    """Whether a user may look at the ledger of a connection: one that they may read, or that a load has used.
+    """Whether a user may look at the ledger of a connection: the user may read the connection, or a load has used it.
 
-    Airflow's database knows both, so that a made-up id reaches no secrets backend. With several teams, the connection
-    of a team is for those who may read it: that a load has used it concerns the other teams as little as the load.
+    Airflow's database knows both, so a made-up id reaches no secrets backend. With several teams, the connection of a
+    team is for users who may read the connection: the loads of a team do not concern the other teams.
     """
     team = Connection.get_team_name(conn_id) if conf.getboolean("core", "multi_team", fallback=False) else None
     details = ConnectionDetails(conn_id=conn_id, team_name=team)
@@ -70,7 +70,7 @@ def may_see(conn_id: str, user: BaseUser) -> bool:
 
 
 def _is_used(conn_id: str) -> bool:
-    """Whether any load has used a connection, according to the rendered fields that Airflow keeps of its tasks."""
+    """Whether any load has used a connection, according to the rendered fields that Airflow keeps for tasks."""
     fields = RenderedTaskInstanceFields.rendered_fields
     used = select(RenderedTaskInstanceFields.dag_id).where(
         fields["clickhouse_conn_id"].as_string() == conn_id,
@@ -81,7 +81,7 @@ def _is_used(conn_id: str) -> bool:
 
 
 def describe_absent(conn_id: str) -> str:
-    """Say the same of a connection that is not there, is to something else, or is not for this user."""
+    """Say the same for a connection that does not exist, is not to ClickHouse, or is not for this user."""
     return (
         f"no load has used a connection {conn_id!r} to ClickHouse, and you may not read one of this id; name one of"
         f" the type {' or '.join(map(repr, CONN_TYPES))}"
@@ -89,9 +89,10 @@ def describe_absent(conn_id: str) -> str:
 
 
 def _look(hook: ClickHouseS3Hook, conn_id: str, database: str) -> tuple[str | None, str, dict[TableName, str]]:
-    """Return the cluster, the name of the database's ledger, and all ledgers, each with its comment.
+    """Return the cluster, the name of the database's ledger, and all ledgers, each with a comment.
 
-    :raises ConfigError: if the connection is wrong; what is wrong names its values, which the user may not see.
+    :raises ConfigError: if the connection is wrong. The cause names values of the connection, which the user may not
+        see.
     """
     try:
         declared = hook.declaration
@@ -105,9 +106,9 @@ def _look(hook: ClickHouseS3Hook, conn_id: str, database: str) -> tuple[str | No
 
 
 def _check_connection(conn_id: str) -> None:
-    """Check that it is a connection to ClickHouse; of others, not even that they exist is told.
+    """Check that the connection is to ClickHouse; the error does not even tell whether any other connection exists.
 
-    :raises ConfigError: if it is not.
+    :raises ConfigError: if the connection is not to ClickHouse.
     """
     try:
         conn_type = BaseHook.get_connection(conn_id).conn_type

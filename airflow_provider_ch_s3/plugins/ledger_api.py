@@ -1,10 +1,10 @@
 """What the ledger says, as JSON, for the page "ClickHouse loads" and the tab "Load report".
 
-Every route needs a login that may see plugins and task instances, and answers 401 or 403 without. Each takes
-``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse`` that a load has used, or that the user may
-read; default ``clickhouse_s3_default``) and ``ledger`` (``database.table``; default: that of the connection's own
-database, or else the first one that is there). Statements are read-only and bounded. A release may add fields; it
-neither renames nor removes any.
+Every route needs a login with the right to see plugins and task instances, and otherwise answers 401 or 403. Each
+takes ``conn_id`` (a connection of the type ``clickhouse_s3`` or ``clickhouse`` that a load has used, or that the user
+may read; default ``clickhouse_s3_default``) and ``ledger`` (``database.table``; default: the ledger of the
+connection's own database, or else the first ledger on the server). Statements are read-only and bounded. A release
+may add fields, and neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``reporting/values.py``), and ``ledgers``, the names
@@ -12,19 +12,19 @@ neither renames nor removes any.
     most 500.
 
 ``GET /ch-s3/api/load_files?load=&database=``
-    The files of one load: a ``LoadFiles``. ``load`` is the id of a load, which names all of its attempts, or the
-    query id of an INSERT, which names one; ``database`` that of the loaded table, whose ledger is meant where
-    ``ledger`` names none. ``attempts`` has their ids and what they did, the newest first; ``files``
-    at most 1,000 files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``,
-    ``attempt``, ``state`` (``held``, ``replaced``, ``undone``, ``removed``, ``open``, ``abandoned``) and ``why``;
-    ``is_cut`` whether there are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the
-    ledger does not name these.
+    The files of one load: a ``LoadFiles``. ``load`` is the id of a load, for all its attempts, or the query id of an
+    INSERT, for a single attempt. ``database`` is the database of the loaded table: without ``ledger``, the ledger of
+    this database is read. ``attempts`` has their ids and what they did, the newest first; ``files`` at most 1,000
+    files with ``path``, ``etag``, ``size_bytes``, ``rows`` (None unless known), ``load_id``, ``attempt``, ``state``
+    (``held``, ``replaced``, ``undone``, ``removed``, ``open``, ``abandoned``) and ``why``; ``is_cut`` whether there
+    are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name
+    these files.
 
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files whose rows a table holds, at most 1,000: a ``TableFiles``.
 
-Whatever prevents an answer is a sentence in ``detail``, which names no host, port or login: 404 if there is no such
-connection, ledger, load or table, 502 if ClickHouse does not answer, or refuses.
+Whatever prevents an answer is a sentence in ``detail``, without a host, port or login: 404 if the connection, ledger,
+load or table does not exist, 502 if ClickHouse does not answer, or refuses.
 """
 
 # Without `from __future__ import annotations`: FastAPI evaluates the annotations of the routes.
@@ -54,7 +54,7 @@ Text = Annotated[str, Query(max_length=2_000)]
 def check_connection(
     user: GetUserDep, conn_id: Annotated[str, Query(max_length=250)] = "clickhouse_s3_default"
 ) -> str:
-    """Only a connection that the user may see is looked for."""
+    """Look only for a connection that the user may see."""
     if not may_see(conn_id, user):
         raise HTTPException(404, describe_absent(conn_id))
     return conn_id
@@ -69,14 +69,14 @@ def keep_out_of_caches(response: Response) -> None:
 
 
 def refuse_dag_id(request: Request) -> None:
-    """Airflow would check the rights on that DAG alone, and the ledger names the loads of all."""
+    """With ``dag_id``, Airflow would check only the rights on one DAG, and the ledger names the loads of all DAGs."""
     if "dag_id" in request.query_params:
         raise HTTPException(400, "the ledger is not read by DAG: leave dag_id out")
 
 
 app = FastAPI(
     title="ClickHouse loads",
-    openapi_url=None,  # it would be open to everybody
+    openapi_url=None,  # the document would be open to everybody
     dependencies=[
         Depends(refuse_dag_id),
         Depends(requires_access_view(AccessView.PLUGINS)),
@@ -132,7 +132,7 @@ def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[tuple[Le
 
 
 def _describe(error: ChS3Error, conn_id: str) -> str:
-    """What the server says names hosts and users, which are not for everybody who may see the page."""
+    """The server's message names hosts and users, which are not for everybody who may see the page."""
     if isinstance(error, ServerError):
         return f"ClickHouse refuses what the page asks through the connection {conn_id!r} (error {error.code})"
     return f"there is no answer from ClickHouse through the connection {conn_id!r}"

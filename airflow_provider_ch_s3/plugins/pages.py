@@ -1,8 +1,7 @@
 """The tab "Load report" of a task instance, and the page "ClickHouse loads" under Browse.
 
-The tab is JavaScript that reads the report through Airflow's own REST API, with the rights of the user who looks at
-it. The page shows the ledger, which ``ledger_api.py`` serves to those who have a login. The files of both contain no
-data.
+The tab is JavaScript that reads the report through Airflow's own REST API, with the rights of the present user. The
+page shows the ledger; ``ledger_api.py`` serves the ledger to users with a login. The files of both contain no data.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ GUARDS = (
 
 
 def guarded(send: Any) -> Any:
-    """Have browsers take an answer for what it says it is, and run nothing of it when it is opened by itself."""
+    """Have browsers take an answer for the declared type, and run nothing in an answer opened as a page."""
 
     async def send_guarded(message: Any) -> None:
         if message["type"] == "http.response.start":
@@ -44,7 +43,7 @@ async def serve_static(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def serve_ledger(scope: Any, receive: Any, send: Any) -> None:
-    """Answer what the page asks, as an ASGI application."""
+    """Answer the page's requests, as an ASGI application."""
     from airflow_provider_ch_s3.plugins.ledger_api import app
 
     await app(scope, receive, guarded(send))
@@ -62,7 +61,7 @@ ICONS = {
 
 
 class ChS3Plugin(AirflowPlugin):  # type: ignore[misc]
-    """Adds the page, and the tab to every task instance; on other tasks it shows that there is no report."""
+    """Adds the page, and the tab to every task instance; the tab also shows if there is no report."""
 
     name = "ch_s3"
     fastapi_apps: ClassVar[list[Any]] = [

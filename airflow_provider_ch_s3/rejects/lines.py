@@ -30,9 +30,9 @@ from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
 
 def check_target(target: TargetSpec) -> None:
-    """Check that each node may write the lines that it reads, and that the rows can be counted there.
+    """Check that each node may write the lines it reads, and that the rows can be counted there.
 
-    :raises TargetError: if a sharding key says where rows belong, or merges may fold or remove rows.
+    :raises TargetError: if a sharding key decides where rows belong, or merges may fold or remove rows.
     """
     if not target.keeps_all_rows:
         raise TargetError(
@@ -55,7 +55,7 @@ def read_line_format(
     request: LoadRequest,
     target: TargetSpec,
 ) -> tuple[SourceSpec, LineFormat]:
-    """Read the first line of the files, and match its names with the table's columns.
+    """Read the first line of the files, and match the names in the line with the table's columns.
 
     :raises SourceError: if the format has no lines, or the names do not fit.
     :raises ConfigError: if the servers cannot number lines.
@@ -114,9 +114,9 @@ def _split(line: str, delimiter: str, source: SourceSpec) -> list[str]:
 
 
 def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: SourceSpec) -> tuple[FileColumn, ...]:
-    """Check that all files are in the same ``name=value/`` folders; returns the columns in the path.
+    """Check that all files are in the same ``name=value/`` folders; return the columns in the path.
 
-    :raises SourceError: if they are not.
+    :raises SourceError: if the folders differ.
     """
     in_path = path_column_names(files, source.pattern.scheme)
     folders = [FileColumn(name=name, in_path=True) for name in sorted(in_path)]

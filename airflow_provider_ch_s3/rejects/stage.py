@@ -1,7 +1,7 @@
-"""Stage lines: a table that keeps nothing, two views that take its lines apart, and one that counts them.
+"""Stage lines: a table without storage, two views that take the lines apart, and a view that counts the lines.
 
-The INSERT writes lines; what is committed are the rows that the views have staged, both kinds by one commit, unless
-too many are bad.
+The INSERT writes lines. The commit takes the rows staged by the views, good and bad rows at once, unless too many are
+bad.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ REPORTED_REASONS = 100
 
 
 def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool = True) -> None:
-    """Create the table for bad rows on every node, and its Distributed table if the target has one.
+    """Create the table for bad rows on every node, and a Distributed table for bad rows if the target is Distributed.
 
-    :param may_create: nothing may be changed otherwise.
-    :raises TargetError: if there is a table of that name with other columns.
-    :raises ConfigError: if there is none, and it may not be created.
+    :param may_create: if false, nothing may be changed.
+    :raises TargetError: if a table of the same name has other columns.
+    :raises ConfigError: if the table does not exist, and may not be created.
     """
     local = reject_table(target.local)
     if may_create:
@@ -76,11 +76,11 @@ def stage_lines(
     epoch: int,
     staged: TableName,
 ) -> TableName:
-    """Create what an attempt stages lines with, besides the table for good rows.
+    """Create the tables and views for an attempt's lines, in addition to the table for good rows.
 
-    :param table: the one that gets the bad rows on each node.
-    :param staged: the one for good rows.
-    :returns: the table that the INSERT writes lines into.
+    :param table: the table for the bad rows on each node.
+    :param staged: the table for good rows.
+    :returns: the table into which the INSERT writes lines.
     """
 
     def name(role: str) -> TableName:
@@ -112,9 +112,9 @@ def stage_lines(
 class Rejects:
     """Staged bad rows.
 
-    :param line_count: lines that were taken apart, good and bad ones.
+    :param line_count: number of lines taken apart, good and bad rows.
     :param reasons: ``file``, ``reason`` and ``rows``, the most frequent first.
-    :param first: some of the rows, one line of text for each.
+    :param first: some of the rows, a line of text for each.
     :param open_file: a file in which a text may span lines, from ``opened_at`` to ``ended_at``; '' if there is none.
     """
 
@@ -128,7 +128,7 @@ class Rejects:
 
 
 def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
-    """Count the lines and the bad rows of an attempt, and read the first of these."""
+    """Count the lines and the bad rows of an attempt, and read the first bad rows."""
     staging, staged = target.staging, target.find_staged(attempt, REJECTED)
     counted = target.find_staged(attempt, COUNTED)
     (lines,) = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
@@ -153,7 +153,7 @@ def check_rejects(rejects: Rejects, accepted_rows: int, allowed: Reject, table: 
     """Log the first bad rows, and check that they are few enough.
 
     :param allowed: how many may be bad.
-    :param table: where they go.
+    :param table: the table for the bad rows.
     :raises LoadError: if they are too many, or if it is unknown where rows begin.
     """
     if not rejects.row_count:

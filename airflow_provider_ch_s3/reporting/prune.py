@@ -1,4 +1,4 @@
-"""Delete old records from a ledger; the versions of files that a table holds remain known."""
+"""Delete old records from a ledger; the versions of files in a table remain known."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from airflow_provider_ch_s3.table.target import parse_table
 DAY_SECONDS = 24 * 3600
 
 Keys = set[tuple[str, int]]
-"""Attempts of one target: for each the id of its load, and its number."""
+"""Attempts of a target: the id of the load, and the number of each attempt."""
 
 
 def prune(view: LedgerView, older_than_days: float) -> int:
-    """Delete old attempts that have ended and whose rows no table holds any more; returns how many.
+    """Delete old, ended attempts whose rows no table holds any more; return the number of deleted attempts.
 
-    Of the other old ones only the details are deleted.
+    For all further old attempts only the details are deleted.
 
     :raises ConfigError: if the ledger does not exist.
     """
@@ -47,14 +47,14 @@ def prune(view: LedgerView, older_than_days: float) -> int:
 
 
 def _holders(view: LedgerView, target: str, attempts: Keys, living: set[str]) -> Keys:
-    """Find the ones whose rows a table that still exists holds, whatever its name is now."""
+    """Find the attempts with rows in an existing table, whatever the table's present name."""
     numbers, name = {number for _, number in attempts}, parse_table(target, "")
-    # One table after the other: what was replaced in one of them, another one still holds.
+    # Table by table: rows replaced in one table may still be held by another.
     return {key for uuid in living for key in view.holdings(name, [uuid]).holding(numbers)}
 
 
 def _forget(view: LedgerView, target: str, attempts: Sequence[tuple[str, int]], *, last_epoch: int) -> None:
-    """Delete the event that ended an attempt last: without it, the attempt would look unfinished."""
+    """Delete the ending event of an attempt last: without this event, the attempt would look unfinished."""
     about: dict[str, Any] = {"target": target, "attempts": attempts}
     render_files = partial(ledger_queries.render_prune_ledger_files, files_name(view.ledger), **about)
     view.client.execute_everywhere(render_files)

@@ -1,4 +1,4 @@
-"""Loads in a ledger as text: a list, or the history of one."""
+"""Loads in a ledger as text: a list, or the history of a single load."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
 def format_load(view: LedgerView, load_id: str) -> str:
     """Format the history of one load, event by event.
 
-    :raises ConfigError: if the ledger has no such load, or no longer has its details.
+    :raises ConfigError: if the ledger has no load of this id, or no longer has the load's details.
     """
     attempts = view.attempts(Selection(load_id=load_id))
     if not attempts:

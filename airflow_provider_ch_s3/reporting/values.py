@@ -1,8 +1,8 @@
 """What a ledger says of loads: the page in Airflow, ``ch-s3 loads --json`` and the list are views of these values.
 
-Each is JSON as it stands (``dataclasses.asdict``). A release may add fields; it neither renames nor removes any.
-Times are Unix times by the server's clock, ages are seconds by the same clock, and None stands for what the ledger
-does not know.
+Each value becomes JSON unchanged (``dataclasses.asdict``). A release may add fields, and neither renames nor removes
+any. Times are Unix times by the server's clock, ages are seconds by the same clock, and None stands for values
+unknown to the ledger.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.report import LoadReport
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
-"""States of attempts that are at work, or that a retry may continue."""
-# What one load has at most: each of its tries makes a few, and each of its chunks one.
+"""States of attempts at work, and of attempts that a retry may continue."""
+# The most attempts of one load: each try makes a few, and each chunk one.
 MAX_ATTEMPTS = 1_000
 
 
@@ -24,12 +24,12 @@ MAX_ATTEMPTS = 1_000
 class Selection:
     """Which attempts to read.
 
-    :param table: only those into one table, ``database.table``; '' for all.
-    :param load_id: only those of one load; '' for all.
-    :param dag: only those of one DAG; '' for all.
-    :param states: only those in one of these states; none for all.
-    :param days: only those planned within these days; 0 for all.
-    :param after: where a page begins, as :attr:`LoadsPage.next` of the one before says; '' for the first.
+    :param table: only attempts into this table, ``database.table``; '' for all.
+    :param load_id: only attempts of this load; '' for all.
+    :param dag: only attempts of this DAG; '' for all.
+    :param states: only attempts in these states; empty for all.
+    :param days: only attempts planned within these days; 0 for all.
+    :param after: where a page begins, the :attr:`LoadsPage.next` of the page before; '' for the first page.
     :param limit: how many at most.
     """
 
@@ -44,35 +44,36 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadRecord:
-    """One attempt of a load: one staging table, one INSERT; a load in chunks has one for each chunk.
+    """An attempt of a load: one staging table, one INSERT; a load in chunks has an attempt for each chunk.
 
     :param query_id: id of the INSERT; names the attempt.
     :param load_id: the same for all attempts of a task instance.
-    :param attempt: number of the attempt, by which its files are found.
+    :param attempt: number of the attempt, to find the attempt's files.
     :param table: the local table, ``database.table``.
-    :param named: the table as the task names it, which may be a Distributed one.
+    :param named: the table as the task names it; may be a Distributed table.
     :param state: ``planned``, ``committing``, ``committed``, ``undone`` or ``abandoned``.
-    :param is_open: it is at work, or a retry may continue it.
-    :param is_broken: its commit was interrupted, and could not be finished.
-    :param is_validated_only: it was abandoned as planned (``Checks(validate_only=True)``), and its rows were right.
-    :param dag: of the task instance that loads; so are the next three.
+    :param is_open: the attempt is at work, or a retry may continue the attempt.
+    :param is_broken: the commit was interrupted, and could not be finished.
+    :param is_validated_only: the attempt was abandoned as planned (``Checks(validate_only=True)``), and the rows were
+        right.
+    :param dag: of the loading task instance; the same for the next three.
     :param map_index: -1 if the task is not mapped.
-    :param try_number: the try that planned it.
+    :param try_number: the try that planned the attempt.
     :param source: the addresses of the files.
-    :param load_mode: as the operator names it.
-    :param chunk: which of the chunks it is, ``7 of about 40``; '' if it is the only one.
-    :param files: files that it loads.
+    :param load_mode: as the operator names the mode.
+    :param chunk: position among the chunks, ``7 of about 40``; '' for a single chunk.
+    :param files: number of files to load.
     :param size_bytes: stored size of these files.
-    :param files_skipped: files that were left out because the table held them, in this version or another.
-    :param files_too_young: files that were left out because they were younger than ``min_age``.
-    :param started: when it was planned.
+    :param files_skipped: files left out because the table held them, in this version or another.
+    :param files_too_young: files left out because they were younger than ``min_age``.
+    :param started: when the attempt was planned.
     :param age_seconds: time since then.
-    :param ended: when it was committed or abandoned; None while it is open.
-    :param rows: rows that the table got; None unless it is committed.
-    :param rows_rejected: rows that could not be loaded; None unless it is committed.
-    :param seconds: duration from the listing to the commit; None unless it is committed.
-    :param table_uuids: UUIDs of the table that it was committed into, which may have another name by now.
-    :param events: what happened to it, in order: ``time``, ``event``, ``try_number``, ``epoch``.
+    :param ended: when the attempt was committed or abandoned; None for an open attempt.
+    :param rows: rows added to the table; None unless committed.
+    :param rows_rejected: number of bad rows; None unless committed.
+    :param seconds: duration from the listing to the commit; None unless committed.
+    :param table_uuids: UUIDs of the table of the commit, which may have another name by now.
+    :param events: what happened to the attempt, in order: ``time``, ``event``, ``try_number``, ``epoch``.
     """
 
     query_id: str
@@ -114,7 +115,7 @@ class LoadRecord:
 
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
-        """Sum up an attempt."""
+        """Summarize an attempt."""
         planned, report, chunk = attempt.planned, report_of(attempt), attempt.planned.chunk
         return cls(
             query_id=attempt.id.query_id,
@@ -153,22 +154,22 @@ class LoadRecord:
 
 
 def report_of(attempt: Attempt) -> LoadReport | None:
-    """Read the report of a committed attempt; None of any other."""
+    """Read the report of a committed attempt; None for any other attempt."""
     return attempt.committed.report if attempt.committed else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """One version of a file that an attempt was to load.
+    """A version of a file that an attempt was to load.
 
     :param path: bucket and key.
     :param size_bytes: stored size.
-    :param rows: rows that the table got from it; None unless it was the only file of a committed attempt: the ledger
-        counts the rows of an attempt, not those of each file.
-    :param load_id: with ``attempt``, the attempt that was to load it.
-    :param state: ``held`` (loaded, and the table has its rows), ``replaced`` (loaded, and its rows have been replaced
-        since), ``undone`` (loaded, and its rows were removed again), ``removed`` (it was no longer in the source, and
-        the rows of its last version were removed), ``open`` (its attempt is open), ``abandoned`` (its attempt loaded
+    :param rows: rows in the table from this file; None unless the file was the only file of a committed attempt: the
+        ledger counts the rows of an attempt, not of each file.
+    :param load_id: with ``attempt``, the attempt that was to load the file.
+    :param state: ``held`` (loaded, and the table has the rows), ``replaced`` (loaded, and the rows have been replaced
+        since), ``undone`` (loaded, and the rows were removed again), ``removed`` (no longer in the source, and the
+        rows of the last version were removed), ``open`` (the attempt is open), ``abandoned`` (the attempt loaded
         nothing).
     :param why: the same in a sentence.
     """
@@ -187,7 +188,7 @@ class FileRecord:
 class LoadFiles:
     """The files of one load.
 
-    :param attempts: of the load, or the one that was asked for; newest first.
+    :param attempts: of the load, or the single requested attempt; newest first.
     :param files: the first of their files, in the order of the paths.
     :param is_cut: there are more.
     :param skipped: files that were listed, and not loaded: their number, and why. The ledger does not name them.
@@ -205,7 +206,7 @@ class TableFiles:
 
     :param table: the local table.
     :param files: some of them.
-    :param next: where the next ones begin, to be passed as ``after``; '' if these are the last.
+    :param next: where the next files begin, to be passed as ``after``; '' after the last file.
     """
 
     table: str
@@ -215,16 +216,16 @@ class TableFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class LockRecord:
-    """The lock of a table, which is held.
+    """The held lock of a table.
 
     :param table: the local table.
     :param named: as :attr:`TableRecord.named`.
     :param epoch: number of the lock.
-    :param load_id: of its owner.
-    :param owner: the task and its run.
+    :param load_id: of the lock's owner.
+    :param owner: the task and the run.
     :param try_number: of the owner.
-    :param age_seconds: how long it has been held; None if its owner has written nothing yet.
-    :param silent_seconds: how long ago the owner gave a sign of life, which a live one does every few seconds.
+    :param age_seconds: how long the lock has been held; None if the owner has written nothing yet.
+    :param silent_seconds: time since the owner's last heartbeat; a live owner writes a heartbeat every few seconds.
     """
 
     table: str
@@ -242,9 +243,9 @@ class TableRecord:
     """A table that loads have written to, or tried to.
 
     :param table: the local table.
-    :param named: the table as the newest of the loads that were read names it; the local table if none was.
-    :param commits: attempts that were committed.
-    :param idle_seconds: time since the last commit; None if there was none.
+    :param named: the table as named by the newest of the read loads; the local table without loads.
+    :param commits: number of committed attempts.
+    :param idle_seconds: time since the last commit; None without commits.
     """
 
     table: str
@@ -259,9 +260,9 @@ class LoadsPage:
 
     :param ledger: the table of events.
     :param loads: the newest first.
-    :param next: where the next page begins, to be passed as ``after``; '' if this is the last one.
-    :param open: attempts that are open, of all tables; the newest first.
-    :param locks: locks that are held.
+    :param next: where the next page begins, to be passed as ``after``; '' on the last page.
+    :param open: open attempts, of all tables; the newest first.
+    :param locks: held locks.
     :param tables: all tables of the ledger.
     """
 

@@ -1,4 +1,4 @@
-"""Read a ledger for people: which loads there were, what is open, which files they loaded, what a table holds.
+"""Read a ledger for people: the loads, the open attempts, the files of loads, and what a table holds.
 
 Every statement is bounded: a ledger may have the loads of years.
 """
@@ -54,19 +54,19 @@ _SENTENCES = {
 }
 
 Key = tuple[str, str, int]
-"""An attempt: its target, the id of its load, its number."""
+"""An attempt: target, id of the load, number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerView:
-    """A ledger, with all its targets."""
+    """A ledger with all targets."""
 
     client: ClickHouseClient
     cluster: str | None
     ledger: TableName
 
     def attempts(self, selection: Selection) -> list[tuple[str, Attempt]]:
-        """Read the latest attempts, each with its target, newest last; without those whose details are forgotten.
+        """Read the latest attempts, each with the target, newest last; attempts without details are left out.
 
         :raises ConfigError: if the ledger does not exist.
         """
@@ -76,7 +76,7 @@ class LedgerView:
     def page(self, selection: Selection) -> LoadsPage:
         """Read a page of the history, and what is going on now.
 
-        :raises ConfigError: if the ledger does not exist, or ``after`` is not a place in it.
+        :raises ConfigError: if the ledger does not exist, or ``after`` is not a place in the ledger.
         """
         latest, still_open = self._latest(selection), self._latest(Selection(states=OPEN, limit=MAX_OPEN))
         found = self._histories([*latest, *still_open])
@@ -105,7 +105,7 @@ class LedgerView:
     def check_there(self, selection: Selection) -> None:
         """Check that the ledger has loads into the table, and of the DAG, that a selection names.
 
-        :raises ConfigError: if it has none, with what it has.
+        :raises ConfigError: if the ledger has no such loads; lists what the ledger has.
         """
         if selection.table and not self._latest(Selection(table=selection.table, limit=1)):
             tables = [row["target"] for row in self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)]
@@ -123,7 +123,7 @@ class LedgerView:
         """Read the files of a load, or of one attempt.
 
         :param name: the id of a load, or the query id of an INSERT.
-        :raises ConfigError: if the ledger has neither, or no longer has its details.
+        :raises ConfigError: if the ledger has neither, or no longer has the details.
         """
         load_id, _ = _parse_name(name)
         found = self.attempts(Selection(load_id=load_id))
@@ -150,11 +150,11 @@ class LedgerView:
     def table_files(self, table: str, *, prefix: str = "", after: str = "") -> TableFiles:
         """Read the first files whose rows a table holds.
 
-        :param table: ``database.table``, as the ledger has it.
-        :param prefix: with which their paths begin.
-        :param after: as :attr:`TableFiles.next` says; '' for the start.
-        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is not a place
-            in it.
+        :param table: ``database.table``, as in the ledger.
+        :param prefix: only paths with this beginning.
+        :param after: a :attr:`TableFiles.next`; '' for the start.
+        :raises ConfigError: if the ledger does not exist, has no load into the table, or ``after`` is not a place in
+            the ledger.
         """
         self.check_there(Selection(table=table))
         place = _parse_place(after, (str, str, str, int))
@@ -169,7 +169,7 @@ class LedgerView:
     def query(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         """Query the table of events.
 
-        :raises ConfigError: if it does not exist.
+        :raises ConfigError: if the table does not exist.
         """
         return self._ask(self.ledger, render, **what)
 
@@ -193,7 +193,7 @@ class LedgerView:
         return Holdings(ledger=ledger)
 
     def living(self, uuids: Collection[str]) -> set[str]:
-        """Find the UUIDs of the tables that still exist."""
+        """Find the UUIDs of existing tables."""
         return {
             row["uuid"]
             for some in batches(sorted(uuids))
@@ -236,7 +236,7 @@ class LedgerView:
         held = {}
         for row in rows:
             prefix, _, epoch = row["name"].rpartition("_")
-            if target := by_prefix.get(f"{prefix}_"):  # others are of tables that another ledger records
+            if target := by_prefix.get(f"{prefix}_"):  # the remaining locks are of tables recorded by another ledger
                 held[target, int(epoch)] = parse_claim(row["comment"])
         signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
         ages = {(row["target"], row["attempt"]): row for row in signs}
@@ -255,9 +255,9 @@ class LedgerView:
         ]
 
     def _files(self, table: str, records: Sequence[LoadRecord] = (), **which: Any) -> list[FileRecord]:
-        """Read some files of a table, and whether it holds their rows.
+        """Read some files of a table, and whether the table holds their rows.
 
-        :param records: attempts that are known already.
+        :param records: known attempts.
         """
         holdings = self._holdings_of(parse_table(table, ""), records)
         names = holdings.names if holdings and not records else [table]
@@ -267,7 +267,7 @@ class LedgerView:
         return [_file_record(row, known.get((row["load_id"], row["attempt"])), held) for row in rows]
 
     def _holdings_of(self, target: TableName, records: Sequence[LoadRecord]) -> Holdings | None:
-        """What a table holds, or the one that some loads went into, whatever its name is now; None if it is gone."""
+        """What a table, or the renamed table of some loads, holds; None if the table is gone."""
         uuids = {uuid for one in records for uuid in one.table_uuids}
         found = self.living(uuids) if uuids else read_uuids(self.client, target, self.cluster)
         return self.holdings(target, sorted(found)) if found else None
@@ -285,7 +285,7 @@ class LedgerView:
 
 
 def _parse_name(name: str) -> tuple[str, int | None]:
-    """Parse the id of a load, or the query id of an INSERT; returns the load's id, and the number of the attempt."""
+    """Parse the id of a load, or the query id of an INSERT; return the load's id, and the number of the attempt."""
     match = re.fullmatch(r"(.+)-\d+-(\d+)-insert", name)
     return (match[1], int(match[2])) if match else (name, None)
 
@@ -344,7 +344,7 @@ def _place_of(row: Mapping[str, Any], names: Sequence[str]) -> str:
 def _parse_place(text: str, types: tuple[type, ...]) -> Any:
     """Parse where a page begins; None for ''.
 
-    :raises ConfigError: if the text is not such a place.
+    :raises ConfigError: if the text is not the beginning of a page.
     """
     if not text:
         return None

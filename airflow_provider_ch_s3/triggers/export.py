@@ -14,10 +14,10 @@ log = get_log(__name__)
 
 
 class ExportTrigger(LoadTrigger):
-    """Wait until no node is running a query any more; the arguments are those of :class:`LoadTrigger`.
+    """Wait until no node is running a query any more; the arguments are the same as for :class:`LoadTrigger`.
 
-    If a user ends the task, the query is killed. What it may have left in the folder is removed by the next export of
-    the same task instance.
+    If a user ends the task, the trigger kills the query. The next export of the same task instance removes files left
+    in the folder.
     """
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:

@@ -35,11 +35,11 @@ _ACTIVE_STATES = frozenset({"deferred", "scheduled", "queued", "running"})
 class LoadTrigger(BaseTrigger):  # type: ignore[misc]
     """Wait until no node is running a query any more.
 
-    It only reads, so it may be restarted at any time and anywhere. How the query ended, and what to do about it, is
-    left to the task. The event is ``{"status": "over" | "timeout", "query_id": …, "deadline": …}``.
+    The trigger only reads, so it may be restarted at any time and anywhere. The task finds out how the query ended,
+    and decides what to do. The event is ``{"status": "over" | "timeout", "query_id": …, "deadline": …}``.
 
     :param cluster: name in ``system.clusters``; None for a single node.
-    :param query_id: a query that has been seen running; if no node is running it, it has ended.
+    :param query_id: a query that has been seen running; if no node is running the query, it has ended.
     :param identity: the load, from ``dump_identity``; if a user ends the task, this load is killed.
     :param poll_interval: seconds between two polls.
     :param deadline: Unix time; None to wait without a limit.
@@ -69,7 +69,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, then yield one event with the outcome."""
+        """Wait, then yield an event with the outcome."""
         try:
             status = await self._wait()
         except asyncio.CancelledError:
@@ -117,7 +117,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
     async def _connect_and_kill(self) -> None:
         try:
             await in_thread(partial(self._kill, await connect(self.clickhouse_conn_id)))
-        except Exception as error:  # whatever it is, nobody else is waiting for it
+        except Exception as error:  # whatever fails, nobody else is waiting for the kill
             log.warning("cannot kill %s, which may still be running: %s", self.query_id, error)
 
     def _kill(self, hook: ClickHouseS3Hook) -> None:
@@ -130,7 +130,7 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
 async def _is_ended_by_user(identity: LoadIdentity) -> bool:
     """Whether the load's task has ended, or is to be retried.
 
-    If only the triggerer has ended, the task is still deferred; if another triggerer has seen the end of the query,
+    If only the triggerer has ended, the task is still deferred. If another triggerer has seen the end of the query,
     the task is continuing by now.
     """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -147,13 +147,13 @@ async def _is_ended_by_user(identity: LoadIdentity) -> bool:
     try:
         states = await sync_to_async(read_states, thread_sensitive=False)()
         return not _ACTIVE_STATES.intersection(map(str, states.values()))
-    except Exception as error:  # whatever it is: better to leave the query running than to kill it by mistake
+    except Exception as error:  # whatever fails: better to leave the query running than to kill it by mistake
         log.warning("cannot find out why the trigger of %s was cancelled: %s", identity.load_id, error)
         return False
 
 
 async def finish(work: Awaitable[None]) -> None:
-    """Run work to its end, although Airflow cancels a trigger again every second until it has ended."""
+    """Run work to the end, although Airflow cancels a trigger again every second until the trigger has ended."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with suppress(asyncio.CancelledError):
@@ -166,5 +166,5 @@ def dump_identity(identity: LoadIdentity) -> dict[str, Any]:
 
 
 def parse_identity(values: Mapping[str, Any]) -> LoadIdentity:
-    """Restore an identity that any release has dumped."""
+    """Restore an identity dumped by any release."""
     return decode(LoadIdentity, {**values, "since": datetime.datetime.fromisoformat(values["since"])})

@@ -1,8 +1,8 @@
 """Poll for all triggers on one connection with few statements.
 
-A triggerer runs thousands of triggers on one event loop. The ones that wait for the same kind of thing on the same
-connection share a ``Poller``, which queries for all of them at once, in a thread, because the hook blocks. Their
-polls are aligned to multiples of their interval on the loop's clock, and so fall due together.
+A triggerer runs thousands of triggers on one event loop. Triggers that wait for the same kind of thing on the same
+connection share a ``Poller``. The poller queries for all its triggers at once, in a thread, because the hook blocks.
+The polls are aligned to multiples of their interval on the loop's clock, and so fall due together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 Read = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
 
-# A trigger ends itself at its deadline; Airflow's own timeout is a fallback for a triggerer that does not run.
+# A trigger ends itself at the deadline; Airflow's own timeout is a fallback for a triggerer that does not run.
 BACKSTOP_SECONDS = 60.0
 # An interval of 0 would keep the servers busy with nothing but polls.
 MIN_INTERVAL_SECONDS = 0.25
@@ -53,7 +53,7 @@ class _Request(Generic[Item, Answer]):
 
 
 class Poller(Generic[Item, Answer]):
-    """Polls the items of all its members together; ends with its last member.
+    """Polls the items of all members together; ends with the last member.
 
     :param read: a blocking function that returns an answer for each of any number of items.
     """
@@ -66,11 +66,11 @@ class Poller(Generic[Item, Answer]):
         self._requests: list[_Request[Item, Answer]] = []
         self._changed = asyncio.Event()
         self._hook: ClickHouseS3Hook | None = None
-        # In a context of its own: its log messages belong to no single task.
+        # In a separate context: the poller's log messages belong to no single task.
         self._task = asyncio.create_task(self._run(), context=contextvars.Context())
 
     async def poll(self, item: Item, interval_seconds: float) -> Answer:
-        """Wait for the next tick, and return its answer; if the poll fails, that of a later tick."""
+        """Wait for the next tick, and return the tick's answer; if the poll fails, the answer of a later tick."""
         loop = asyncio.get_running_loop()
         pace = Pace()
         while True:
@@ -148,7 +148,7 @@ _POLLERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Poller[Any, Any
 async def join_poller(
     clickhouse_conn_id: str, cluster: str | None, read: Read[Item, Answer]
 ) -> AsyncIterator[Poller[Item, Answer]]:
-    """Join the one poller with this function on this connection, for the length of a block."""
+    """Join the poller with this function on this connection, for the length of a block."""
     pollers = _POLLERS.setdefault(asyncio.get_running_loop(), {})
     key = (clickhouse_conn_id, cluster, read)
     if key not in pollers:
@@ -170,7 +170,7 @@ def next_tick(now: float, interval_seconds: float) -> float:
 
 
 def describe(trigger: BaseTrigger) -> tuple[str, dict[str, Any]]:
-    """What Airflow re-creates a trigger from: its class and its arguments, which are attributes of the same names."""
+    """What Airflow re-creates a trigger from: class and arguments; the arguments are attributes of the same names."""
     kind = type(trigger)
     arguments = [name for name in signature(kind.__init__).parameters if name != "self"]
     return f"{kind.__module__}.{kind.__qualname__}", {name: getattr(trigger, name) for name in arguments}
@@ -182,10 +182,10 @@ def until(deadline: float | None) -> asyncio.Timeout:
 
 
 async def connect(clickhouse_conn_id: str) -> ClickHouseS3Hook:
-    """Create a hook that has read its connection.
+    """Create a hook and read the connection.
 
-    A triggerer requests connections from its supervisor, and until Airflow 3.1 it mixes up the responses if threads
-    that it did not start send requests; so this runs on one of asgiref's threads.
+    A triggerer requests connections from the supervisor. Until Airflow 3.1 the triggerer mixes up the responses if
+    other threads than the triggerer's own send requests; so this runs on a thread of asgiref.
     """
 
     def read() -> ClickHouseS3Hook:
@@ -197,10 +197,10 @@ async def connect(clickhouse_conn_id: str) -> ClickHouseS3Hook:
 
 
 async def in_thread(function: Callable[[], Result]) -> Result:
-    """Run a blocking function in a thread of its own.
+    """Run a blocking function in a separate thread.
 
-    Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers that do not respond would fill it, and a
-    triggerer waits for the pool before it ends.
+    Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers without a response would fill the pool, and a
+    triggerer waits for the pool before the triggerer ends.
     """
     future = Future[Result]()
     future.set_running_or_notify_cancel()  # from here on, it runs even if nobody waits any more
@@ -208,7 +208,7 @@ async def in_thread(function: Callable[[], Result]) -> Result:
     def run() -> None:
         try:
             future.set_result(function())
-        except BaseException as error:  # re-raised where it is awaited
+        except BaseException as error:  # raised again in the awaiting coroutine
             future.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()

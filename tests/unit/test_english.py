@@ -100,7 +100,6 @@ UNFINISHED_PAGES = frozenset(
 UNFINISHED_ROOMS = frozenset(
     {
         "airflow_provider_ch_s3",
-        "airflow_provider_ch_s3/assets",
         "airflow_provider_ch_s3/bench",
         "airflow_provider_ch_s3/cli",
         "airflow_provider_ch_s3/exactly_once",
@@ -109,14 +108,10 @@ UNFINISHED_ROOMS = frozenset(
         "airflow_provider_ch_s3/hooks",
         "airflow_provider_ch_s3/load",
         "airflow_provider_ch_s3/operators",
-        "airflow_provider_ch_s3/plugins",
-        "airflow_provider_ch_s3/rejects",
-        "airflow_provider_ch_s3/reporting",
         "airflow_provider_ch_s3/sandbox",
         "airflow_provider_ch_s3/sensors",
         "airflow_provider_ch_s3/table",
         "airflow_provider_ch_s3/transfers",
-        "airflow_provider_ch_s3/triggers",
         "airflow_provider_ch_s3/tuning",
         "example_dags",
     }

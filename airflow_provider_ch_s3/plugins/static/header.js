@@ -13,7 +13,7 @@ function describeMerge(merge) {
   return counts && `${counts}; ${rewritten} rewritten`;
 }
 
-// Which snapshot of a lake's table was loaded.
+// Which snapshot of a lake table was loaded.
 function describeSnapshot({ id, after, operation, time }) {
   const what = after ? `what was added after ${after}` : "all rows";
   return id && [id, operation, time, what].filter(Boolean).join(", ");
