@@ -1,8 +1,7 @@
-"""Arguments of the operators that are made of others: which files and when, how they are written, what becomes of
-them.
+"""Arguments of the operators with several fields: which files and when, how they are written, what becomes of them.
 
-Each may also be given as a dict of its fields; where there are several to choose from, the dict has the name of one
-as its key: ``after_load={"move": {"folder": "loaded/"}}``.
+Each argument may also be given as a dict of the fields. If there are several classes to choose from, the dict has the
+name of a class as its key: ``after_load={"move": {"folder": "loaded/"}}``.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ __all__ = [
 
 
 class OnNothing(Enum):
-    """How a task ends that has nothing to load."""
+    """How a task ends without anything to load."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -77,20 +76,20 @@ class OnMissingColumns(Enum):
 
 @dataclass(frozen=True, repr=False)
 class Arrivals(Value):
-    """Which of the files are ready, and what if none is.
+    """Which files are ready, and what to do if no file is.
 
     :param min_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
-        ``Append`` leaves younger files to the next load; where that would lose or double rows (the replacing modes,
-        ``Append(on_loaded="load")``, ``Direct``), the load fails instead, so that Airflow tries again.
-    :param expected: name of a file, such as ``_SUCCESS``, or a list of them, without which the load fails: in each
-        folder with files, or above it, up to the folder in which the wildcards of ``source`` begin. These files are
-        not loaded themselves.
+        ``Append`` leaves younger files to the next load. In modes where leaving files would lose or double rows (the
+        replacing modes, ``Append(on_loaded="load")``, ``Direct``), the load fails instead, and Airflow tries again.
+    :param expected: name of a file, such as ``_SUCCESS``, or a list of names, without which the load fails: in each
+        folder with files, or above the folder, up to the folder in which the wildcards of ``source`` begin. The load
+        does not load these files themselves.
     :param min_files: number of matching files below which the load fails, before anything changes; files that the
-        table already holds count, files that are too young do not. Without any, ``on_none`` applies.
-    :param on_none: if there is no file to load: ``fail``, ``skip`` the task and what depends on it, or ``succeed``.
+        table already holds count, too young files do not. Without any file, ``on_none`` applies.
+    :param on_none: if there is no file to load: ``fail``, ``skip`` the task and the tasks after it, or ``succeed``.
         Nothing changes in any case, in the replacing modes either.
     :param skip_if_nothing_new: if nothing was loaded, the task ends as skipped instead of successful, and so do the
-        tasks that depend on it.
+        tasks after it.
     """
 
     min_age: float = declared(SECONDS, 0.0)
@@ -102,13 +101,14 @@ class Arrivals(Value):
 
 @dataclass(frozen=True, repr=False)
 class Columns(Value):
-    """Which columns are loaded, and what if files and table have different ones.
+    """Which columns are loaded, and what to do if files and table have different columns.
 
     :param only: columns of the table to load; None: all.
-    :param on_new: columns of the files that the table lacks: ``fail``, ``ignore`` them, or ``add`` them to the table
-        on every node, before anything is staged. Decided per chunk: if one fails, those before it stay in the table.
-    :param on_missing: columns of the table that files lack: ``fail``, or load the ``default``. Decided per chunk, in
-        which a column may be missing from all files or from some.
+    :param on_new: columns of the files that the table lacks: ``fail``, ``ignore`` the columns, or ``add`` them to the
+        table on every node, before anything is staged. Decided per chunk: if a chunk fails, the chunks before stay in
+        the table.
+    :param on_missing: columns of the table that files lack: ``fail``, or load the ``default``. Decided per chunk; a
+        column may be missing from all files of a chunk or from some.
     """
 
     only: Sequence[str] | None = declared(TEXTS, None, kw_only=False)
@@ -125,11 +125,11 @@ class Fail(Value):
 
 @dataclass(frozen=True, repr=False)
 class Reject(Value):
-    """Commit bad rows to ``<table>_rejected``, together with the others.
+    """Commit bad rows to ``<table>_rejected``, together with the good rows.
 
-    :param max_rows: more bad rows fail the load; in chunks, the chunk that has them. None: any number.
+    :param max_rows: more bad rows fail the load; in chunks, the chunk with the bad rows. None: any number.
     :param max_ratio: a greater share of all rows (0 to 1) fails the load; in chunks, of the rows of a chunk. None:
-        any.
+        any share.
     """
 
     name: ClassVar[str] = "reject"
@@ -142,17 +142,17 @@ class Checks(Value):
     """What the staged rows must fulfil before the commit.
 
     :param conditions: name → flat SQL condition that aggregates the columns of the table, such as
-        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of its fields; or
+        ``countIf(fare < 0) = 0``, or ``Check(…, on_failure="warn")``, or a dict of the fields of ``Check``; or
         ``Expect.rows(within=0.5)``, which compares with earlier loads of the task. All staged rows are checked; if a
         condition is false or NULL, nothing is committed, and Airflow does not retry. In chunks, each chunk is checked
-        by itself.
-    :param min_rows: number of rows below which the load fails. In chunks, the last chunk checks the sum: if it fails,
-        those before it stay in the table.
+        separately.
+    :param min_rows: number of rows below which the load fails. In chunks, the last chunk checks the sum: if the last
+        chunk fails, the chunks before stay in the table.
     :param keep_staged: seconds (or a ``timedelta``) for which the staged rows are kept if a condition is not
-        fulfilled, so that somebody can look at them: the error names their table. The first load into the target
-        after that drops it.
-    :param validate_only: plan, stage, verify and check the rows as a load does, return its report, and drop them: the
-        table stays as it is.
+        fulfilled, so that somebody can look at the rows: the error names their table. The first load into the target
+        after this time drops the staged table.
+    :param validate_only: plan, stage, verify and check the rows as a load does, return the report, and drop the rows:
+        the table stays unchanged.
     """
 
     conditions: Mapping[str, Any] = declared(CONDITIONS, {}, decides_rows=False, kw_only=False)
@@ -163,11 +163,11 @@ class Checks(Value):
 
 @dataclass(frozen=True, repr=False)
 class Chunks(Value):
-    """When a part of many files is loaded and committed by itself.
+    """When a part of many files is loaded and committed separately.
 
     :param max_files: number of files, at most 10,000, at which a chunk is full.
-    :param max_bytes: bytes of files, as they are stored, at which a chunk is full; None: what the cluster loads in
-        ten minutes.
+    :param max_bytes: stored bytes of files at which a chunk is full; None: as many as the cluster loads in ten
+        minutes.
     """
 
     name: ClassVar[str] = "chunks"
@@ -177,7 +177,7 @@ class Chunks(Value):
 
 @dataclass(frozen=True, repr=False)
 class NoChunks(Value):
-    """Load all files with one query, and commit them at once."""
+    """Load all files with a single query, and commit them at once."""
 
     name: ClassVar[str] = "off"
 
@@ -191,7 +191,7 @@ class Keep(Value):
 
 @dataclass(frozen=True, repr=False)
 class Tag(Value):
-    """Tag the files with ``ch-s3-load``, whose value is the id of the query."""
+    """Tag the files with ``ch-s3-load``; the value is the id of the query."""
 
     name: ClassVar[str] = "tag"
 
@@ -200,8 +200,8 @@ class Tag(Value):
 class Move(Value):
     """Move the files to another folder.
 
-    :param folder: of the same bucket or container, outside of ``source``; each INSERT (each chunk of a load) has a
-        folder of its own in it, named by its query id.
+    :param folder: of the same bucket or container, outside of ``source``; each INSERT (each chunk of a load) gets a
+        separate folder inside, named by the query id.
     """
 
     name: ClassVar[str] = "move"
@@ -219,7 +219,7 @@ class Delete(Value):
 
 @dataclass(frozen=True, repr=False)
 class OwnKeys(Value):
-    """Read the files with the keys of the Airflow connection, or with the servers' own role if it has none."""
+    """Read the files with the keys of the Airflow connection, or with the servers' own role if there are no keys."""
 
     name: ClassVar[str] = "connection"
 
@@ -228,7 +228,7 @@ class OwnKeys(Value):
 class NamedCollection(Value):
     """Read the files with the keys in a named collection of the servers.
 
-    :param collection: its name.
+    :param collection: name of the collection.
     """
 
     name: ClassVar[str] = "named_collection"
@@ -240,7 +240,7 @@ class Role(Value):
     """Read the files as a role that the servers assume, as in ClickHouse Cloud; needs ClickHouse 25.8 or later.
 
     :param arn: ARN of the role.
-    :param external_id: what the role's owner asks for; needs ClickHouse 26.6 or later.
+    :param external_id: required by the role's owner; needs ClickHouse 26.6 or later.
     """
 
     name: ClassVar[str] = "role"

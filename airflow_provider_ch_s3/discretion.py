@@ -1,7 +1,7 @@
 """What errors and the log show: no secret that this process has used, and nothing that a terminal would obey.
 
-Texts come from elsewhere: a server may answer with the headers that it was sent, and a key may have any character. So
-every error of this package, and every line that it logs, passes through :func:`showable`.
+Texts come from elsewhere: a server may answer with the headers of the request, and a key may have any character. So
+every error of this package, and every log line of this package, passes through :func:`showable`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 MIN_SECRET_LENGTH = 8
-"""Characters of the shortest secret that is looked for in every text: shorter ones may stand in any."""
+"""Characters of the shortest secret to look for in every text: shorter secrets may stand in any text."""
 MIN_CORE_LENGTH = 8
 """Fewer characters of base64 may stand in any text."""
 
@@ -49,7 +49,7 @@ def keep_secret(*secrets: str) -> None:
 
 
 def keep_connection(login: str | None, password: str | None, extra: Mapping[str, Any]) -> None:
-    """Keep what logs in with a connection: its password, and what its extra has under the name of a secret."""
+    """Keep the login of a connection secret: the password, and values of the extra under the name of a secret."""
     keep_secret(password or "", f"{login or ''}:{password}" if password else "", *_find_secrets(extra))
 
 
@@ -67,14 +67,14 @@ def _find_secrets(value: object, name: str = "") -> Iterator[str]:
 
 
 def showable(text: str) -> str:
-    """Return a text without the secrets that are kept, the logins of requests, and control characters."""
+    """Return a text without kept secrets, logins of requests, and control characters."""
     text = scrub(text, tuple(_kept))
     text = _LOGINS.sub(r"\1***", text)
     return without_controls(_SIGNATURES.sub(r"\1\2***", text))
 
 
 def without_controls(text: str) -> str:
-    """Escape what a terminal or the reader of a log would obey instead of showing it: ESC becomes ``\\x1b``.
+    """Escape what a terminal or the reader of a log would obey instead of showing: ESC becomes ``\\x1b``.
 
     Line breaks and tabs stay.
     """
@@ -82,7 +82,7 @@ def without_controls(text: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in a text by ``***``, however it is written there: quoted, encoded, or in lower case."""
+    """Replace every secret in a text by ``***``, however written: quoted, encoded, or in lower case."""
     known = [secret for secret in secrets if secret]
     folded = text.casefold()
     written = {form for secret in known for form in _written_forms(secret) if form.casefold() in folded}
@@ -95,7 +95,7 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _written_forms(secret: str) -> tuple[str, ...]:
-    one_line = " ".join(secret.split())  # as a cleaned message has it
+    one_line = " ".join(secret.split())  # the form in a cleaned message
     in_url = (quote(secret), quote(secret, safe=""), quote_plus(secret), quote(quote(secret, safe=""), safe=""))
     in_json = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     as_bytes = secret.encode(errors="surrogatepass")
@@ -109,10 +109,10 @@ def _written_forms(secret: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _base64_cores(secret: str) -> tuple[str, ...]:
-    """What the base64 of any text has that contains a secret, as the login in a header of a request does.
+    """The parts that the base64 of any text with a secret in it contains, like the login in a header of a request.
 
-    Three bytes become four characters, so there is one for each place at which the secret may begin among three; the
-    characters at its ends depend on the text around it.
+    Three bytes become four characters, so there is a part for each of three places at which the secret may begin. The
+    characters at the ends of the secret depend on the text around the secret.
     """
     cores = []
     for before in range(3):
@@ -126,7 +126,7 @@ _BASE64 = (base64.b64encode, base64.urlsafe_b64encode)
 
 
 class _Showable(logging.Filter):
-    """Makes a record showable, with the stack trace of its exception: whose causes may quote what they like."""
+    """Makes a record showable, with the stack trace of the exception: the causes may quote anything."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = said = record.getMessage()
@@ -141,7 +141,7 @@ _SHOWABLE = _Showable()
 
 
 def get_log(name: str) -> logging.Logger:
-    """Return the log of a module; no module of this package takes it from elsewhere."""
+    """Return the log of a module; every module of this package takes the log from here."""
     log = logging.getLogger(name)
     log.addFilter(_SHOWABLE)
     return log

@@ -10,7 +10,7 @@ a grant is missing.
     ├── SourceError            the files cannot be listed, read or understood
     │   ├── MisfitError ·      a value of the files does not fit its column
     │   ├── StoreAnswerError · what a store says of its files cannot be used
-    │   └── SnapshotError ·    the snapshots of a lake's table cannot be loaded as files
+    │   └── SnapshotError ·    the snapshots of a lake table cannot be loaded as files
     ├── TargetError ·          the table does not fit the load, the files, or the rights of the user
     │   ├── TargetChangingError     it is missing on a node, or differs between nodes, perhaps only for a moment
     │   │   └── ColumnsDifferError      its columns differ
@@ -79,7 +79,7 @@ class ErrorCode(IntEnum):
 class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
-    :ivar is_final: no retry can change it.
+    :ivar is_final: no retry can change the error.
     """
 
     is_final: bool = False
@@ -100,22 +100,22 @@ class SourceError(ChS3Error):
 
 
 class MisfitError(SourceError):
-    """A value of the files does not fit its column.
+    """A value of the files does not fit the column.
 
-    Text that cannot be parsed is another error: its file may still be written.
+    Text that cannot be parsed is a different error: the file may still be written.
     """
 
     is_final = True
 
 
 class StoreAnswerError(SourceError):
-    """What a store says of its files cannot be used: a name, a size, a version, or an object too large to read."""
+    """A store's answer about a file cannot be used: a name, a size, a version, or an object too large to read."""
 
     is_final = True
 
 
 class SnapshotError(SourceError):
-    """The snapshots of a lake's table cannot be loaded as files, which would have other rows than the table."""
+    """The snapshots of a lake table cannot be loaded as files: the files would have other rows than the table."""
 
     is_final = True
 
@@ -139,7 +139,7 @@ class ColumnsDifferError(TargetChangingError):
 class NewColumnsError(TargetError):
     """The files have columns that the target lacks.
 
-    :ivar columns: their names.
+    :ivar columns: names of these columns.
     """
 
     def __init__(self, message: str, columns: Sequence[str]) -> None:
@@ -148,11 +148,11 @@ class NewColumnsError(TargetError):
 
 
 class ClusterError(ChS3Error):
-    """The cluster is unknown, or one of its nodes cannot be queried."""
+    """The cluster is unknown, or a node cannot be queried."""
 
 
 class ServerUnreachableError(ClusterError):
-    """There was no response from a server: whether the statement is running can only be found by its query id."""
+    """There was no response from a server: only the query id can tell whether the statement is running."""
 
 
 class PlanError(ChS3Error):
@@ -196,11 +196,11 @@ class OvertakenError(LoadError):
 
 
 class LockLostError(OvertakenError):
-    """Another process has taken over the lock of the target: nothing that this one does has an effect any more."""
+    """Another process has taken over the lock of the target: nothing this process does has an effect any more."""
 
 
 class UnknownStateError(LoadError):
-    """It is unknown whether the load ran, so it must not be submitted again."""
+    """Nobody can say whether the load ran, so the load must not be submitted again."""
 
 
 class SettleError(ChS3Error):

@@ -1,4 +1,4 @@
-"""The provider's metadata, which Airflow reads through the entry point ``apache_airflow_provider``."""
+"""The provider's metadata; Airflow reads them through the entry point ``apache_airflow_provider``."""
 
 from __future__ import annotations
 

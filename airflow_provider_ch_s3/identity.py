@@ -1,4 +1,4 @@
-"""Which task instance loads, and in which of its lives."""
+"""Which task instance loads, and in which life of the task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Life:
     first_try: int = 1
 
     def is_that_of(self, earlier: Life) -> bool:
-        """Whether, by run and generation, the tries of another life belong to this one."""
+        """Whether, by run and generation, the tries of another life belong to this life."""
         return (self.since, self.generation) == (earlier.since, earlier.generation)
 
     def may_follow_clear(self, earlier: Life) -> bool:
@@ -35,10 +35,10 @@ class Life:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadIdentity:
-    """The task instance that loads, and its current life.
+    """The loading task instance, and its current life.
 
     :param map_index: -1 for a task that is not mapped.
-    :param generation: the same for all retries, another one after a clear.
+    :param generation: the same for all retries, different after a clear.
     :param first_try: number of this generation's first try; clears do not restart the count.
     :param is_last_try: Airflow will not try again by itself.
     :param since: when the DAG run began (UTC), by Airflow's clock; tells apart runs of the same name.
@@ -67,7 +67,7 @@ class LoadIdentity:
 
     @property
     def generation_prefix(self) -> str:
-        """Prefix of the query ids of this generation, and of no other."""
+        """Prefix of the query ids of this generation, and of no other generation."""
         return f"{self.load_id}-{self.generation}-"
 
     @property
@@ -76,7 +76,7 @@ class LoadIdentity:
         return math.ceil(max(0.0, (datetime.datetime.now(datetime.UTC) - self.since).total_seconds()))
 
     def query_id(self, attempt: int) -> str:
-        """Query id of the n-th INSERT of this generation; known before it is submitted."""
+        """Query id of the n-th INSERT of this generation; known before the INSERT is submitted."""
         return f"{self.generation_prefix}{attempt}"
 
     @property
@@ -86,17 +86,17 @@ class LoadIdentity:
 
     @property
     def life(self) -> Life:
-        """Which run this is, and which of the task's lives in it.
+        """The run, and the task's life in the run.
 
-        The generation alone is ambiguous: where ``retries`` was lowered, it may come back after a clear.
+        The generation alone is ambiguous: if ``retries`` was lowered, a generation may come back after a clear.
         """
         return Life(since=self.since.timestamp(), generation=self.generation, first_try=self.first_try)
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Of two processes of one load, the one with the higher rank continues.
+        """Of two processes of a load, the process with the higher rank continues.
 
-        A clear does not restart the count of tries. Generations would not do: they fall where ``retries`` is lowered.
+        A clear does not restart the count of tries. Generations would not do: they fall if ``retries`` is lowered.
         """
         return self.since.timestamp(), self.try_number
 

@@ -1,6 +1,6 @@
-"""Load modes: what happens to the rows that the table holds already. Each mode has the arguments that belong to it.
+"""Load modes: what happens to the rows already in the table. Each mode has separate arguments.
 
-A mode without arguments may be given by its name, ``mode="replace_table"``, and each one as a dict:
+A mode without arguments may be given by name, ``mode="replace_table"``, and any mode as a dict:
 ``mode={"merge": {"key": ["id"]}}``.
 """
 
@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 
 class LoadMode(Enum):
-    """How a commit changes the rows that the table holds; the words that the ledger has for it."""
+    """How a commit changes the rows in the table; the ledger uses these words."""
 
     APPEND = "append"
     REPLACE_PARTITIONS = "replace_partitions"
@@ -27,7 +27,7 @@ class LoadMode(Enum):
 
 
 class OnLoadedFiles(Enum):
-    """What to do with a file that the table already holds in this version."""
+    """What to do with a file already loaded into the table in the same version."""
 
     SKIP = "skip"
     LOAD = "load"
@@ -43,21 +43,21 @@ class OnChangedFiles(Enum):
 
 
 class OnMissingFiles(Enum):
-    """What to do with the rows of files that are no longer in the source."""
+    """What to do with the rows of files missing in the source."""
 
     KEEP = "keep"
     DELETE = "delete"
 
 
 class OnPartialPartitions(Enum):
-    """What to do when a partition to be replaced holds rows that are not from these files."""
+    """What to do if a partition to be replaced holds rows from elsewhere than these files."""
 
     FAIL = "fail"
     REPLACE = "replace"
 
 
 class MergeDuplicates(Enum):
-    """What to do with a key of the files that the table holds more than once."""
+    """What to do with a key of the files that the table holds several times."""
 
     REFUSE = "refuse"
     COLLAPSE = "collapse"
@@ -72,7 +72,7 @@ class Views(Enum):
 
 @dataclass(frozen=True, repr=False)
 class Mode(Value):
-    """What happens to the rows that the table holds already."""
+    """What happens to the rows already in the table."""
 
     commits: ClassVar[LoadMode]
     """How the rows are committed."""
@@ -84,13 +84,12 @@ class Append(Mode):
 
     :param on_loaded: files (path and ETag) that the table already holds: ``skip`` them, or ``load`` them again.
     :param on_changed: files that the table holds in another version: ``fail``, ``load`` or ``skip`` them, or
-        ``replace`` the rows of the other version, which ``provenance`` tells from others.
-    :param on_missing: with ``on_changed="replace"``, the rows of files that ``source`` no longer has: ``keep`` or
-        ``delete`` them. Then ``source`` has wildcards only after its last slash.
-    :param views: materialized views that the table feeds: ``refuse`` to load, or ``replay`` them from the staged
-        rows.
-    :param list_after_loaded: for keys that sort by time: list only the keys after the last one that the table holds
-        of this source, instead of years of them. A file that arrives later with an earlier key is not found.
+        ``replace`` the rows of the old version; ``provenance`` tells which rows these are.
+    :param on_missing: with ``on_changed="replace"``, the rows of files missing in ``source``: ``keep`` or ``delete``
+        them. Then ``source`` may have wildcards only after the last slash.
+    :param views: materialized views fed by the table: ``refuse`` to load, or ``replay`` them from the staged rows.
+    :param list_after_loaded: for keys that sort by time: list only the keys after the last key of this source in the
+        table, instead of years of keys. A file that arrives later with an earlier key is not found.
     """
 
     name: ClassVar[str] = "append"
@@ -104,10 +103,10 @@ class Append(Mode):
 
 @dataclass(frozen=True, repr=False)
 class ReplacePartitions(Mode):
-    """Replace all rows of each partition that the files have rows for.
+    """Replace all rows of each partition for which the files have rows.
 
-    :param on_partial: a partition that also holds rows from elsewhere than these files: ``fail``, or ``replace``
-        those rows, too.
+    :param on_partial: a partition that also holds rows from elsewhere than these files: ``fail``, or ``replace`` the
+        rows from elsewhere, too.
     """
 
     name: ClassVar[str] = "replace_partitions"
@@ -121,8 +120,8 @@ class ReplacePartitions(Mode):
 class ReplaceWhere(Mode):
     """Replace the rows for which a condition is true.
 
-    :param condition: flat SQL condition over the columns of the table, without ``now()`` and the like; it must be
-        true for all new rows.
+    :param condition: flat SQL condition over the columns of the table, without ``now()`` and the like; the condition
+        must be true for all new rows.
     """
 
     name: ClassVar[str] = "replace_where"
@@ -130,7 +129,7 @@ class ReplaceWhere(Mode):
     condition: str = declared(SQL, kw_only=False)
 
     def check(self, name: str) -> None:
-        """:raises ConfigError: if there is no condition."""
+        """:raises ConfigError: if the condition is empty."""
         if not self.condition.strip():
             raise ConfigError(
                 f"{name}=ReplaceWhere({self.condition!r}) has no condition; give the one that selects the rows to be"
@@ -148,15 +147,15 @@ class ReplaceTable(Mode):
 
 @dataclass(frozen=True, repr=False)
 class Merge(Mode):
-    """Replace older rows with the keys of new ones.
+    """Replace older rows by new rows with the same key.
 
     :param key: columns of the table: rows with the same values there are versions of one row.
-    :param version: the column whose greater value is the newer row, of the files and of the table; without it the
-        rows of the files are newer, and each key may be in the files once.
-    :param deleted: flat SQL condition over the columns of the files, such as ``op = 'D'``: the key of such a row is
-        deleted, if no row of it is newer.
-    :param duplicates: a key of the files that the table holds more than once: ``refuse`` it, or ``collapse`` its rows
-        to one.
+    :param version: the column whose greater value is the newer row, of the files and of the table; without a version
+        the rows of the files are newer, and each key may be in the files once.
+    :param deleted: flat SQL condition over the columns of the files, such as ``op = 'D'``: a row that fulfils the
+        condition deletes the row's key, if no row of the key is newer.
+    :param duplicates: a key of the files that the table holds several times: ``refuse`` the key, or ``collapse`` the
+        rows to a single row.
     :param max_rewritten_bytes: fail before the commit if the partitions with rows to be replaced are larger; None:
         any size.
     """
@@ -190,7 +189,7 @@ class Merge(Mode):
 class Direct(Mode):
     """Write straight into the table, at least once, for engines whose rows cannot be staged.
 
-    No ledger knows which files are loaded: each load adds the rows of all of its files.
+    No ledger knows which files are loaded: each load adds the rows of all files.
     """
 
     name: ClassVar[str] = "direct"

@@ -1,4 +1,4 @@
-"""The report of a load: what the operator returns, and the ledger keeps; chunks have theirs joined."""
+"""The report of a load: returned by the operator, and kept in the ledger; the reports of chunks are joined."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES = ("inserted", "updated", "deleted", "unchanged", "late")
 
 
 def _sum(numbers: Sequence[int | float | None]) -> int | float | None:
-    """Sum up numbers; None if one of them is unknown."""
+    """Add up numbers; None if any number is unknown."""
     known = [number for number in numbers if number is not None]
     total = sum(known)
     return None if len(known) < len(numbers) else round(total, 3) if isinstance(total, float) else total
@@ -47,7 +47,7 @@ def _describe_chunks(checks: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _join_row_checks(chunks: Sequence[Sequence[CheckResult]]) -> tuple[CheckResult, ...]:
-    """Of each check the first chunk that did not fulfil it, or else the last one."""
+    """For each check, the first chunk that did not fulfil the check, or else the last chunk."""
     joined: dict[str, CheckResult] = {}
     for one in chain(*chunks):
         if one.name not in joined or joined[one.name].passed:
@@ -61,9 +61,9 @@ def _join_nodes(nodes: Sequence[Mapping[str, NodeReport]]) -> dict[str, NodeRepo
 
 
 def _reported(join: Callable[[Sequence[Any]], Any], nothing: Any = 0) -> Any:
-    """A field: how those of several chunks become one, and what it is where nothing is known, or there is nothing.
+    """A field with a function that joins the values of several chunks, and with a value for nothing or unknown.
 
-    A field without this is that of the last chunk.
+    A field without a function has the value of the last chunk.
     """
     given: dict[str, Any] = {"default_factory": dict} if nothing == {} else {"default": nothing}
     return field(**given, metadata={"join": join})
@@ -83,14 +83,14 @@ def _join(reports: Sequence[Report]) -> Report:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeReport:
-    """One node's share of a load.
+    """A node's share of a load.
 
-    :param files: files that it opened.
-    :param rows_written: rows that it wrote.
-    :param peak_memory_bytes: its peak memory in the INSERT: those of its parts of the query, added up.
-    :param initial_parts: parts that it wrote, before merges.
-    :param read_bytes: bytes that it read of the files.
-    :param requests: its requests to the store.
+    :param files: number of opened files.
+    :param rows_written: number of written rows.
+    :param peak_memory_bytes: peak memory in the INSERT: the sum over the node's parts of the query.
+    :param initial_parts: number of written parts, before merges.
+    :param read_bytes: bytes read from the files.
+    :param requests: requests to the store.
     """
 
     files: int = _reported(_sum)
@@ -108,67 +108,67 @@ class LoadReport:
     :param query_id: id of the INSERT in ``system.query_log``; '' if there was nothing new to load.
     :param table: the table, as the operator names it.
     :param files_listed: files that the load was asked to read; None if the INSERT's ``log_comment`` is lost.
-    :param files_read: files that were opened: more than listed if nodes share a file, or if file names contain
-        characters that make the servers open files with similar names, too.
-    :param rows_listed: rows in the files, by their footers; None if the files have none (only Parquet files do), if
-        files with similar names are opened, too, or if the ``log_comment`` is lost.
-    :param rows_read: rows as the servers count them; of Parquet files only the rows that ``where`` lets through.
-    :param rows_written: rows that the INSERT wrote, in materialized views as well; fewer than ``rows_read`` where
+    :param files_read: opened files: more than listed if nodes share a file, or if file names contain characters that
+        make the servers open files with similar names, too.
+    :param rows_listed: rows in the files, by their footers; None if the files have no footers (only Parquet files
+        do), if files with similar names are opened, too, or if the ``log_comment`` is lost.
+    :param rows_read: rows as the servers count them; for Parquet files only the rows that ``where`` lets through.
+    :param rows_written: rows written by the INSERT, in materialized views as well; fewer than ``rows_read`` if
         ``where`` leaves some out.
     :param size_bytes: stored size of the files; None if the ``log_comment`` is lost.
-    :param read_bytes: bytes that the servers read of the files: fewer than ``size_bytes`` where columns are left out.
+    :param read_bytes: bytes that the servers read of the files: fewer than ``size_bytes`` if columns are left out.
     :param requests: requests to the store, on all nodes.
     :param seconds: duration of the INSERT alone, without merges and commit.
-    :param ended: Unix time at which the INSERT ended, by the server's clock.
+    :param ended: Unix time at the end of the INSERT, by the server's clock.
     :param rows_per_second: ``rows_written`` per second of the INSERT.
-    :param peak_memory_bytes: peak memory of the INSERT on the node that took most: those of its parts of the query
-        there, added up.
-    :param initial_parts: parts that the INSERT wrote before merges, on all nodes, in materialized views as well; 0 if
+    :param peak_memory_bytes: peak memory of the INSERT on the node with the highest peak: the sum over the node's
+        parts of the query.
+    :param initial_parts: parts written by the INSERT before merges, on all nodes, in materialized views as well; 0 if
         the table's engine has no parts.
-    :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
-    :param nodes: node (``host:port``) → its share of the load, a :class:`NodeReport`.
+    :param attached: whether an earlier try submitted the INSERT, and this try took over the result.
+    :param nodes: node (``host:port``) → the node's share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
-        ``server log`` where no plan is known), ``reason``, and, of a plan, ``is_notable``: whether it is
-        more than a guard that has the servers' own value.
+        ``server log`` if no plan is known), ``reason``, and, from a plan, ``is_notable``: more than a guard with the
+        servers' own value.
     :param left_out_settings: computed setting that the server does not accept → the reason.
-    :param data_format: format of the files; '' where no plan is known, and without staging.
-    :param snapshot: of a lake's table its ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the
-        snapshot that was loaded; ``after``: id of the one that the table held, '' if all rows of the snapshot were
-        loaded. Empty unless the source is a lake's table.
+    :param data_format: format of the files; '' if no plan is known, and without staging.
+    :param snapshot: of a lake table: ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the loaded
+        snapshot; ``after``: id of the snapshot in the table before, '' if all rows of the snapshot were loaded. Empty
+        unless the source is a lake table.
     :param volume_bytes: size of the written rows in the server's memory; 0 if the table's engine has no parts.
-    :param predicted: what the plan expected, a :class:`Prediction`; None where no plan is known.
+    :param predicted: what the plan expected, a :class:`Prediction`; None if no plan is known.
     :param load_mode: mode of the load, as the operator names it; ``append`` without staging.
     :param files_skipped: files that the table already held, in this version or another; not in ``files_listed``.
-    :param files_too_young: files that were left out because they are younger than ``min_age``; not in
-        ``files_listed``. The next load of the same source takes them. Of several chunks, the first one counts them.
-    :param rows_rejected: rows that could not be loaded, and are in ``<table>_rejected`` (``Reject(…)``).
-    :param rejected: how many of them by ``file`` and ``reason``, the most frequent first, at most 100.
+    :param files_too_young: files left out because they are younger than ``min_age``; not in ``files_listed``. The
+        next load of the same source takes them. For several chunks, the first chunk counts them.
+    :param rows_rejected: number of bad rows, which are in ``<table>_rejected`` (``Reject(…)``).
+    :param rejected: number of bad rows by ``file`` and ``reason``, the most frequent first, at most 100.
     :param columns_added: columns that the load has added to the table (``Columns(on_new="add")``), with their types.
     :param reduction: how often a load was reduced because it failed for want of resources: blocks and threads halved
         for ``memory``, ``readers`` halved for a store that refused requests; ``again``: how often this try loaded
         again.
-    :param checks: what was compared before the commit, one sentence for each check; empty without staging.
-    :param row_checks: of each of the operator's ``checks`` its ``name``, ``expression``, ``on_failure``, ``passed``
-        (None if the result is NULL), and, if it is a comparison, ``left``, ``comparison`` and ``right`` with the two
-        values as texts, and a ``note`` on what they are; the ``error`` if it could not be computed; of several
-        chunks, that of the first that did not fulfil it.
+    :param checks: what was compared before the commit, a sentence for each check; empty without staging.
+    :param row_checks: for each of the operator's ``checks``: ``name``, ``expression``, ``on_failure``, ``passed``
+        (None if the result is NULL). For a comparison, also ``left``, ``comparison`` and ``right`` with the two
+        values as texts, and a ``note`` on the values. ``error``, if the check could not be computed. For several
+        chunks, the result of the first chunk that did not fulfil the check.
     :param is_validated_only: the rows were checked and dropped (``Checks(validate_only=True)``): nothing was
         committed.
-    :param partitions: partition id → staged rows, 0 where rows only went; empty if there was nothing new to load,
-        None without staging.
-    :param replaced: partition id → rows that the commit removed from the table; without partitions that had none.
-    :param merge: of ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
+    :param partitions: partition id → staged rows, 0 if rows were only removed; empty if there was nothing new to
+        load, None without staging.
+    :param replaced: partition id → rows removed from the table by the commit; without partitions that lost no rows.
+    :param merge: for ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
         ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
-        again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: those of the partitions with
-        rows that were replaced or deleted. Empty in the other modes.
+        again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: the partitions with replaced
+        or deleted rows. Empty in the other modes.
     :param commit_seconds: duration of the commit, with the preparation of the rows that replace partitions; 0 without
         staging.
-    :param plan_seconds: duration of listing, inspecting and planning; 0 where no plan is known.
+    :param plan_seconds: duration of listing, inspecting and planning; 0 if no plan is known.
     :param settle_seconds: duration of the wait for the merges of the staged parts; 0 if the load did not wait.
     :param verify_seconds: duration of the comparison with the listing; 0 without staging.
-    :param chunks: number of chunks in which the files were loaded, each with an INSERT and a commit of its own. With
-        more than one, the numbers are their sums, ``query_id``, ``ended`` and the settings are those of the last
-        one, ``peak_memory_bytes`` is the highest, and ``predicted`` is None.
+    :param chunks: number of chunks in which the files were loaded, each with a separate INSERT and commit. With
+        several chunks, the numbers are sums, ``query_id``, ``ended`` and the settings are from the last chunk,
+        ``peak_memory_bytes`` is the highest, and ``predicted`` is None.
     """
 
     query_id: str = "?"
@@ -225,8 +225,8 @@ class LoadReport:
     ) -> LoadReport:
         """Build the report of a load without files, or whose files were all loaded before or are too young.
 
-        :param snapshot: of a lake's table, as the report has it.
-        :param after_key: the last key that the table holds, if only keys after it were listed.
+        :param snapshot: of a lake table, as in the report.
+        :param after_key: the last key that the table holds, if only later keys were listed.
         """
         reasons = [f"the table holds all files up to {after_key!r}, and none is after it"] if after_key else []
         if snapshot.get("after"):
@@ -253,7 +253,7 @@ class LoadReport:
 
     @property
     def about(self) -> dict[str, str | int]:
-        """What the steps of the load are recorded with."""
+        """Facts for the recorded steps of the load."""
         return {"table": self.table, "rows": self.rows_written, "query_id": self.query_id}
 
     @property
@@ -268,7 +268,7 @@ class LoadReport:
 
     @property
     def rows_added(self) -> int:
-        """Rows of the table itself, without the ones that were rejected, or went into materialized views."""
+        """Rows of the table itself, without bad rows, and without rows in materialized views."""
         return self.rows_written if self.partitions is None else sum(self.partitions.values())
 
     @property
@@ -278,7 +278,7 @@ class LoadReport:
 
     @property
     def outcome(self) -> str:
-        """What the load has changed, in one sentence."""
+        """What the load has changed, in a sentence."""
         if self.is_nothing_new:
             return f"nothing new for {self.table}: {'; '.join(self.checks)}"
         rows, files = count_of(self.rows_added, "row"), count_of(self.files_read, "file")
@@ -356,7 +356,7 @@ class LoadReport:
 
 
 def describe_snapshot(facts: Mapping[str, str]) -> str:
-    """Describe what of a lake's table was loaded: ``7 (append, 2026-11-25T…, schema 2), what was added after 5``."""
+    """Describe what was loaded of a lake table: ``7 (append, 2026-11-25T…, schema 2), what was added after 5``."""
     schema = facts["schema_id"] and f"schema {facts['schema_id']}"
     about = ", ".join(filter(None, (facts["operation"], facts["time"], schema)))
     what = f"what was added after {facts['after']}" if facts["after"] else "all of its rows"
@@ -371,7 +371,7 @@ def describe_partitions(rows: Mapping[str, int]) -> str:
 
 
 def describe_settings(plan: LoadPlan) -> dict[str, dict[str, Any]]:
-    """Return the settings of a plan as a report has them."""
+    """Return the settings of a plan for a report."""
     return {
         s.name: {"value": s.value, "origin": s.origin.value, "reason": s.reason, "is_notable": s.is_notable}
         for s in plan.settings
@@ -379,12 +379,12 @@ def describe_settings(plan: LoadPlan) -> dict[str, dict[str, Any]]:
 
 
 def build_report(status: QueryStatus, *, table: str, attached: bool) -> LoadReport:
-    """Build the report from a finished query, its settings too: another process may have planned the load."""
+    """Build the report from a finished query, including settings: another process may have planned the load."""
     initial = next(row for row in status.ended if row["is_initial"])
     # On a cluster, each node's share, the initiator's own too, is a secondary query.
     workers = [row for row in status.ended if not row["is_initial"]] or [initial]
     expected = expected_work(status.log_comment)
-    # A node that sends rows on to their shards counts the rows that it keeps twice in written_rows.
+    # A node that sends rows on to their shards counts the kept rows twice in written_rows.
     in_parts = sum(row["part_rows"] for row in status.ended)
     rows_written = in_parts or initial["written_rows"] or sum(row["written_rows"] for row in workers)
     seconds = float(initial["duration_seconds"])
@@ -427,7 +427,7 @@ def _node_report(ended: Sequence[Mapping[str, Any]], name: str) -> NodeReport:
 
 
 def _peak_memory_bytes(ended: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Add up, by node, the peaks of all parts of the query: those of a node run at the same time."""
+    """Add up, by node, the peaks of all parts of the query: the parts on a node run at the same time."""
     peaks: Counter[str] = Counter()
     for row in ended:
         peaks[row["node"]] += row["peak_memory_bytes"]
@@ -435,9 +435,9 @@ def _peak_memory_bytes(ended: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def join_reports(reports: Sequence[LoadReport]) -> LoadReport:
-    """Build the report of a whole load from those of its chunks, in their order.
+    """Build the report of a whole load from the reports of the chunks, in their order.
 
-    What was computed and predicted, and how, differs between chunks: the ledger has it for each of them.
+    Computed settings and predictions differ between chunks: the ledger has them for each chunk.
     """
     if len(reports) == 1:
         return reports[0]

@@ -1,4 +1,4 @@
-"""What is to be loaded: the arguments of the operators, each declared once."""
+"""What to load: the arguments of the operators, each declared once."""
 
 from __future__ import annotations
 
@@ -68,38 +68,41 @@ def _fingerprint(value: object) -> str:
 class LoadRequest:
     """A request to load files.
 
-    :param table: ``table`` or ``database.table``: a Distributed table, or a local one on every node.
-    :param mode: what happens to the rows that the table holds already: ``Append(…)``, ``ReplacePartitions(…)``,
-        ``ReplaceWhere(…)``, ``ReplaceTable()``, ``Merge(…)`` or ``Direct()``, or the name of one, such as ``append``.
-    :param create_table: if the table does not exist, create it from the files on every node: ``"auto"``, or
-        ``CreateTable(order_by=…, …)``. An existing table is never changed by it.
-    :param arrivals: which of the files are ready, and what if none is: ``Arrivals(…)``.
+    :param table: ``table`` or ``database.table``: a Distributed table, or a local table on every node.
+    :param mode: what happens to the rows already in the table: ``Append(…)``, ``ReplacePartitions(…)``,
+        ``ReplaceWhere(…)``, ``ReplaceTable()``, ``Merge(…)`` or ``Direct()``, or a name, such as ``append``.
+    :param create_table: if the table does not exist, create the table from the files on every node: ``"auto"``, or
+        ``CreateTable(order_by=…, …)``. An existing table is never changed.
+    :param arrivals: which files are ready, and what to do if no file is: ``Arrivals(…)``.
     :param data_format: how the files are written: ClickHouse's name of the format, such as ``Parquet``, or
         ``Format(…)``, or ``Csv(delimiter=";", …)``; None: inferred from the file names.
     :param columns: a list of the columns of the table to load, or ``Columns(…)``, which also says what to do with new
-        and missing ones; None: all.
-    :param select: column of the table → flat SQL expression over the columns of the files, which may name no table.
-    :param where: flat SQL condition over the columns of the files; other rows are not loaded.
-    :param provenance: column of the table → what the load writes there: ``path``, the file; ``row``, its row there,
-        from 1; ``time``, when its server began to load it; ``load``, the query id of the INSERT.
-    :param bad_rows: rows of CSV and JSONEachRow files that cannot be parsed, or have a value that does not fit its
-        column: ``fail``, or ``Reject(…)``: they are committed to ``<table>_rejected`` together with the others.
+        and missing columns; None: all.
+    :param select: column of the table → flat SQL expression over the columns of the files; the expression may name no
+        table.
+    :param where: flat SQL condition over the columns of the files; only rows that fulfil the condition are loaded.
+    :param provenance: column of the table → what the load writes there: ``path``, the file; ``row``, the number of
+        the row in the file, from 1; ``time``, when the server began to load the row; ``load``, the query id of the
+        INSERT.
+    :param bad_rows: rows of CSV and JSONEachRow files that cannot be parsed, or have a value that does not fit the
+        column: ``fail``, or ``Reject(…)``: bad rows are committed to ``<table>_rejected`` together with the good
+        rows.
     :param checks: name → flat SQL condition that aggregates the columns of the table, such as
-        ``countIf(fare < 0) = 0``; or ``Checks(…)``, which also knows a least number of rows.
-    :param chunks: with ``Append``, more files than one query takes are loaded chunk by chunk, each committed by
-        itself, so that a retry continues with the chunk that failed: ``Chunks(…)``; ``off`` loads all files with one
+        ``countIf(fare < 0) = 0``; or ``Checks(…)``, which also has a least number of rows.
+    :param chunks: with ``Append``, more files than one query takes are loaded chunk by chunk. Each chunk is committed
+        separately, so that a retry continues with the failed chunk: ``Chunks(…)``; ``off`` loads all files with one
         query, as the other modes always do.
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``Tag()``, ``Move(folder)``
-        or ``Delete()``; only files that this task loaded, and only if they have not changed since.
+        or ``Delete()``; only files loaded by this task, and only if the files have not changed since.
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
         many small parts.
-    :param settings: ClickHouse settings; they override those of the connection and the computed ones.
+    :param settings: ClickHouse settings; they override the connection's settings and computed settings.
     :param pattern: the files.
     :param connection_settings: settings of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.
-    :param sample_files: with ``validate_only``, only so many of the files; 0 for all.
-    :param snapshot: of a lake's table, as the user names it; '' of files.
+    :param sample_files: with ``validate_only``, only so many files; 0 for all.
+    :param snapshot: of a lake table, as the user names the snapshot; '' for files.
     """
 
     table: str = declared(TEXT, decides_rows=False)
@@ -127,7 +130,7 @@ class LoadRequest:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Argument → a hash of its value, of all that decide which rows are staged and how they are committed."""
+        """Argument → a hash of the value; only arguments that decide which rows are staged, or how to commit them."""
         values: dict[str, object] = {
             **dict(deciding_fields(self)),
             "source": str(self.pattern),
@@ -149,7 +152,7 @@ class LoadRequest:
 
     @property
     def replace_where(self) -> str:
-        """The condition of the rows to be replaced; '' in the other modes."""
+        """The condition for rows to be replaced; '' in the other modes."""
         return self.mode.condition if isinstance(self.mode, ReplaceWhere) else ""
 
     @property
@@ -159,7 +162,7 @@ class LoadRequest:
 
     @property
     def deleted(self) -> str:
-        """The condition of the rows whose keys a merge deletes; '' if it deletes none."""
+        """The condition of the rows whose keys a merge deletes; '' without deletions."""
         return self.mode.deleted if isinstance(self.mode, Merge) else ""
 
     @property
@@ -169,42 +172,42 @@ class LoadRequest:
 
     @property
     def skips_loaded(self) -> bool:
-        """Whether files that the table holds already are left out."""
+        """Whether files already loaded into the table are left out."""
         return isinstance(self.mode, Append) and self.mode.on_loaded is OnLoadedFiles.SKIP
 
     @property
     def is_incremental(self) -> bool:
-        """Whether of a lake's table only what came after the loaded snapshot is taken, if that is possible."""
+        """Whether only the rows after the loaded snapshot of a lake table are taken, if possible."""
         return self.skips_loaded or isinstance(self.mode, Merge)
 
     @property
     def replaces_changed(self) -> bool:
-        """Whether a file that changed replaces the rows of its older versions."""
+        """Whether a changed file replaces the rows of older versions."""
         return self.append.on_changed is OnChangedFiles.REPLACE
 
     @property
     def removes_missing(self) -> bool:
-        """Whether the rows of files that are no longer in the source are removed."""
+        """Whether the rows of files missing in the source are removed."""
         return self.append.on_missing is OnMissingFiles.DELETE
 
     @property
     def replays_views(self) -> bool:
-        """Whether materialized views get their rows from the staged ones."""
+        """Whether materialized views get their rows from the staged rows."""
         return self.append.views is Views.REPLAY
 
     @property
     def replaces_partial(self) -> bool:
-        """Whether a partition that also holds rows from elsewhere may be replaced."""
+        """Whether a partition with rows from elsewhere may be replaced."""
         return isinstance(self.mode, ReplacePartitions) and self.mode.on_partial is OnPartialPartitions.REPLACE
 
     @property
     def adds_columns(self) -> bool:
-        """Whether columns that the table lacks are added to it."""
+        """Whether columns missing in the table are added."""
         return self.columns.on_new is OnNewColumns.ADD
 
     @property
     def ignores_new_columns(self) -> bool:
-        """Whether columns that the table lacks are left out."""
+        """Whether columns missing in the table are left out."""
         return self.columns.on_new is OnNewColumns.IGNORE
 
     @property
@@ -229,5 +232,5 @@ class LoadRequest:
 
     @property
     def is_chunked(self) -> bool:
-        """Whether files that are too many, or too large, for one INSERT are loaded and committed in chunks."""
+        """Whether files too many or too large for a single INSERT are loaded and committed in chunks."""
         return isinstance(self.mode, Append) and isinstance(self.chunks, Chunks) and not self.checks.validate_only

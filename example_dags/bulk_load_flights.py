@@ -1,7 +1,7 @@
-"""Load a year of flights at once, and query the table when its parts have settled.
+"""Load a year of flights at once, and query the table when the parts have settled.
 
-Connections: ``clickhouse_s3_default`` and ``aws_default``. The files to load, the table, and the number of parts that
-counts as settled, can be changed in the trigger form.
+Connections: ``clickhouse_s3_default`` and ``aws_default``. The trigger form can change the files to load, the table,
+and the number of parts that counts as settled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Load a file only if its rows are what they should be; a doubtful one is loaded with a warning."""
+"""Load a file only if the rows pass the checks; doubtful rows are loaded with a warning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with DAG(
 
     @task
     def write_orders() -> None:
-        """Write a file as others deliver it."""
+        """Deliver a file."""
         s3 = S3Hook(aws_conn_id="aws_default")
         if not s3.check_for_bucket("checked-orders"):
             s3.create_bucket("checked-orders")

@@ -1,4 +1,4 @@
-"""Load files of readings, then their corrections: the rows of a file that comes again or is withdrawn follow it."""
+"""Load files of readings, then corrected files: the table follows if a file comes again or is withdrawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ with DAG(
 
     @task
     def deliver(name: str) -> None:
-        """Write the files as others deliver them, and delete what they withdraw."""
+        """Write the delivered files, and delete withdrawn files."""
         s3 = S3Hook(aws_conn_id="aws_default")
         if not s3.check_for_bucket(BUCKET):
             s3.create_bucket(BUCKET)
@@ -42,7 +42,7 @@ with DAG(
 
     @task
     def show_readings() -> None:
-        """Log the rows, each with its file."""
+        """Log the rows, each with the row's file."""
         query = "SELECT source_file, celsius FROM readings ORDER BY source_file, celsius"
         for record in ClickHouseS3Hook().get_records(query):
             log.info("%s: %s", *record)

@@ -1,4 +1,4 @@
-"""Load CSV files with some bad rows: these go to a table of their own, each with its reason."""
+"""Load CSV files with some bad rows: bad rows go to a separate table, each with the reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with DAG(
 
     @task
     def write_orders() -> None:
-        """Write a file as others deliver it."""
+        """Deliver a file."""
         s3 = S3Hook(aws_conn_id="aws_default")
         if not s3.check_for_bucket("orders"):
             s3.create_bucket("orders")

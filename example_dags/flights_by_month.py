@@ -1,4 +1,4 @@
-"""Load each month in a task of its own: dynamic task mapping over the folders in the bucket."""
+"""Load each month in a separate task: dynamic task mapping over the folders in the bucket."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A DAG that starts whenever a load has changed its table, and knows which partitions changed.
+"""A DAG that starts whenever a load has changed the table, and knows the changed partitions.
 
-The load has the table as an outlet. Its events tell what was loaded: rows, files, bytes, query id and partitions, if
-the asset names the database of the connection.
+The load has the table as an outlet. The asset events tell what was loaded: rows, files, bytes, query id and
+partitions, if the asset names the database of the connection.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Load a Delta table by its versions: each run loads the rows that were appended since the last one.
+"""Load a Delta table by versions: each run loads the rows appended since the last run.
 
-The writers compact the table in between, which puts rows into other files and adds none. Needs the extra ``delta``.
+The writers compact the table in between: compaction puts rows into other files and adds no rows. Needs the extra
+``delta``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Load files as soon as they arrive: wait until there is one, load all that are there, and move them out of the way.
+"""Load files as soon as they arrive: wait for a file, load all present files, and move them out of the way.
 
-The next run begins when one has ended, so nothing has to be scheduled. While a run waits, it occupies no worker;
-``deferrable=True`` would have it wait in the triggerer, and needs ``apache-airflow-providers-amazon[aiobotocore]``.
-A file that arrives while others are loaded is for the next run: only files whose rows are committed are moved.
+The next run begins when one has ended, so nothing has to be scheduled. A waiting run occupies no worker;
+``deferrable=True`` would have the run wait in the triggerer, and needs
+``apache-airflow-providers-amazon[aiobotocore]``. A file that arrives during a load is for the next run: only files
+whose rows are committed are moved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Load the previous day's flights every night, into a table that is partitioned by day.
+"""Load the previous day's flights every night, into a table partitioned by day.
 
-The timetable gives each run a data interval from 02:00 to 02:00, and a run starts at the end of its interval, so
-``data_interval_start`` is on the previous day. With ``schedule="@daily"`` it would not be: in Airflow 3 such an
-interval has no length, and the run at midnight is for the day that has just begun.
+The timetable gives each run a data interval from 02:00 to 02:00, and a run starts at the end of the interval, so
+``data_interval_start`` is on the previous day. With ``schedule="@daily"``, ``data_interval_start`` would be on the
+wrong day: in Airflow 3 a daily interval has no length, and the run at midnight is for the day that has just begun.
 
 Safe to retry, to clear and to backfill: each run replaces the partition of its day in one step, after all rows have
 been staged.
@@ -26,7 +26,7 @@ with DAG(
     description="Load the previous day's flights every night, in the place of what the table has of that day",
     schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"),
     start_date=datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC),
-    end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there is no data after 2013: backfill that year
+    end_date=datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC),  # there is no data after 2013: backfill 2013
     catchup=False,
     max_active_runs=4,
     default_args={"retries": 3, "retry_delay": datetime.timedelta(minutes=5)},
@@ -44,7 +44,7 @@ with DAG(
     settled = ClickHousePartsSettledSensor(
         task_id="settled",
         table=TABLE,
-        partitions="{{ ti.xcom_pull(task_ids='load')['partitions'] }}",  # not those of the other runs of a backfill
+        partitions="{{ ti.xcom_pull(task_ids='load')['partitions'] }}",  # of this run of a backfill only
         mode="reschedule",
     )
 

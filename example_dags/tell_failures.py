@@ -1,8 +1,8 @@
-"""Tell somebody that a load has failed: its error says what is wrong, with which value, where, and what to do.
+"""Tell somebody if a load has failed: the error says what is wrong, with which value, where, and what to do.
 
-The load of this example fails, because its files do not exist. ``tell`` only logs the message. A notifier takes the
-same text: ``SlackNotifier(slack_conn_id="…", text="{{ dag.dag_id }}.{{ ti.task_id }} failed: {{ exception }}")``. It
-has no secrets.
+The load of this example fails, because the files do not exist. ``tell`` only logs the message. A notifier takes the
+same text: ``SlackNotifier(slack_conn_id="…", text="{{ dag.dag_id }}.{{ ti.task_id }} failed: {{ exception }}")``. The
+text has no secrets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def describe_failure(context: Mapping[str, Any]) -> str:
-    """Write the message: the task and run that failed, the error, and where its log is."""
+    """Write the message: the failed task and run, the error, and the address of the log."""
     ti = context["ti"]
     return (
         f"{ti.dag_id}.{ti.task_id} failed in the run {ti.run_id}, try {ti.try_number}: {context['exception']}\n"

@@ -1,1 +1,1 @@
-"""The life of one export: rows of ClickHouse to files under a prefix that is complete or absent."""
+"""The life of an export: rows of ClickHouse to files under a prefix, complete or absent."""

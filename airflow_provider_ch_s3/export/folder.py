@@ -1,4 +1,4 @@
-"""The folder of an export in the store: whose it is, what makes it complete, and what does not belong there."""
+"""The folder of an export in the store: the owner, what makes the folder complete, and what does not belong there."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ log = get_log(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What makes the folder complete, as it was read.
+    """The objects that make the folder complete, as read.
 
-    :param success: ``_SUCCESS`` holds the query id of the manifest that it completes.
+    :param success: ``_SUCCESS`` holds the query id of the completed manifest.
     """
 
     manifest: Manifest | None = None
@@ -48,7 +48,7 @@ class Published:
 
 @dataclass(kw_only=True)
 class ExportFolder:
-    """One folder, as the export of one task instance sees it."""
+    """A folder, as the export of one task instance sees it."""
 
     store: ExportStore
     destination: Destination
@@ -57,16 +57,17 @@ class ExportFolder:
     def read(self) -> Published:
         """Read manifest and ``_SUCCESS``.
 
-        :raises LoadError: if there is a manifest that no export wrote.
+        :raises LoadError: if no export wrote the manifest.
         """
         written, success = self._get(MANIFEST), self._get(SUCCESS)
         manifest = parse_manifest(written.body, f"{self.destination}{MANIFEST}") if written else None
         return Published(manifest=manifest, written=written, success=success)
 
     def find_done(self, published: Published) -> Manifest | None:
-        """The manifest of this task instance's own export, if nothing but ``_SUCCESS`` may be missing.
+        """The manifest of this task instance's own export, if at most ``_SUCCESS`` is missing.
 
-        Whoever has read a complete folder may move its files; of an incomplete one they must all be there.
+        Whoever has read a complete folder may move the files. In an incomplete folder all files of the manifest must
+        exist.
         """
         manifest = published.manifest
         if manifest is None or not manifest.is_of(self.identity, is_complete=published.is_complete):
@@ -76,7 +77,7 @@ class ExportFolder:
     def check_free(self, published: Published, *, overwrite: bool) -> None:
         """Check that an export may fill the folder.
 
-        :raises TargetError: if it belongs to somebody else.
+        :raises TargetError: if the folder belongs to somebody else.
         """
         manifest = published.manifest
         if manifest is None and published.success is None:
@@ -95,22 +96,22 @@ class ExportFolder:
         )
 
     def list_own(self) -> tuple[SourceFile, ...]:
-        """List what exports of this task instance wrote into the folder, in any of its lives."""
+        """List the objects written into the folder by exports of this task instance, in any life of the task."""
         start = f"{self.identity.load_id}-"
         return tuple(one for one in self._list() if query_id_of(one.key).startswith(start))
 
     def list_written(self, query_id: str) -> tuple[SourceFile, ...]:
-        """List what one attempt wrote."""
+        """List the objects written by one attempt."""
         return tuple(sorted(one for one in self._list() if query_id_of(one.key) == query_id))
 
     def last_attempt(self) -> int:
-        """The highest number of an attempt that left an object; 0 if none did."""
+        """The highest number of an attempt with an object in the folder; 0 without an object."""
         return max((attempt_of(query_id_of(one.key)) for one in self.list_own()), default=0)
 
     def remove_abandoned(self, start: str = "") -> None:
-        """Remove what this task instance's exports wrote, except for the files of the manifest.
+        """Remove the objects of this task instance's exports, except for the files of the manifest.
 
-        :param start: only what attempts wrote whose query ids begin like this; '' for all of them.
+        :param start: remove only objects of attempts whose query ids begin like this; '' for all.
         :raises SourceError: if the store refuses.
         """
         manifest = self.read().manifest
@@ -119,14 +120,14 @@ class ExportFolder:
         self._remove(sorted(written - kept))
 
     def still_replaced(self, published: Published) -> tuple[Version, ...]:
-        """The files that a new manifest replaces: those of the old one, and what the old one has left behind."""
+        """The files replaced by a new manifest: the files of the old manifest, and files left behind by it."""
         old = published.manifest
         if old is None:
             return ()
         return tuple(sorted(versions_of(self._list()) & {*old.versions, *old.replaced}))
 
     def write_manifest(self, manifest: Manifest, instead_of: SmallObject | None) -> Manifest:
-        """Write the manifest, if the folder still is what this process has read; returns the one that is there.
+        """Write the manifest, if the folder is unchanged since this process read it; return the present manifest.
 
         :raises OvertakenError: if another export has filled the folder in the meantime.
         """
@@ -143,7 +144,7 @@ class ExportFolder:
         )
 
     def complete(self, manifest: Manifest) -> None:
-        """Write ``_SUCCESS``, and remove what does not belong to the export; can be repeated.
+        """Write ``_SUCCESS``, and remove objects that do not belong to the export; can be repeated.
 
         :raises LoadError: if a file of the manifest is gone.
         :raises OvertakenError: if another export has filled the folder in the meantime.
@@ -167,7 +168,7 @@ class ExportFolder:
         self.remove_abandoned()
 
     def count_others(self, published: Published) -> int:
-        """Number of objects in the folder that belong to no export that is known there."""
+        """Number of objects in the folder that belong to no known export."""
         old = published.manifest.versions if published.manifest else frozenset()
         others = versions_of(self._list()) - versions_of(self.list_own()) - old
         small = {f"{self.destination.prefix}{name}" for name in (MANIFEST, SUCCESS)}

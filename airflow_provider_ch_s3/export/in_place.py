@@ -35,12 +35,12 @@ log = get_log(__name__)
 class InPlaceRequest:
     """A query over files.
 
-    :param sql: a SELECT in which ``{files}`` stands for the files.
-    :param data_format: ClickHouse's name; None to infer it from the file names.
-    :param compression: ClickHouse's name; None to infer it from each file name.
-    :param structure: ``name Type, …`` of the files; None to let the server infer it.
-    :param settings: ClickHouse settings that win over everything computed.
-    :param connection_settings: those of the Airflow connection.
+    :param sql: a SELECT with ``{files}`` in place of the files.
+    :param data_format: ClickHouse's name; None to infer the format from the file names.
+    :param compression: ClickHouse's name; None to infer the compression from each file name.
+    :param structure: ``name Type, …`` of the files; None to let the server infer the columns.
+    :param settings: ClickHouse settings, which override all computed settings.
+    :param connection_settings: settings of the Airflow connection.
     :param max_rows: fail if the result has more.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
@@ -63,7 +63,7 @@ def query_in_place(
     request: InPlaceRequest,
     query_id: str,
 ) -> list[dict[str, Any]]:
-    """Run the query on the connected server; returns its rows as native Python values.
+    """Run the query on the connected server; return the rows as native Python values.
 
     :raises ConfigError: if the query does not name the files, or a setting is wrong.
     :raises SourceError: if there are no files, or the server refuses the query.

@@ -1,4 +1,4 @@
-"""The manifest of an export: which files belong to it. It says that all rows are there, and were counted."""
+"""The manifest of an export: the files of the export. A manifest proves that all rows exist and were counted."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _PART = re.compile(r"(?:.*/)?part-(?P<query_id>ch-s3-[0-9a-f]{20}-\d+-\d+)\.[^/]
 
 
 def part_name(query_id: str, extension: str) -> str:
-    """Name of the file that an attempt writes into each folder: it says whose it is."""
+    """Name of the file that an attempt writes into each folder; the name tells the attempt."""
     return f"part-{query_id}.{extension}"
 
 
 def query_id_of(key: str) -> str:
-    """Id of the query that wrote an object; '' if no export did."""
+    """Id of the query that wrote an object; '' if no export wrote the object."""
     match = _PART.fullmatch(key)
     return match["query_id"] if match else ""
 
 
 def attempt_of(query_id: str) -> int:
-    """Number of an attempt, which ends its query id."""
+    """Number of an attempt, the end of the query id."""
     return int(query_id.rpartition("-")[2])
 
 
@@ -57,11 +57,11 @@ def versions_of(files: Iterable[ExportedFile | SourceFile]) -> frozenset[Version
 class Manifest:
     """A complete set of files.
 
-    :param query_id: the INSERT that wrote them.
+    :param query_id: the INSERT that wrote the files.
     :param by: the task instance, in Airflow's terms.
     :param life: the task instance's life, from one clear to the next.
     :param columns: name and type of each column.
-    :param replaced: versions of files of the export before, which are not part of this one.
+    :param replaced: versions of files of the previous export, which are not part of this export.
     """
 
     query_id: str
@@ -76,17 +76,17 @@ class Manifest:
     replaced: tuple[Version, ...] = ()
 
     def is_of(self, identity: LoadIdentity, *, is_complete: bool) -> bool:
-        """Whether this task instance exported it, in its present life.
+        """Whether this task instance wrote the manifest, in its present life.
 
-        Where ``retries`` was lowered, numbers alone do not tell a retry from a clear. A complete export has nearly
-        always been reported to Airflow, so the task was cleared; one that is not complete is for a retry to complete.
+        If ``retries`` was lowered, numbers alone do not tell a retry from a clear. A complete export has nearly
+        always been reported to Airflow, so the task was cleared. An incomplete export is for a retry to complete.
         """
         is_own = self.query_id.startswith(identity.generation_prefix) and identity.life.is_that_of(self.life)
         return is_own and not (is_complete and identity.life.may_follow_clear(self.life))
 
     @property
     def owner(self) -> str:
-        """Who exported it, for messages."""
+        """The owner, for messages."""
         return f"{self.by.get('dag')}.{self.by.get('task')} of run {self.by.get('run')} ({self.query_id})"
 
     @property
@@ -94,19 +94,19 @@ class Manifest:
         return versions_of(self.files)
 
     def lacks(self, objects: Sequence[SourceFile]) -> list[str]:
-        """Keys of files that are not among the objects any more, or have changed."""
+        """Keys of files that have changed or are missing among the objects."""
         return sorted(key for key, _ in self.versions - versions_of(objects))
 
     def dump(self) -> bytes:
-        """As JSON."""
+        """The manifest as JSON."""
         return (json.dumps(asdict(self), indent=1) + "\n").encode()
 
 
 def parse_manifest(body: bytes, place: str) -> Manifest:
-    """Parse a manifest that any release has written.
+    """Parse a manifest written by any release.
 
-    :param place: its address, for messages.
-    :raises LoadError: if it is not one.
+    :param place: address of the manifest, for messages.
+    :raises LoadError: if the object is not a manifest.
     """
     try:
         return decode(Manifest, json.loads(body))

@@ -1,4 +1,4 @@
-"""Prepare an export: what its query yields, which settings, which statement; nothing is written."""
+"""Prepare an export: the columns of the query, the settings, the statement; nothing is written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
 )
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, Plan, SettingValue, plan_query
 
-# Files that are counted with one statement: however long their keys are, it names each of them.
+# Files counted with one statement, which names each file, however long the keys are.
 FILES_AT_ONCE = 40
 
 
@@ -41,7 +41,7 @@ FILES_AT_ONCE = 40
 class ExportedRows:
     """The rows to export, and where they are.
 
-    :param query: a SELECT of them.
+    :param query: a SELECT of the rows.
     """
 
     client: ClickHouseClient
@@ -51,7 +51,7 @@ class ExportedRows:
 
 
 def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, request: ExportRequest) -> ExportedRows:
-    """Find the cluster, and how to read each row once: of a local table, from one replica of each shard.
+    """Find the cluster, and how to read each row once: a local table is read from one replica of each shard.
 
     :raises TargetError: if the table does not exist.
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
@@ -76,7 +76,7 @@ class PreparedExport:
     """An export that can begin, or whose files can be counted.
 
     :param columns: of the query.
-    :param count_settings: with which the files are read.
+    :param count_settings: for reading the files.
     """
 
     request: ExportRequest
@@ -103,7 +103,7 @@ class PreparedExport:
         )
 
     def count(self, files: tuple[SourceFile, ...]) -> tuple[ExportedFile, ...]:
-        """Count the rows of each file by reading it, which takes the footers alone if the format has them.
+        """Count the rows of each file by reading the file; only the footers are read if the format has footers.
 
         :raises ServerError: if a file cannot be read.
         """
@@ -134,10 +134,10 @@ class PreparedExport:
 def prepare_export(
     request: ExportRequest, rows: ExportedRows, access: StoreAccess, identity: LoadIdentity
 ) -> PreparedExport:
-    """Ask the server for the columns of the query, which checks it, and plan the settings.
+    """Ask the server for the columns of the query, which checks the query, and plan the settings.
 
     :raises TargetError: if the query cannot be run.
-    :raises ConfigError: if a setting is wrong, or the servers do not know such credentials.
+    :raises ConfigError: if a setting is wrong, or the servers do not know the kind of credentials.
     """
     client, cluster = rows.client, rows.cluster
     access.check_version(cluster.server_version)
@@ -162,7 +162,7 @@ def prepare_export(
         access=access,
         columns=_describe(client, rows.query, request.given_settings),
         plan=plan,
-        # The given ones may say how the format is written, and so how it is read.
+        # The given settings may say how the format is written, and so how to read the files.
         count_settings=plan_inspection(server, access, request.given_settings),
     )
 
@@ -179,12 +179,12 @@ def _describe(client: ClickHouseClient, query: str, settings: Mapping[str, Setti
 
 
 def mark(request: ExportRequest, identity: LoadIdentity) -> str:
-    """The ``log_comment`` of an INSERT: tells it from those of other requests and of other lives of the task."""
+    """The ``log_comment`` of an INSERT: differs from the INSERTs of other requests and of other lives of the task."""
     return identity.log_comment(life=asdict(identity.life), export=request.fingerprint)
 
 
 def is_marked(log_comment: str, request: ExportRequest, identity: LoadIdentity) -> bool:
-    """Whether an INSERT is one of this request, in this life of the task."""
+    """Whether an INSERT belongs to this request, in this life of the task."""
     try:
         found = json.loads(log_comment)
         life = decode(Life, found["life"])

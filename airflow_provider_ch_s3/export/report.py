@@ -16,11 +16,11 @@ class ExportReport:
     :param destination: address of the folder.
     :param manifest: address of the manifest, which names the files.
     :param files: number of files.
-    :param rows: rows in them, as counted in the files.
-    :param size_bytes: their stored size.
+    :param rows: rows in the files, as counted there.
+    :param size_bytes: stored size of the files.
     :param query_id: id of the INSERT in ``system.query_log``.
     :param seconds: duration of the INSERT.
-    :param attached: whether an earlier try submitted the INSERT, and this one took over its result.
+    :param attached: whether an earlier try submitted the INSERT, and this try took over the result.
     """
 
     destination: str

@@ -1,4 +1,4 @@
-"""What is to be exported, and to where."""
+"""What to export, and to where."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FOLDER = re.compile(r"\w+", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """The folder that an export fills.
+    """The folder for an export.
 
-    :param prefix: with its slash at the end.
+    :param prefix: with a slash at the end.
     """
 
     bucket: str
@@ -44,10 +44,12 @@ class ExportRequest:
     :param query: a SELECT; '' if ``table`` is given.
     :param table: ``table`` or ``database.table``, local or Distributed; '' if ``query`` is given.
     :param data_format: ClickHouse's name.
-    :param compression: extension of the compressed files, such as ``gz``; '' for none but the format's own.
-    :param partition_by: name of a folder → flat SQL expression over the exported columns, whose values it has.
-    :param settings: ClickHouse settings that win over everything computed.
-    :param connection_settings: those of the Airflow connection.
+    :param compression: extension of the compressed files, such as ``gz``; '' for no compression except the format's
+        own.
+    :param partition_by: name of a folder → flat SQL expression over the exported columns for the values of the
+        folder.
+    :param settings: ClickHouse settings, which override all computed settings.
+    :param connection_settings: settings of the Airflow connection.
     :param overwrite: replace a complete export of somebody else.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many exports of this task Airflow may run at once.
@@ -67,7 +69,7 @@ class ExportRequest:
 
     @property
     def extension(self) -> str:
-        """What the names of the files end with, after a dot."""
+        """The end of the file names, after a dot."""
         by_name = {name: known.extensions[:1] for known in FORMATS for name in (known.name, known.with_names)}
         name = next(iter(by_name.get(self.data_format, ())), self.data_format.lower())
         return f"{name}.{self.compression}" if self.compression else name
@@ -79,7 +81,7 @@ class ExportRequest:
 
     @property
     def fingerprint(self) -> str:
-        """Differs from that of any request for other files."""
+        """A hash that differs for any request for other files."""
         what = [self.query, self.table, self.data_format.casefold(), self.compression, dict(self.partition_by)]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
 
@@ -108,7 +110,7 @@ class ExportRequest:
 def parse_destination(text: str) -> Destination:
     """Parse ``s3://bucket/folder/``.
 
-    :raises ConfigError: if it is not the address of a folder, or has characters that the servers do not take
+    :raises ConfigError: if the text is not the address of a folder, or has characters that the servers do not take
         literally.
     """
     match = re.fullmatch(rf"{S3.start}/(?P<prefix>[^/]+(/[^/]+)*)/?", text)

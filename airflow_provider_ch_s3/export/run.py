@@ -1,7 +1,7 @@
-"""The life of one export, which any process of its task can start, continue or end.
+"""The life of one export; any process of the task can start, continue or end the export.
 
-A folder is complete or absent: first the files, under names that tell the attempt; then the manifest, once their rows
-have been counted; last of all ``_SUCCESS``. Files that the manifest does not name are removed.
+A folder is complete or absent. First come the files, under names that tell the attempt; then the manifest, once the
+rows have been counted; last of all ``_SUCCESS``. Files missing in the manifest are removed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class Export:
-    """One task's export of one request."""
+    """A task's export of a request."""
 
     client: ClickHouseClient
     store: ExportStore
@@ -63,7 +63,7 @@ class Export:
         return self.complete(reached) if isinstance(reached, str) else reached
 
     def start(self) -> ExportReport | str:
-        """Run all steps up to the INSERT; returns its query id, or the report if all has been done before.
+        """Run all steps up to the INSERT; return the query id, or the report if all steps were done before.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -89,7 +89,7 @@ class Export:
         return self._submit(self.identity.query_id(last + 1))
 
     def complete(self, query_id: str) -> ExportReport:
-        """Wait for the end of the INSERT, count the rows in its files, and complete the folder.
+        """Wait for the end of the INSERT, count the rows in the files, and complete the folder.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -102,9 +102,9 @@ class Export:
         return self._finish(manifest, attached=not self.monitor.has_submitted(query_id))
 
     def kill(self) -> None:
-        """Kill what this generation of the task submitted, and remove its files, unless the folder is complete.
+        """Kill what this generation of the task submitted, and remove the files, unless the folder is complete.
 
-        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
+        May be called from a signal handler at any point of :meth:`run`; afterwards, :meth:`run` submits nothing more.
 
         :raises LoadError: if something may still be running.
         """
@@ -129,7 +129,7 @@ class Export:
 
     @property
     def rows(self) -> ExportedRows:
-        """What is exported, looked up when it is first needed."""
+        """The rows to export, looked up at the first need."""
         if self._rows is None:
             self._rows = locate_rows(self.client, self.declaration, self.request)
         return self._rows
@@ -145,7 +145,7 @@ class Export:
 
     @property
     def monitor(self) -> QueryMonitor:
-        """Submits the INSERT, and waits for it; made when it is first needed, since that takes the cluster."""
+        """Submits the INSERT and waits for the end; made at the first need, since the monitor needs the cluster."""
         if self._monitor is None:
             self._monitor = QueryMonitor(
                 client=self.rows.client,
@@ -161,9 +161,9 @@ class Export:
         return prepare_export(self.request, self.rows, self.store.access(), self.identity)
 
     def _choose(self, statuses: Mapping[str, QueryStatus], published: Published) -> QueryStatus | None:
-        """Choose the query to continue with; kill all others that are running.
+        """Choose the query to continue with; kill all other running queries.
 
-        :param published: if complete, it is to be replaced, and so are the files of its query.
+        :param published: a complete folder is to be replaced, and so are the files of the folder's query.
         """
         done = published.manifest.query_id if published.manifest and published.is_complete else ""
         own = [
@@ -223,7 +223,7 @@ class Export:
         return status
 
     def _publish(self, status: QueryStatus) -> Manifest:
-        """Write the manifest of what a query wrote, if nothing is missing."""
+        """Write the manifest of a query's files, if nothing is missing."""
         published = self._folder.read()
         if done := self._folder.find_done(published):
             return done
@@ -278,10 +278,10 @@ class Export:
 
 
 def finished(status: QueryStatus) -> Mapping[str, Any]:
-    """The log of a query that has finished, by the node that wrote the files."""
+    """The log of a finished query, from the node that wrote the files."""
     return next(row for row in status.ended if row["is_initial"] and row["event"] == "QueryFinish")
 
 
 def rows_written(status: QueryStatus) -> int:
-    """Rows that a finished query wrote."""
+    """Number of rows written by a finished query."""
     return int(finished(status)["written_rows"])

@@ -22,7 +22,7 @@ CONNECTION_STRINGS_SINCE = (25, 8)
 
 
 class TableFunction(Enum):
-    """The table function that reads the files; each has a form with ``Cluster`` in its name."""
+    """The table function for the files; each function has a form with ``Cluster`` in the name."""
 
     S3 = "s3"
     AZURE = "azureBlobStorage"
@@ -31,13 +31,13 @@ class TableFunction(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreAccess:
-    """What every access has.
+    """Fields common to all kinds of access.
 
-    :param endpoint_url: where the store is, unless each address says it.
-    :param named_collection: named collection on the servers that contains the credentials.
-    :param expires_at: Unix time at which the credentials expire; None if they do not, or if that is unknown.
-    :param parameter_prefix: prefix of the query parameters that carry the secrets; random, so that no expression of
-        the load can refer to them.
+    :param endpoint_url: where the store is, unless each address names the store.
+    :param named_collection: named collection on the servers with the credentials.
+    :param expires_at: Unix time at which the credentials expire; None if they do not, or if the time is unknown.
+    :param parameter_prefix: prefix of the query parameters for the secrets; random, so that no expression of the load
+        can refer to them.
     """
 
     function: ClassVar[TableFunction]
@@ -49,17 +49,17 @@ class StoreAccess:
 
     @property
     def inspection_settings(self) -> dict[str, int]:
-        """Settings with which files are inspected, before there is a plan."""
+        """Settings for the inspection of files, before there is a plan."""
         return {}
 
     @property
     def uses_server_role(self) -> bool:
-        """Whether the servers use the role of the machine that they run on, in S3."""
+        """Whether the servers use the role of their own machine, in S3."""
         return False
 
     @property
     def credentials(self) -> str:
-        """With which credentials the servers read, for people; without any secret."""
+        """The credentials with which the servers read, for people; without any secret."""
         if self.named_collection:
             return f"the named collection {self.named_collection!r}"
         if self.uses_server_role:
@@ -70,12 +70,12 @@ class StoreAccess:
         """Check that the servers can use these credentials.
 
         :param version: year and release of the oldest server.
-        :raises ConfigError: if they are too old.
+        :raises ConfigError: if the servers are too old.
         """
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The secrets as query parameters, under the names that the templates use."""
+        """The secrets as query parameters, under the names used by the templates."""
         return {f"{self.parameter_prefix}{name}": value for name, value in self._credentials().items() if value}
 
     @property
@@ -88,15 +88,15 @@ class StoreAccess:
 
     @property
     def lists_as_the_worker(self) -> bool:
-        """Whether the servers list files with the credentials with which the worker has listed them."""
+        """Whether the servers list files with the same credentials as the worker."""
         return False
 
     def address(self, bucket: str, keys: str) -> str:
-        """What the table function takes for the objects that a glob names."""
+        """The address of the objects that a glob names, for the table function."""
         raise NotImplementedError
 
     def address_of_one(self, bucket: str, key: str) -> str:
-        """What it takes for one object, whatever characters its key has but globs."""
+        """The address of one object, for the table function; the key may have any characters except globs."""
         return self.address(bucket, key)
 
     def path(self, bucket: str, key: str) -> str:
@@ -105,7 +105,7 @@ class StoreAccess:
 
 
 def warn_if_plain(access: StoreAccess) -> None:
-    """Warn if what logs in to a store, or the rows, can be read by others in the network."""
+    """Warn if others in the network can read the login to a store, or the rows."""
     url = urlsplit(access.endpoint_url)
     if url.scheme == "http" and access.secrets and not _is_loopback(url.hostname or ""):
         log.warning(
@@ -124,13 +124,13 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class S3Access(StoreAccess):
-    """Access to S3 and what speaks its protocol.
+    """Access to S3 and to stores with the S3 protocol.
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``, ``role_arn``. None of them: the servers' own role.
 
-    :param role_arn: ARN of a role that the servers assume; ``external_id``: what the role's owner asks for then.
-    :param requester_pays: the bucket's owner has the reader pay for requests, who has to agree to that.
+    :param role_arn: ARN of a role for the servers to assume; ``external_id``: required by the role's owner.
+    :param requester_pays: the reader agrees to pay for requests, as the bucket's owner demands.
     """
 
     function = TableFunction.S3
@@ -154,13 +154,13 @@ class S3Access(StoreAccess):
 
     @property
     def credentials(self) -> str:
-        """With which credentials the servers read, for people."""
+        """The credentials with which the servers read, for people."""
         return f"the role {self.role_arn!r}" if self.role_arn else super().credentials
 
     def check_version(self, version: tuple[int, int]) -> None:
         """Check that the servers know roles: 24.8 ignores them in a SELECT, and refuses them in an export.
 
-        :raises ConfigError: if they do not.
+        :raises ConfigError: if the servers do not.
         """
         instead = "remove it, or use a named collection, or the keys of the connection"
         if self.role_arn and version < ROLES_SINCE:
@@ -179,23 +179,23 @@ class S3Access(StoreAccess):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values that no message may show; the access key is only a name, and the store's messages need it."""
+        """The values that no message may show; the access key is only a name, needed in the store's messages."""
         return tuple(filter(None, (self.secret_key, self.session_token, self.external_id)))
 
     @property
     def inspection_settings(self) -> dict[str, int]:
-        """A server that cannot reach the store tries 500 times, for 40 minutes (26.7); 12 take half a minute.
+        """A server that cannot reach the store tries 500 times, for 40 minutes (26.7); 12 tries take half a minute.
 
-        The load itself keeps the server's number: a store that is busy for a while must not end hours of work.
+        The load itself keeps the server's number: a busy store must not end hours of work.
         """
         return {"s3_retry_attempts": 12}
 
     def address(self, bucket: str, keys: str) -> str:
-        """The path-style address, which every S3 endpoint and every ClickHouse version supports."""
+        """The path-style address, supported by every S3 endpoint and every ClickHouse version."""
         return f"{self.endpoint_url.rstrip('/')}/{bucket}/{keys}"
 
     def address_of_one(self, bucket: str, key: str) -> str:
-        """Percent-encoded: that way ClickHouse reads any single key, but no list of keys (seen on 26.7)."""
+        """The percent-encoded address: ClickHouse reads any single key like this, but no list of keys (26.7)."""
         return self.address(bucket, quote(key))
 
 
@@ -206,9 +206,9 @@ class AzureAccess(StoreAccess):
     With ``named_collection``, with ``connection_string``, with ``client_id`` and ``tenant_id``, or with none of them:
     then the servers use their own identity.
 
-    :param connection_string: the account's endpoint and its key or shared access signature; secret.
+    :param connection_string: the account's endpoint with the key or shared access signature; secret.
     :param client_id: an application of Entra ID, as which the servers log in with the token of their own workload
-        identity; ``tenant_id``: where it is registered.
+        identity; ``tenant_id``: where the application is registered.
     """
 
     function = TableFunction.AZURE
@@ -220,9 +220,10 @@ class AzureAccess(StoreAccess):
     def check_version(self, version: tuple[int, int]) -> None:
         """Check that all servers can use the connection string, or log in as an application.
 
-        Of 24.8, only the connected node understands the string: the others take all of it for an address.
+        On 24.8, only the connected node understands the string: the remaining nodes take all of the string for an
+        address.
 
-        :raises ConfigError: if they cannot.
+        :raises ConfigError: if the servers cannot.
         """
         if self.connection_string and version < CONNECTION_STRINGS_SINCE:
             raise _too_old(
@@ -241,7 +242,7 @@ class AzureAccess(StoreAccess):
 
     @property
     def credentials(self) -> str:
-        """With which credentials the servers read, for people."""
+        """The credentials with which the servers read, for people."""
         if self.connection_string or self.named_collection:
             return super().credentials
         return f"the application {self.client_id!r}" if self.client_id else "the servers' own identity"
@@ -251,13 +252,13 @@ class AzureAccess(StoreAccess):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The whole string and its secret parts: messages may quote either."""
+        """The whole string and the secret parts of the string: messages may quote either."""
         named = (part.partition("=") for part in self.connection_string.split(";"))
         parts = [value for name, _, value in named if name in {"AccountKey", "SharedAccessSignature"}]
         return (*super().secrets, *filter(None, parts))
 
     def address(self, bucket: str, keys: str) -> str:
-        """The path within the container, which is an argument of its own."""
+        """The path within the container, which is a separate argument."""
         return keys
 
 
@@ -266,7 +267,7 @@ class UrlAccess(StoreAccess):
     """Access to files on an HTTP server that everybody may read.
 
     :param redirects: how many redirects the servers follow.
-    :param moved_to: scheme and host at which the files are by now; '' for those of their addresses.
+    :param moved_to: scheme and host to which the files have moved; '' if the addresses are still right.
     """
 
     function = TableFunction.URL
@@ -276,7 +277,7 @@ class UrlAccess(StoreAccess):
 
     @property
     def inspection_settings(self) -> dict[str, int]:
-        """As the plan has them: the addresses are the same."""
+        """The same settings as in the plan: the addresses are the same."""
         return {
             "glob_expansion_max_elements": MAX_URLS,
             "http_skip_not_found_url_for_globs": 0,
@@ -286,11 +287,11 @@ class UrlAccess(StoreAccess):
         }
 
     def address(self, bucket: str, keys: str) -> str:
-        """The URL; the bucket is its scheme and host."""
+        """The URL; the bucket is scheme and host of the URL."""
         return f"{self.moved_to or bucket}/{keys}"
 
     def path(self, bucket: str, key: str) -> str:
-        """``_path`` is the path of the URL, as it is requested."""
+        """``_path`` is the path of the requested URL."""
         return f"/{key}"
 
 

@@ -33,16 +33,16 @@ MAX_WILDCARDS = 16
 class Scheme:
     """What the addresses of one kind of store look like.
 
-    :param store: the store, for messages; ``operator``: the operator that loads from it.
-    :param start: regex of what precedes the key; its group ``bucket`` is the bucket.
-    :param prefix: what precedes the bucket in an address; ``path_prefix``: in the ledger.
+    :param store: the store, for messages; ``operator``: the operator for the store.
+    :param start: regex of the part before the key; the group ``bucket`` is the bucket.
+    :param prefix: the part before the bucket in an address; ``path_prefix``: in the ledger.
     :param example: an address.
-    :param lists_folders: a listing contains all objects that begin like a glob; otherwise only its matches.
-    :param is_reliable: an object arrives whole, or its reader fails.
-    :param is_lake: the files are those of a table, which no load takes apart.
+    :param lists_folders: a listing contains all objects that begin like a glob; otherwise only the glob's matches.
+    :param is_reliable: an object arrives whole, or the reader fails.
+    :param is_lake: the files belong to a lake table, and no load takes the table apart.
     :param has_path_columns: folders named ``name=value/`` hold the values of a column.
     :param unsafe: characters of a key that the servers do not take literally.
-    :param read_bucket: brings a bucket into its usual form; ``read_glob``: a glob into that of the keys of a listing.
+    :param read_bucket: turns a bucket into its usual form; ``read_glob``: a glob into the form of listed keys.
     """
 
     store: str
@@ -113,10 +113,10 @@ SCHEMES = (S3, GCS, AZURE, HTTP)
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePattern:
-    """The objects that a load selects: those in ``bucket`` whose keys match one of ``globs``.
+    """The objects that a load selects: the keys in ``bucket`` that match any of ``globs``.
 
     :param bucket: a bucket, a container of Azure, or the scheme and host of a URL.
-    :param account: the storage account, where the names of buckets are those of an account; the connection has it.
+    :param account: the storage account, if bucket names are unique only within an account; the connection names it.
     """
 
     bucket: str
@@ -125,18 +125,18 @@ class SourcePattern:
     account: str = ""
 
     def matches(self, key: str) -> bool:
-        """Whether the load selects the object with this key: a glob matches it, and it holds data."""
+        """Whether the load selects the object with this key: a glob matches the key, and the object holds data."""
         return any(regex.fullmatch(key) and not self._hides(glob, key) for glob, regex in self._regexes)
 
     def leaves_out(self, key: str) -> bool:
-        """Whether a glob matches the key of an object that the load leaves out because it holds no data."""
+        """Whether a glob matches the key, but the load leaves the object out because it holds no data."""
         return not self.matches(key) and any(regex.fullmatch(key) for _, regex in self._regexes)
 
     def _hides(self, glob: str, key: str) -> bool:
         return not self.scheme.is_lake and leaves_out(glob, key)  # the metadata of a lake tell which files are data
 
     def path(self, key: str) -> str:
-        """Name of an object in the ledger, which is the same for every load."""
+        """Name of an object in the ledger, the same for every load."""
         account = f"{self.account}/" if self.account else ""
         return f"{self.scheme.path_prefix}{account}{self.bucket}/{key}"
 
@@ -151,17 +151,17 @@ class SourcePattern:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The start of each glob, up to its first wildcard; no prefix starts with another one."""
+        """The start of each glob, up to the first wildcard; no prefix starts with another prefix."""
         found = sorted(set(map(before_wildcards, self.globs)))
         return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
 
     @property
     def folders(self) -> frozenset[str]:
-        """The folder of each glob, up to its first wildcard, with its slash; '' for the bucket itself."""
+        """The folder of each glob, up to the first wildcard, with a slash; '' for the bucket itself."""
         return frozenset(folder_of(before_wildcards(glob)) for glob in self.globs)
 
     def glob_above(self, key: str) -> str:
-        """A glob whose beginning is that of the key, whether it matches the key or not; '' if there is none.
+        """Return a glob that the key begins like, whether the glob matches the key or not; '' if no glob does.
 
         ``d`` and ``d/`` are above ``d/a.csv``, and so are ``d/*.parquet`` and ``*``.
         """
@@ -180,9 +180,9 @@ class SourcePattern:
 
 
 def _parse_addresses(name: str, value: Any) -> list[str]:
-    """Parse an address, a path of Airflow's object storage, or a list of these.
+    """Parse an address, a path of Airflow's object storage, or a list of both.
 
-    :raises ConfigError: if it is anything else.
+    :raises ConfigError: for anything else.
     """
     given = parse_list(name, value)
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -191,7 +191,7 @@ def _parse_addresses(name: str, value: Any) -> list[str]:
 
 
 def _parse_address(name: str, value: Any, remedy: str = f"give an address such as {S3.example!r}, or a list") -> str:
-    if hasattr(value, "protocol") and hasattr(value, "bucket") and hasattr(value, "key"):  # its text has a connection
+    if hasattr(value, "protocol") and hasattr(value, "bucket") and hasattr(value, "key"):  # str() adds the connection
         return f"{value.protocol}://{value.bucket}/{value.key}"
     if not isinstance(value, str):
         raise refuse_argument(name, value, remedy)
@@ -203,10 +203,10 @@ LOCATION = Kind(lambda name, value: _parse_address(name, value, "give the locati
 
 
 def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:
-    """Parse ``s3://bucket/key``, or a list of them; keys may contain ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
+    """Parse ``s3://bucket/key``, or a list of addresses; keys may have ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
 
-    :param scheme: the kind of address that is expected.
-    :raises ConfigError: if an address is malformed, or the addresses name more than one bucket.
+    :param scheme: the expected kind of address.
+    :raises ConfigError: if an address is malformed, or the addresses name several buckets.
     """
     if not isinstance(source, (str, Sequence, NoneType)):
         raise refuse_argument("source", source, f"give an address such as {scheme.example!r}, or a list")
@@ -236,9 +236,9 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
 
 
 def parse_location(source: object, scheme: Scheme) -> SourcePattern:
-    """Parse the address of a lake's table: a folder, in which all of it is.
+    """Parse the address of a lake table: the folder with all files of the table.
 
-    :raises ConfigError: if it is malformed, or names more than one.
+    :raises ConfigError: if the address is malformed, or names several tables.
     """
     if not isinstance(source, str):
         raise refuse_argument("source", source, f"give the location of one table, such as {scheme.example!r}")
@@ -250,7 +250,7 @@ def parse_location(source: object, scheme: Scheme) -> SourcePattern:
 
 
 def find_scheme(address: str) -> Scheme:
-    """Find the kind of store that an address names; S3 if none of them has such addresses."""
+    """Find the kind of store that an address names; S3 if no store has addresses of this form."""
     return next((scheme for scheme in SCHEMES if re.match(scheme.start, address)), S3)
 
 
@@ -258,7 +258,7 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     shown = repr(mask_malformed(address) if isinstance(address, str) else address)
     other = find_scheme(str(address))
     if other is HTTP and "?" in str(address) and "@" not in str(address):
-        read_url_glob(str(address))  # says what is wrong with it
+        read_url_glob(str(address))  # raises an error with the reason
     if other is not scheme and re.match(other.start, str(address)):
         return ConfigError(f"source {shown} is an address of {other.store}; use {other.operator} for it")
     article = "a" if scheme is GCS else "an"

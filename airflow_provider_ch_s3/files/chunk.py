@@ -1,4 +1,4 @@
-"""A chunk: one of the pieces in which a load of many files, or of large ones, is planned, staged and committed."""
+"""A chunk: a piece of a load of many or large files, planned, staged and committed separately."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from airflow_provider_ch_s3.files.source import SourceFile
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """One piece of a load; by default the only one.
+    """A piece of a load; by default the only piece.
 
     :param number: from 1.
-    :param after: the key after which it begins; '' for the start of the listing.
-    :param last: its last key; '' for the end of the listing, so that no chunk follows.
-    :param size_bytes: of its files.
-    :param bytes_before: of the files of the chunks before it.
-    :param rows_before: that those chunks have read.
-    :param seconds_before: of the INSERTs and commits of those chunks.
-    :param bytes_total: of the files of all chunks, as the first one found them.
-    :param snapshots: which snapshots the listing is of, if the source is a lake's table.
+    :param after: the chunk begins after this key; '' for the start of the listing.
+    :param last: the last key; '' for the end of the listing, so that no chunk follows.
+    :param size_bytes: of the chunk's files.
+    :param bytes_before: of the files of earlier chunks.
+    :param rows_before: rows read by earlier chunks.
+    :param seconds_before: of the INSERTs and commits of earlier chunks.
+    :param bytes_total: of the files of all chunks, as the first chunk found them.
+    :param snapshots: the listed snapshots, if the source is a lake table.
     """
 
     number: int = 1
@@ -40,12 +40,12 @@ class Chunk:
 
     @property
     def records(self) -> tuple[SourceFile, ...]:
-        """What the ledger records besides the files."""
+        """What the ledger records in addition to the files."""
         return (self.snapshots.record(is_whole=self.is_last),) if self.snapshots else ()
 
     @property
     def needed_records(self) -> Set[str]:
-        """Those of the ledger's records of snapshots that are of rows which this chunk adds to."""
+        """The ledger's records of snapshots whose rows this chunk adds to."""
         if self.snapshots is None:
             return frozenset()
         base = dataclasses.replace(self.snapshots, id=self.snapshots.after).record(is_whole=True)
@@ -54,7 +54,7 @@ class Chunk:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What people want to know of the snapshots; empty unless the source is a lake's table."""
+        """The snapshots, for people; empty unless the source is a lake table."""
         return self.snapshots.facts if self.snapshots else {}
 
     @property
@@ -67,7 +67,7 @@ class Chunk:
 
     @property
     def count(self) -> int:
-        """The number of chunks, if those to come are as large as this one."""
+        """The number of chunks, if the following chunks are as large as this chunk."""
         left_bytes = self.bytes_total - self.bytes_before - self.size_bytes
         return self.number + (0 if self.is_last else max(1, math.ceil(left_bytes / max(1, self.size_bytes))))
 
@@ -78,7 +78,7 @@ class Chunk:
     def done_ratio(self, ratio: float) -> float:
         """How much of the whole load is done.
 
-        :param ratio: how much of this chunk is; both from 0 to 1.
+        :param ratio: how much of this chunk is done; both from 0 to 1.
         """
         if not self.bytes_total:
             return ratio
@@ -86,10 +86,10 @@ class Chunk:
 
     @property
     def place(self) -> str:
-        """Which of the chunks it is: ``7 of about 40``."""
+        """The position among the chunks: ``7 of about 40``."""
         return f"{self.number:,} of {'' if self.is_last else 'about '}{self.count:,}"
 
     def describe_share(self) -> str:
-        """Describe what part of the load it is."""
+        """Describe the chunk's share of the load."""
         total, before = format_bytes(self.bytes_total), format_bytes(self.bytes_before)
         return f"{self.place}: {format_bytes(self.size_bytes)} of {total}, {before} already loaded"

@@ -1,4 +1,4 @@
-"""How the files of a load are written: their format, as the user gives it, and what is different about CSV files."""
+"""How the files of a load are written: the format, as given by the user, and the details of CSV files."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ class Format(Value):
 class Csv(Value):
     """How CSV files are written.
 
-    :param delimiter: one character between fields; None to guess it from the first lines if commas separate none.
+    :param delimiter: one character between fields; None to guess the delimiter from the first lines if commas
+        separate nothing.
     :param quote: around fields: ``"``, ``'``, or '' if quotes are ordinary characters.
-    :param escape: what precedes a quote within a text: '' for another quote, or a backslash, as Spark writes it.
+    :param escape: what precedes a quote within a text: '' for a second quote, or a backslash, as Spark writes.
     :param header: whether the first line names the columns; None if ClickHouse is to find out.
-    :param skip_lines: lines at the beginning of each file, before the header, that are not read.
+    :param skip_lines: number of lines at the beginning of each file, before the header, not to be read.
     :param encoding: such as ``latin-1`` or ``windows-1252``.
-    :param null_words: words that stand for a missing value, besides an empty field; in text only where the column is
+    :param null_words: words for a missing value, in addition to an empty field; in text only if the column is
         Nullable.
-    :param trim: spaces around a field that is not in quotes do not belong to it, nor those before a quote.
+    :param trim: remove spaces around a field without quotes, and spaces before a quote.
     :param compression: ClickHouse's name of the compression, such as ``gz``; None: inferred from the file names.
     :param structure: columns of the files as ``name Type, …``; None: inferred from the files and the table.
     """
@@ -64,7 +65,7 @@ class Csv(Value):
     structure: str | None = declared(SQL, None)
 
     def check(self, name: str) -> None:
-        """:raises ConfigError: if ClickHouse does not read files that are written like this."""
+        """:raises ConfigError: if ClickHouse does not read files written like this."""
 
         def refuse(field: str, remedy: str) -> ConfigError:
             return ConfigError(f"{name}=Csv(…) has {field}={getattr(self, field)!r}; {remedy}")
@@ -90,12 +91,12 @@ class Csv(Value):
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """What differs from ClickHouse's defaults, as its settings."""
+        """The differences from ClickHouse's defaults, as settings of ClickHouse."""
         found: dict[str, str | int] = {}
         if self.delimiter not in (None, ","):
             found[DELIMITER_SETTING] = str(self.delimiter)
         if self.delimiter == "\t":
-            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # else it is trimmed
+            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # otherwise the tab is trimmed
         if self.quote != '"':
             found["format_csv_allow_double_quotes"] = 0
         if self.quote == "'":
@@ -109,14 +110,14 @@ class Csv(Value):
         return found
 
     def line_settings(self, delimiter: str, field_count: int) -> dict[str, str | int]:
-        """Settings with which ClickHouse takes apart lines that its CSV parser does not: it knows no escapes."""
+        """Settings for lines with escapes, unknown to ClickHouse's CSV parser: a regular expression splits a line."""
         field = rf'''("(?:[^"\\]|\\.)*"|[^"{re.escape(delimiter)}]*)'''
         line = re.escape(delimiter).join([field] * field_count)
         return {"format_regexp": rf"{line}\r?", "format_regexp_escaping_rule": "Raw"}
 
     @property
     def format(self) -> str | None:
-        """ClickHouse's name of the format; None if it finds out itself whether there is a header."""
+        """ClickHouse's name of the format; None if ClickHouse itself finds out whether there is a header."""
         if self.header is None:
             return None
         return "CSVWithNames" if self.header else "CSV"
@@ -130,7 +131,7 @@ def find_rivals(lines: Sequence[str]) -> list[str]:
 
 
 def guess_delimiter(lines: Sequence[str]) -> str:
-    """Guess what separates the fields: what each line has the same number of, outside of quotes; '' if nothing."""
+    """Guess the delimiter: the mark that all lines contain equally often, outside of quotes; '' if none does."""
     bare = [re.sub(r'"(?:[^"]|"")*"', "", line) for line in lines if line]
     counts = {mark: Counter(line.count(mark) for line in bare) for mark in DELIMITERS}
     same = {mark: next(iter(found)) for mark, found in counts.items() if len(found) == 1}

@@ -1,4 +1,4 @@
-"""File formats: what a load has to know about each, and how to infer the format from file names."""
+"""File formats: the properties of each format, and how to infer the format from file names."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """A format; for one that is not in ``FORMATS``, only the name is known.
+    """A format; for a format missing in ``FORMATS``, only the name is known.
 
     :param name: ClickHouse's name.
-    :param variants: prefix of the names of its variants, such as ``CSVWithNames``; '' if there are none.
-    :param extensions: file name extensions that identify it, in lower case.
+    :param variants: prefix of the names of variants, such as ``CSVWithNames``; '' without variants.
+    :param extensions: file name extensions of the format, in lower case.
     :param is_typed: the files contain the types of their columns; otherwise types are guesses.
-    :param is_text: ClickHouse parses it, and may split a file into pieces for that.
+    :param is_text: ClickHouse parses the files, and may split a file into pieces for parsing.
     :param may_hold_sql: fields may be SQL expressions, which cannot be read as text and converted.
-    :param with_names: the variant whose first line contains the column names; '' for none.
+    :param with_names: the variant whose first line contains the column names; '' if there is none.
     :param tells_null_from_empty: an empty string is never a NULL.
     :param may_lack_fields: every row names its columns, and may lack some.
     :param has_null_lists: rows may have NULL in place of an array, map or tuple, for which servers have no type.
     :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
-    :param is_read_in_parts: a reader seeks what it needs; other formats are read from the first byte to the last.
-    :param numbers_rows: servers know the number of each row in its file, however many threads read it.
-    :param missing_columns_setting: the setting that allows files to lack columns that others have; '' for none.
-    :param first_bytes: how its files begin; empty if that is unknown.
-    :param settings: the other settings that concern only some formats.
+    :param is_read_in_parts: a reader seeks the parts it needs; files of most formats are read from the first byte to
+        the last.
+    :param numbers_rows: servers know the number of each row in a file, however many threads read the file.
+    :param missing_columns_setting: the setting that allows files to lack columns; '' if there is none.
+    :param first_bytes: how the files begin; empty if unknown.
+    :param settings: further settings that concern only some formats.
     """
 
     name: str
@@ -58,26 +59,26 @@ class FileFormat:
 
     @property
     def is_csv(self) -> bool:
-        """Whether it is one of the variants of CSV, whose fields may have spaces around them, and any delimiter."""
+        """Whether the format is a variant of CSV: fields may have spaces around them, and any delimiter."""
         return self.variants == "CSV"
 
     @property
     def is_json(self) -> bool:
-        """Whether it is one of the variants of JSON."""
+        """Whether the format is a variant of JSON."""
         return self.variants == "JSON"
 
     @property
     def has_lines(self) -> bool:
-        """Whether the files are CSV, TSV or JSON: text that begins like text, and has a row or more."""
+        """Whether the files are CSV, TSV or JSON: text that begins like text, and has at least one row."""
         return self.variants in ("CSV", "TSV", "TabSeparated", "JSON")
 
     @property
     def has_names(self) -> bool:
-        """Whether the first line of a file may name its columns."""
+        """Whether the first line of a file may name the columns."""
         return bool(self.with_names) or "WithNames" in self.name
 
     def takes(self, setting: str) -> bool:
-        """Whether a setting concerns the format; a setting that is not specific to formats concerns all."""
+        """Whether a setting concerns the format; a setting that is not specific to formats concerns all formats."""
         return setting not in FORMAT_SETTINGS or setting in (*self.settings, self.missing_columns_setting)
 
 
@@ -95,8 +96,8 @@ _JSON = frozenset(
     }
 )
 
-# Files that state the types of their columns, which are only those of whoever wrote them: text is parsed as the
-# table's columns need it, as in all text formats.
+# Files that state the types of their columns. The stated types are the writer's: text is parsed as the table's
+# columns need, as in all text formats.
 STATED_TYPES_SETTINGS = ("input_format_with_types_use_header", "input_format_json_validate_types_from_metadata")
 _STATE_TYPES = {
     "CSV": ("CSVWithNamesAndTypes",),
@@ -214,7 +215,7 @@ _BY_EXTENSION = {extension: known.name for known in FORMATS for extension in kno
 
 
 def find_format(name: str) -> FileFormat:
-    """Return what is known about the format with this name."""
+    """Return the known format with this name, or a format with nothing but the name."""
     for known in FORMATS:
         if name == known.name:
             return known

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, whatever its name says."""
+"""What a file is by the first bytes, whatever the name says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPRESSION_MARKS = {
 }
 
 UTF8_MARK = b"\xef\xbb\xbf"
-"""The byte order mark with which some programs begin a text in UTF-8."""
+"""The byte order mark at the beginning of a text in UTF-8, written by some programs."""
 
 # A text may begin with the letters of these, too, but has no control characters after them.
 _LETTERS = tuple((one.first_bytes, f"{one.name} data") for one in FORMATS if one.first_bytes)
@@ -78,7 +78,7 @@ class Head:
 
 
 def is_blank(content: bytes, *, is_json: bool) -> bool:
-    """Whether a whole file has no row: nothing but white space and, of JSON, an empty list."""
+    """Whether a whole file has no row: only white space and, in JSON, an empty list."""
     text = content.removeprefix(UTF8_MARK).strip()
     return not text or (is_json and re.fullmatch(rb"\[\s*\]", text) is not None)
 
@@ -89,12 +89,12 @@ def states_types(content: bytes) -> bool:
 
 
 def is_text(content: bytes) -> bool:
-    """Whether first bytes have no control characters but white space."""
+    """Whether first bytes have no control characters except white space."""
     return not any(byte < 9 or 13 < byte < 32 for byte in content[:64])
 
 
 def name_other_content(content: bytes) -> str:
-    """Name what first bytes are of, if that is neither CSV, TSV nor JSON; '' if it may be one of these."""
+    """Name the kind of file that first bytes belong to; '' if the file may be CSV, TSV or JSON."""
     for mark, name in (*_MARKS, *(() if is_text(content) else _LETTERS)):
         if content.startswith(mark):
             return name

@@ -1,9 +1,9 @@
-"""Check whether a ``.zst`` or ``.lz4`` file ends where its last frame does.
+"""Check whether a ``.zst`` or ``.lz4`` file ends where the last frame does.
 
-ClickHouse takes the end of such a file for the end of its rows, even if the file is truncated (26.7); for other
-compressions it fails. Neither format marks the end of a file, but the blocks of a frame contain their sizes. So a
-small file is walked from its start; the end of a large one must match several consecutive blocks. Multiple frames in
-one file are fine, and so are skippable frames.
+ClickHouse takes the end of the file for the end of the rows, even if the file is truncated (26.7); truncated files of
+other compressions fail. Neither format marks the end of a file, but the blocks of a frame contain their sizes. So a
+small file is walked from the start, and the end of a large file must match several consecutive blocks. Multiple
+frames in one file are fine, and so are skippable frames.
 
 Sources: RFC 8878 (Zstandard); "LZ4 Frame Format Description" 1.6.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import Enum
 
-# Random bytes look like the header of a matching block in about one of 40 tails, and like four in a row in one of a
-# million.
+# Random bytes look like the header of a matching block in about 1 of 40 tails, and like four headers in a row in 1 of
+# a million.
 _BLOCKS_IN_A_ROW = 4
 _MAX_BLOCK_BYTES = 128 * 1024
 
 _ZSTD_MAGIC = bytes.fromhex("28b52ffd")
 _LZ4_MAGIC = bytes.fromhex("04224d18")
-# Without the first of its four bytes, which is any from 50 to 5f.
+# Without the first of the four bytes, which is any byte from 50 to 5f.
 _SKIPPABLE_MAGIC = bytes.fromhex("2a4d18")
 # The last frame of a seekable file may be longer than the tail that is read, but ends with this mark.
 _SEEKABLE_MAGIC = bytes.fromhex("b1ea928f")
@@ -47,7 +47,7 @@ class FileEnd(Enum):
 
 
 def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileEnd:
-    """Decide from the last bytes of a file whether it is complete.
+    """Decide from the last bytes of a file whether the file is complete.
 
     :param is_whole: these are all bytes of the file.
     """
@@ -70,7 +70,7 @@ def judge_end(compression: Compression, tail: bytes, *, is_whole: bool) -> FileE
 
 
 def _judge_zstd_blocks(tail: bytes, starts: set[int]) -> FileEnd:
-    """Follow the blocks backwards, from the ones that may be the last."""
+    """Follow the blocks backwards, from the possible last blocks."""
     for _ in range(_BLOCKS_IN_A_ROW - 1):
         if any(_is_zstd_header_before(tail, start) for start in starts):
             return FileEnd.COMPLETE
@@ -83,7 +83,7 @@ def _judge_zstd_blocks(tail: bytes, starts: set[int]) -> FileEnd:
 
 
 def _zstd_blocks_before(data: bytes, end: int, *, is_last: bool) -> Iterator[int]:
-    """Yield where a block that ends at ``end`` may start: its header has its size, its type and a last-block flag."""
+    """Yield where a block with the end ``end`` may start: the header has size, type and a last-block flag."""
     for step in range(0, _MAX_BLOCK_BYTES + 1, 8192):
         # blocks of ``step`` to ``step`` + 8191 bytes have the same third byte, which is quick to find
         high = bytes([step >> 13])
@@ -95,7 +95,7 @@ def _zstd_blocks_before(data: bytes, end: int, *, is_last: bool) -> Iterator[int
             if start >= 0 and bool(header & 1) is is_last and kind in {0, 2} and start + 3 + size == end:
                 yield start
             at = data.rfind(high, max(0, end - 3 - step - 8191 + 2), at)
-    # a block of one repeated byte
+    # a block of a single repeated byte
     header = int.from_bytes(data[end - 4 : end - 1], "little") if end >= 4 else 0
     if header >> 1 & 3 == 1 and bool(header & 1) is is_last and header >> 3 <= _MAX_BLOCK_BYTES:
         yield end - 4
@@ -109,7 +109,7 @@ def _is_zstd_header_before(data: bytes, end: int) -> bool:
 
 
 def _frame_ends(tail: bytes) -> list[int]:
-    """Return where the last frame with data may end: at the end, or where skippable frames up to the end start."""
+    """Return where the last frame with data may end: at the end, or at the start of the last skippable frames."""
     ends = [len(tail)]
     at = tail.rfind(_SKIPPABLE_MAGIC)
     while at > 0:
@@ -139,7 +139,7 @@ def _zstd_header_bytes(data: bytes, at: int) -> int:
 
 
 def _skip_zstd_frame(data: bytes, at: int) -> int:
-    """Return where the frame that starts at ``at`` ends; -1 if there is no frame, or it does not end."""
+    """Return where the frame at ``at`` ends; -1 if there is no frame, or the frame does not end."""
     if not data.startswith(_ZSTD_MAGIC, at) or at + 5 > len(data):
         return -1
     checksum = 4 * (data[at + 4] >> 2 & 1)

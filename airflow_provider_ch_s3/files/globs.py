@@ -1,4 +1,4 @@
-"""Globs: in object keys, as users write them and as ClickHouse expands them; in URLs, braces are the only ones."""
+"""Globs: in object keys, as users write them and as ClickHouse expands them; in URLs, only braces are globs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import quote
 from airflow_provider_ch_s3.errors import ConfigError
 
 # All characters that ClickHouse does not take literally in the path of an S3 address: globs, separators of a glob
-# list, those it does not escape in the regex of a glob, the ones its URI parser rejects or rewrites, and the two
-# colons between an archive and the path in it (seen on 26.7).
+# list, characters not escaped in the regex of a glob, characters that the URI parser rejects or rewrites, and the two
+# colons between an archive and the path in the archive (seen on 26.7).
 UNSAFE_IN_PATH = re.compile(r"[^A-Za-z0-9_\-./=@:&;()'~!]|\.\.|::")
 # ClickHouse matches nothing for a star in braces, and cannot parse nested braces (seen on 26.7).
 UNREADABLE_BRACES = re.compile(r"\{[^{}]*[*{]")
@@ -22,12 +22,12 @@ WILDCARD = re.compile(r"[*?{]")
 
 
 def before_wildcards(glob: str) -> str:
-    """The start of a glob, up to its first wildcard: all that it matches begins like this."""
+    """The start of a glob, up to the first wildcard: all matches begin like this."""
     return WILDCARD.split(glob, maxsplit=1)[0]
 
 
 def folder_of(key: str) -> str:
-    """The folder that a key is in, with its slash; '' for the bucket itself."""
+    """The folder of a key, with a slash; '' for the bucket itself."""
     return key[: key.rfind("/") + 1]
 
 
@@ -45,13 +45,13 @@ def join_keys(keys: Sequence[str]) -> str:
 
 
 def list_together(glob: str, starts: Iterable[str]) -> str:
-    """Have ClickHouse list what a glob of :func:`join_keys` names; it would ask the store for each key.
+    """Have ClickHouse list the matches of a glob of :func:`join_keys`, instead of asking the store for each key.
 
-    It lists if there are other wildcards than choices. ``{7..7}`` is one, and matches a 7 only. The list is of all
-    keys that begin like the glob does before the first wildcard.
+    ClickHouse lists if a glob has a wildcard besides choices. ``{7..7}`` is one, and matches only a 7. The listing
+    has all keys that begin like the glob does before the first wildcard.
 
-    :param starts: the list may be of keys that begin like one of these.
-    :returns: a glob of the same keys; '' if there is no digit for it.
+    :param starts: the listing may have keys with any of these beginnings.
+    :returns: a glob of the same keys; '' if no digit can become the wildcard.
     """
     behind = re.search(r"\}[^0-9]*([0-9])", glob)
     before = None if behind else re.search(r"([0-9])[^0-9{]*\{", glob)
@@ -80,18 +80,18 @@ def glob_regex(glob: str) -> str:
     return "".join(parts)
 
 
-# What jobs write next to their data: names that Hadoop, Hive and Spark hide, checksums, copies that are not finished,
-# and folders as objects. The name of a folder such as _year=2024 is a value.
+# What jobs write next to their data: names hidden by Hadoop, Hive and Spark, checksums, unfinished copies, and
+# folders as objects. The name of a folder like _year=2024 is a value.
 _HIDDEN_NAME = re.compile(r"(?:^|/)(\.[^/]*|_[^/=]*)(?=/|\Z)")
 _NO_DATA_ENDINGS = ("/", ".crc", "._COPYING_", "_$folder$")
 
 
 def leaves_out(glob: str, key: str) -> bool:
-    """Whether a glob does not select an object although it matches the key, because the object holds no data.
+    """Whether a glob does not select an object although the glob matches the key, because the object holds no data.
 
-    No data is in folders such as ``_temporary/``, ``_delta_log/`` and ``.spark-staging-1/``, in files
-    such as ``_SUCCESS``, ``_committed_1`` and ``.a.crc``, and in folders as objects. ``_temporary/*`` and ``_*.csv``
-    name such objects, and select them; a glob without ``*`` and ``?`` selects whatever it names.
+    No data is in folders like ``_temporary/``, ``_delta_log/`` and ``.spark-staging-1/``, in files like ``_SUCCESS``,
+    ``_committed_1`` and ``.a.crc``, and in folders as objects. ``_temporary/*`` and ``_*.csv`` name these objects,
+    and select them; a glob without ``*`` and ``?`` selects whatever it names.
     """
     if not re.search(r"[*?]", glob):
         return False
@@ -103,13 +103,13 @@ def leaves_out(glob: str, key: str) -> bool:
 
 @lru_cache
 def _hidden_in(glob: str) -> tuple[re.Pattern[str], ...]:
-    """The parts of a glob that name what begins with ``_`` or ``.``."""
+    """The parts of a glob for names with ``_`` or ``.`` at the beginning."""
     parts = (part for part in glob.split("/") if re.match(r"[_.]|\{(?:.*,)?[_.]", part))
     return tuple(re.compile(glob_regex(part)) for part in parts)
 
 
 def parse_span(inner: str) -> tuple[int, int, int] | None:
-    """Parse what is in the braces of ``{1..9}``; None if it is something else.
+    """Parse the inside of the braces of ``{1..9}``; None for anything else.
 
     ClickHouse keeps leading zeros: ``{01..12}`` means 01, 02, … 12, while ``{0..12}`` means 0, 1, … 12.
 
@@ -138,7 +138,7 @@ def _braces_regex(inner: str) -> str:
 
 
 def _numbers_regex(low: str, high: str) -> str:
-    """Match all numbers between two with the same number of digits, digit by digit: a range may hold millions."""
+    """Match all numbers between two numbers of the same length, digit by digit: a range may hold millions."""
     if low == "0" * len(low) and high == "9" * len(high):
         return "[0-9]" * len(low)
     first, last, rest = int(low[0]), int(high[0]), len(low) - 1
@@ -170,22 +170,22 @@ def mask_url(text: str) -> str:
 
 
 def mask_malformed(text: str) -> str:
-    """Hide what may be a secret in a text that should be an address: all before the last @, however it is written."""
+    """Hide what may be a secret in a text meant as an address: all before the last @, however written."""
     text = re.sub(r"^(\s*[A-Za-z][A-Za-z0-9+.-]*\s*:[/\\\s]*)?.*(?:@|%40)", r"\1***@", text, flags=re.DOTALL)
     return re.sub(r"([?#]).*", r"\1…", text, flags=re.DOTALL)
 
 
 def read_host(url: str) -> str:
-    """Bring scheme and host into their usual form: in lower case, without a default port."""
+    """Turn scheme and host into their usual form: in lower case, without a default port."""
     scheme, _, host = url.lower().partition("://")
     port = {"https": ":443", "http": ":80"}[scheme]
     return f"{scheme}://{host.removesuffix(port)}"
 
 
 def read_url_glob(glob: str) -> str:
-    """Bring a glob into the form in which a URL is requested: one name for each file, whatever may be encoded.
+    """Turn a glob into the form of a requested URL: a single name for each file, whatever is encoded.
 
-    :raises ConfigError: if the glob has other wildcards than braces, a query string, or what URLs leave open.
+    :raises ConfigError: if the glob has wildcards other than braces, a query string, or parts that URLs leave open.
     """
     if "?" in glob:
         raise ConfigError(
@@ -216,7 +216,7 @@ def _read_part(part: str) -> str:
 
 
 def _encode(text: str) -> str:
-    """Encode what a URL cannot contain, in capitals, and decode what need not be encoded."""
+    """Encode, in capitals, what a URL cannot contain, and decode what need not be encoded."""
     decoded = re.sub(r"%([0-9A-Fa-f]{2})", _decode, text)
     return quote(decoded, safe=_LITERAL)
 
@@ -229,7 +229,7 @@ def _decode(escape: re.Match[str]) -> str:
 def expand_url_globs(globs: Sequence[str]) -> list[str]:
     """List all keys that the globs name, sorted.
 
-    :raises ConfigError: if they are more than ``MAX_URLS``.
+    :raises ConfigError: if the keys are more than ``MAX_URLS``.
     """
     names = [[_choices(part) for part in _BRACES.split(glob)] for glob in globs]
     count = sum(math.prod(map(len, parts)) for parts in names)
@@ -252,7 +252,7 @@ def _choices(part: str) -> Sequence[str]:
 
 
 class _Numbers(Sequence[str]):
-    """A range of numbers as text, which is not written out before it is known to be short enough."""
+    """A range of numbers as text, not written out before its length is known to be short enough."""
 
     def __init__(self, numbers: range, width: int) -> None:
         self.numbers = numbers

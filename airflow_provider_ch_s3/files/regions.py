@@ -1,4 +1,4 @@
-"""Where clusters and stores are, as far as their host names say so, or a bucket itself."""
+"""Where clusters and stores are, as far as their host names, or a bucket itself, tell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOSTS = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """A region of a cloud; the name is '' if it is unknown."""
+    """A region of a cloud; the name is '' if unknown."""
 
     cloud: str
     name: str
@@ -34,7 +34,7 @@ class Region:
 
 
 def find_region(host: str) -> Region | None:
-    """Find the region that a host name contains; None for names that say nothing."""
+    """Find the region in a host name; None for names without a region."""
     for cloud, pattern in _HOSTS:
         if match := pattern.search(host.casefold()):
             return Region(cloud=cloud, name=match["region"])
@@ -46,8 +46,9 @@ def find_apart(
 ) -> tuple[Region, Region] | None:
     """Find the regions of a cluster and of a store, if these are known to differ; None otherwise.
 
-    :param hosts: host names of the cluster; ``store``: that of the store.
-    :param ask_bucket: asks AWS for the region of the bucket, which need not be that of the address; '' if unknown.
+    :param hosts: host names of the cluster; ``store``: host name of the store.
+    :param ask_bucket: asks AWS for the region of the bucket, which may differ from the region of the address; '' if
+        unknown.
     """
     here, there = next(filter(None, map(find_region, hosts)), None), find_region(store)
     if here is None or there is None:

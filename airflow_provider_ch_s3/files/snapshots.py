@@ -1,4 +1,4 @@
-"""Snapshots of a lake's table (Iceberg, Delta), as far as a load and its ledger have to know them."""
+"""Snapshots of a lake table (Iceberg, Delta), as far as a load and the ledger have to know them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.files.source import SourceFile
 
-# Sorts after the names of all data files, so that the first file of a manifest is one.
+# Sorts after the names of all data files, so that a manifest begins with a data file.
 RECORD_NAME = "~snapshot"
 _PART, _MIXED = "part", "mixed"
 
 LOAD_ALL = "load the whole snapshot once with mode='replace_table', after which 'append' goes on from there"
-"""The remedy wherever it is unknown which of a lake's rows the ClickHouse table has, or some of them are gone."""
+"""The remedy if nobody can say which rows of the lake table the ClickHouse table has, or some rows are gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotRange:
-    """Which snapshots of a table a load reads: all rows of one, or what was added after another one, up to it.
+    """The snapshots of a table that a load reads: all rows of a snapshot, or the rows added between two snapshots.
 
-    :param record_key: the key under which the ledger has the snapshots that are loaded, like a file.
-    :param table_uuid: of the lake's table: another table may take its place.
-    :param id: of the last snapshot; of Delta its version.
-    :param after: id of the snapshot after which the range begins; '' for all rows of the last one.
-    :param time: when the last one was committed, in ISO format.
-    :param operation: what committed it, in the lake's own words.
-    :param schema_id: of its schema; of Delta, which has no such id, ''.
-    :param skips_held: data files that the ClickHouse table holds are nothing new: a load ended between two chunks, or
-        adding a file again does not add its rows again.
-    :param is_mixed: the ClickHouse table then has some rows of the last one, and keeps others.
+    :param record_key: the key of the loaded snapshots in the ledger, like the key of a file.
+    :param table_uuid: of the lake table: another table may take the place of this table.
+    :param id: of the last snapshot; in Delta the version.
+    :param after: id of the snapshot after which the range begins; '' for all rows of the last snapshot.
+    :param time: when the last snapshot was committed, in ISO format.
+    :param operation: what committed the last snapshot, in the lake's own words.
+    :param schema_id: of the last snapshot's schema; '' in Delta, which has no schema ids.
+    :param skips_held: skip data files that the ClickHouse table holds already: a load ended between two chunks, or
+        adding a file again does not add the file's rows again.
+    :param is_mixed: after the load, the ClickHouse table has some rows of the last snapshot, and keeps some older
+        rows.
     """
 
     record_key: str
@@ -42,24 +43,24 @@ class SnapshotRange:
     is_mixed: bool = False
 
     def record(self, *, is_whole: bool) -> SourceFile:
-        """Return what the ledger records of it, besides the files.
+        """Return the ledger's record of the snapshots, in addition to the files.
 
-        :param is_whole: all files of the range are loaded then, not only those of a chunk.
+        :param is_whole: the load then holds all files of the range, not only the files of a chunk.
         """
         kind = (_MIXED,) if self.is_mixed else () if is_whole else (_PART,)
         return SourceFile(key=self.record_key, etag="/".join((self.table_uuid, self.id, *kind)), size_bytes=0)
 
     @property
     def facts(self) -> dict[str, str]:
-        """What people want to know of it."""
+        """The snapshots, for people."""
         named = {"id": self.id, "after": self.after, "time": self.time, "operation": self.operation}
         return {"table_uuid": self.table_uuid, **named, "schema_id": self.schema_id}
 
 
 class DataFile(SourceFile):
-    """A data file, which never changes: its version is its size, whether or not the metadata count its rows.
+    """A data file, which never changes: the version is the size, whether or not the metadata count the rows.
 
-    :ivar rows: None if they do not.
+    :ivar rows: None if the metadata do not.
     """
 
     __slots__ = ("rows",)
@@ -71,7 +72,7 @@ class DataFile(SourceFile):
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:
-    """Sum up the rows that the metadata count in some data files; None if they do not count those of each."""
+    """Add up the rows that the metadata count in some data files; None if the count of any file is missing."""
     counts = [file.rows if isinstance(file, DataFile) else None for file in files]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
@@ -79,12 +80,13 @@ def count_rows(files: Iterable[SourceFile]) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a lake's table lays out its rows: a proposal for the keys and types of a new table.
+    """How a lake table lays out rows: a proposal for the keys and types of a new table.
 
-    :param folder_types: column → ClickHouse's type of the values that folders have of it, not yet ``Nullable``.
-    :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of its values in the files.
+    :param folder_types: column → ClickHouse's type of the column's values in folders, not yet ``Nullable``.
+    :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of the column's values in the
+        files.
     :param sorted_by: columns.
-    :param uuids: columns of UUIDs, which older servers see as bytes.
+    :param uuids: columns of UUIDs; older servers see the UUIDs as bytes.
     """
 
     folder_types: Mapping[str, str] = field(default_factory=dict)
@@ -95,12 +97,12 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldSnapshots:
-    """Which snapshots of one table a ClickHouse table holds, according to the ledger's records.
+    """The snapshots of one table that a ClickHouse table holds, according to the ledger's records.
 
-    :param whole: ids of snapshots that are loaded as a whole; ``partly``: in part.
-    :param in_order: all of these ids, in the order in which they were loaded.
-    :param mixed: ids of snapshots whose rows replaced some of the table's.
-    :param others: UUIDs of the tables that were loaded from the same location, if this one was not.
+    :param whole: ids of snapshots loaded as a whole; ``partly``: in part.
+    :param in_order: all these ids, in the order of the loads.
+    :param mixed: ids of snapshots whose rows replaced some rows of the ClickHouse table.
+    :param others: UUIDs of the tables loaded from the same location, if this table was not.
     """
 
     whole: frozenset[str] = frozenset()
@@ -111,7 +113,7 @@ class HeldSnapshots:
 
     @classmethod
     def parse(cls, etags: Iterable[str], table_uuid: str) -> HeldSnapshots:
-        """Parse the records, as far as they are of one table, in the order of their commits."""
+        """Parse the records of one table, in the order of their commits; skip the records of other tables."""
         parts = [etag.split("/") for etag in etags]
         own: dict[str, set[str]] = {"": set(), _PART: set(), _MIXED: set()}
         for uuid, snapshot, *kind in parts:
@@ -127,6 +129,6 @@ class HeldSnapshots:
         )
 
     def since(self, snapshot: str) -> Sequence[str]:
-        """Return what was loaded after a snapshot; everything for ''."""
+        """Return the snapshots loaded after a snapshot; everything for ''."""
         newest_first = self.in_order[::-1]
         return newest_first[: newest_first.index(snapshot)] if snapshot else newest_first

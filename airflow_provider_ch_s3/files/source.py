@@ -1,4 +1,4 @@
-"""The files of a load: where they are, which are selected, what they contain."""
+"""The files of a load: where they are, which files are selected, what they contain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_LISTED_TOGETHER = 20
 
 @dataclass(frozen=True, slots=True, init=False, order=True)
 class SourceFile:
-    """One version of one object: ``etag`` changes with its content. Sorted by key.
+    """One version of one object: ``etag`` changes with the content. Sorted by key.
 
     Packed, because a load may list a million files: three attributes would take two thirds more memory.
     """
@@ -53,22 +53,23 @@ class SourceFile:
 class FileColumn:
     """A column of the files.
 
-    :param type: its type in the load and in the user's expressions.
-    :param in_path: it comes from a ``name=value/`` folder.
-    :param read_as: the type that the server parses, if it differs; '' for ``type``.
-    :param has_bare_values: it is an array, map or tuple, written with numbers that are in no quotes, and the server
-        parses its text as a whole.
-    :param forms: pairs of the type of a single value and a regular expression that its text has to match.
-    :param encoding: of its text, if that is not UTF-8; '' if it is.
-    :param null_words: texts that stand for a missing value.
-    :param missing: the text that stands in place of a missing value; '' if NULL does.
-    :param is_trimmed: spaces around the text do not belong to its value.
-    :param within: the list of structs whose field it is, at ``place`` from 1; '' if it is a column of its own.
-    :param is_escaped: it is read with its quotes, and with a backslash before each quote that belongs to it.
-    :param is_alone: the files have nothing but this text, and no header, so that the bytes of any file are a value.
-    :param may_be_marked: it is read as text, and is the first of files without a header, so that a byte order mark
-        may precede its first value.
-    :param repeats_folder: the files have it themselves, and a ``name=value/`` folder has to have the same value.
+    :param type: the type in the load and in the user's expressions.
+    :param in_path: the column comes from a ``name=value/`` folder.
+    :param read_as: the type that the server parses, if different; '' for ``type``.
+    :param has_bare_values: the column is an array, map or tuple, written with numbers without quotes, and the server
+        parses the text as a whole.
+    :param forms: pairs of the type of a single value and a regular expression that the value's text has to match.
+    :param encoding: of the text; '' for UTF-8.
+    :param null_words: texts for a missing value.
+    :param missing: the text in place of a missing value; '' for NULL.
+    :param is_trimmed: spaces around the text do not belong to the value.
+    :param within: the list of structs with this field, at ``place`` from 1; '' for a separate column.
+    :param is_escaped: the text is read with the quotes around it, and with a backslash before each quote of the
+        value.
+    :param is_alone: the files have only this text, and no header, so that the bytes of any file are a value.
+    :param may_be_marked: the column is read as text, and comes first in files without a header, so that a byte order
+        mark may precede the first value.
+    :param repeats_folder: the files have the column, and a ``name=value/`` folder has to have the same value.
     """
 
     name: str
@@ -90,7 +91,7 @@ class FileColumn:
 
     @property
     def is_converted(self) -> bool:
-        """Whether our own rules convert or check what the server reads."""
+        """Whether our own rules convert or check the value that the server reads."""
         return (
             self.in_path
             or self.repeats_folder
@@ -106,7 +107,7 @@ class FileColumn:
 
     @property
     def conversion(self) -> Conversion | None:
-        """From what the server reads to the type in the load."""
+        """The conversion from the type that the server reads to the type in the load."""
         in_folder = "Nullable(String)" if is_nullable(self.type) else "String"
         read_as = "String" if self.missing else self.read_as
         planned = plan_conversion(read_as or (in_folder if self.in_path else self.type), self.type)
@@ -115,18 +116,18 @@ class FileColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec:
-    """The files of one load and what is known about them.
+    """The files of one load, and what is known about them.
 
     :param data_format: ClickHouse's name of the format, e.g. ``Parquet``.
-    :param compression: ClickHouse's name of the compression, ``auto`` to infer it from the file name.
-    :param delimiter: between the fields of CSV files, if it was guessed.
-    :param header: the fields of lines that the format reads as rows, although they name the columns.
+    :param compression: ClickHouse's name of the compression, ``auto`` to infer the compression from the file name.
+    :param delimiter: between the fields of CSV files, if guessed.
+    :param header: the fields of the lines with column names, if the format reads these lines as rows.
     :param rows: rows in all files; None if the number is unknown before reading.
     :param estimated_rows: rows in all files, extrapolated from one file.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
-    :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file; both from a
-        sample.
-    :param may_list: the servers may list the bucket, and the files are those of a whole listing of the pattern.
+    :param partition_count: number of partitions for the rows of all files; ``partitions_per_file``: for the rows of
+        one file; both from a sample.
+    :param may_list: the servers may list the bucket, and the files are a whole listing of the source.
     """
 
     pattern: SourcePattern
@@ -146,7 +147,7 @@ class SourceSpec:
 
     @property
     def has_null_lists(self) -> bool:
-        """Whether NULL may be in place of arrays, maps and tuples, and all other values are read as Nullable."""
+        """Whether NULL may be in place of arrays, maps and tuples, and all single values are read as Nullable."""
         types = [column.parsed_type for column in self.columns if not column.in_path]
         return self.format.has_null_lists and any(map(is_nested, types)) and all(map(tells_nulls, types))
 
@@ -165,17 +166,17 @@ class SourceSpec:
 
     @property
     def read_columns(self) -> tuple[FileColumn, ...]:
-        """The columns that are converted from text or compared with a folder."""
+        """The columns converted from text or compared with a folder."""
         return tuple(column for column in self.columns if column.is_converted)
 
     @property
     def address(self) -> str:
         """The address that makes the server read exactly ``files`` (together with ``path_filter``).
 
-        If the list is too long for a statement, this is the user's own pattern, and what was read has to be compared
-        with what was listed.
+        If the list is too long for a statement, the address is the user's own source, and the load has to compare the
+        files read with the files listed.
 
-        :raises SourceError: if ClickHouse cannot read that pattern.
+        :raises SourceError: if ClickHouse cannot read the user's source.
         """
         keys = list_keys(self.files, self.pattern)
         if not keys:
@@ -192,15 +193,15 @@ class SourceSpec:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether the files are too many to name, so that the servers find them by the user's pattern."""
+        """Whether the files are too many to name, so that the servers find them by the user's source."""
         return not list_keys(self.files, self.pattern)
 
     @property
     def described_address(self) -> str:
-        """The address for DESCRIBE, to which ``path_filter`` cannot be applied.
+        """The address for DESCRIBE, without ``path_filter``.
 
-        If ``address`` also matches other files, this is the address of one file: ClickHouse reads any single key
-        except one that contains globs or looks like a path in an archive.
+        If ``address`` also matches further files, the address of one file is returned: ClickHouse reads any single
+        key without globs, unless the key looks like a path in an archive.
         """
         if self.path_filter:
             for file in self.files:
@@ -221,10 +222,10 @@ class SourceSpec:
 
 
 def list_keys(files: Sequence[SourceFile], pattern: SourcePattern) -> str:
-    """Name files one by one, as one glob; '' if they are too many for a statement.
+    """Name files one by one, in a single glob; '' if they are too many for a statement.
 
-    Characters that ClickHouse does not take literally become ``?``, which matches any one character but ``/``: a
-    filter on ``_path`` has to keep the exact keys then.
+    A character that ClickHouse does not take literally becomes ``?``, which matches any character except ``/``: then
+    a filter on ``_path`` has to keep the exact keys.
     """
     if len(files) > MAX_LISTED_FILES:
         return ""

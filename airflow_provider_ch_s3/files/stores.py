@@ -23,25 +23,25 @@ class ObjectStore(Protocol):
 
     @property
     def account(self) -> str:
-        """The storage account, where the names of buckets are those of an account; '' elsewhere."""
+        """The storage account, if bucket names are unique only within an account; '' elsewhere."""
 
     def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterable[SourceFile]:
-        """All objects under the pattern's prefixes; those of a listing of many pages come while it is read.
+        """List all objects under the source's prefixes; the objects of a long listing come page by page.
 
         :param after: only objects with a greater key, in stores that list in the order of the keys.
         :raises SourceError: if the bucket is missing or may not be listed.
         """
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterable[tuple[SourceFile, float]]:
-        """The same objects, each with its age in seconds by the store's own clock.
+        """List the same objects, each with the age in seconds by the store's own clock.
 
-        :raises SourceError: as :meth:`list_files`, or if the store does not tell its time.
+        :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
         """
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
-        """The last bytes of an object, or all that it has.
+        """Read the last bytes of an object, or the whole object if it is smaller.
 
-        :raises SourceError: if it no longer exists, or may not be read.
+        :raises SourceError: if the object no longer exists, or may not be read.
         """
 
     def access(self) -> StoreAccess:
@@ -50,49 +50,49 @@ class ObjectStore(Protocol):
 
 @runtime_checkable
 class WritableStore(ObjectStore, Protocol):
-    """An object store whose objects can be changed."""
+    """An object store with objects that can be changed."""
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
-        """Add tags to an object, unless it is no longer this version of it; returns whether it was.
+        """Add tags to an object if its ETag still matches; return False if the object changed.
 
-        :raises SourceError: if the store refuses; so do :meth:`move` and :meth:`delete`.
+        :raises SourceError: if the store refuses; :meth:`move` and :meth:`delete` do the same.
         """
 
     def move(self, bucket: str, key: str, etag: str, *, to: str) -> bool:
-        """Move an object to another key, unless it has become another version; returns whether it has not.
+        """Move an object to another key if its ETag still matches; return False if the object changed.
 
-        Can be repeated: an object that is gone counts as moved if its copy is there, and as deleted in any case.
+        Can be repeated: an object that is gone counts as moved if the copy exists, and as deleted in any case.
         """
 
     def delete(self, bucket: str, key: str, etag: str) -> bool:
-        """Delete an object, unless it has become another version; returns whether it has not."""
+        """Delete an object if its ETag still matches; return False if the object changed."""
 
 
 @runtime_checkable
 class RegionalStore(ObjectStore, Protocol):
-    """An object store that tells where a bucket is."""
+    """An object store that knows where a bucket is."""
 
     def region_of(self, bucket: str) -> str:
-        """Name of the bucket's region; '' if the store does not tell it."""
+        """Name of the bucket's region; '' if the store does not tell the region."""
 
 
 @runtime_checkable
 class SnapshotStore(ObjectStore, Protocol):
-    """The data files of a lake's table: of the wanted snapshot, until the load is pinned to some."""
+    """The data files of a lake table: files of the wanted snapshot, until the load is pinned to some snapshots."""
 
     @property
     def record_key(self) -> str:
-        """The key under which the ledger has the snapshots that are loaded."""
+        """The key of the loaded snapshots in the ledger."""
 
     def read_layout(self) -> Layout:
-        """Read how the table lays out its rows."""
+        """Read how the table lays out rows."""
 
     def pin(self, held: Sequence[str], *, begun: str = "") -> SnapshotRange:
-        """Choose what to load: what all processes of the load read then, whatever is written meanwhile.
+        """Choose what to load. From then on all processes of the load read the same snapshots, whatever is written.
 
         :param held: the ledger's records of the snapshots that the ClickHouse table holds, in the order of commits.
-        :param begun: id of the snapshot, if the load has already committed a part of it.
-        :raises SnapshotError: if it is unknown which rows of the snapshot the ClickHouse table lacks.
+        :param begun: id of the snapshot, if the load has already committed a part of the snapshot.
+        :raises SnapshotError: if nobody can say which rows of the snapshot the ClickHouse table lacks.
         """
 
     def at(self, snapshots: SnapshotRange) -> ObjectStore:
@@ -100,35 +100,35 @@ class SnapshotStore(ObjectStore, Protocol):
 
 
 def at_snapshots(store: ObjectStore, snapshots: SnapshotRange | None) -> ObjectStore:
-    """Return the store with the files that a load is to see, if it was pinned to snapshots."""
+    """Return the store with the files that a load is to see, if the load was pinned to snapshots."""
     return store.at(snapshots) if snapshots and isinstance(store, SnapshotStore) else store
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmallObject:
-    """The content of an object, and the version that it is of."""
+    """The content of an object, and the content's version."""
 
     body: bytes
     etag: str
 
 
 class ReadableStore(ObjectStore, Protocol):
-    """An object store whose small objects the worker reads, such as the metadata of a lake's table."""
+    """An object store for small objects that the worker reads, such as the metadata of a lake table."""
 
     def read(self, bucket: str, key: str) -> SmallObject | None:
-        """Read a small object; None if there is none.
+        """Read a small object; None if the object does not exist.
 
         :raises SourceError: if the store refuses.
         """
 
 
 class ExportStore(ReadableStore, Protocol):
-    """An object store that the servers export to, and whose prefixes the worker completes."""
+    """An object store for exports: the servers export to prefixes, and the worker completes the prefixes."""
 
     def write(self, bucket: str, key: str, body: bytes, *, instead_of: SmallObject | None) -> bool:
-        """Write a small object if the one that is there is still the given one; returns whether it was.
+        """Write a small object if the present object is still the given one; return False if it changed.
 
-        :param instead_of: None if there must be none.
+        :param instead_of: the present object; None if there must be no object.
         :raises SourceError: if the store refuses.
         """
 
@@ -140,11 +140,11 @@ class ExportStore(ReadableStore, Protocol):
 class Change:
     """What became of a change.
 
-    :param is_done: the object was still the version that was to be changed, or an earlier try has removed it.
+    :param is_done: the object still had the expected version, or an earlier try has removed the object.
     """
 
     is_done: bool = True
 
 
 class ChangedError(Exception):
-    """The object is another version."""
+    """The object has another version."""

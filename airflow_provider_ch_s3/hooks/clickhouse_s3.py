@@ -1,4 +1,4 @@
-"""The hook: one ClickHouse cluster, seen through one Airflow connection."""
+"""The hook: a ClickHouse cluster, seen through an Airflow connection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from airflow_provider_ch_s3.sql.nodes import on_cluster
 from airflow_provider_ch_s3.sql.server_queries import render_read_node
 
 # For statements that a queue distributes to all nodes: a profile must neither hide failures nor shorten the wait.
-# Only a response that is sent when the statement has ended can report a node that failed after others had finished.
+# Only a response at the end of the statement can report a node that failed after the remaining nodes had finished.
 QUEUED_SETTINGS = {
     "distributed_ddl_output_mode": "throw",
     "distributed_ddl_task_timeout": 30,
@@ -50,8 +50,8 @@ _NO_KEEPER_CODES = frozenset({ErrorCode.QUERY_IS_PROHIBITED, ErrorCode.NO_ZOOKEE
 class ClickHouseS3Hook(DriverHook):
     """Run statements on one node or on all nodes of a ClickHouse cluster.
 
-    Everything that works with the official hook works with this one, ``SQLExecuteQueryOperator`` included.
-    A connection of the official type ``clickhouse`` is accepted too.
+    Everything for the official hook works with this hook, including ``SQLExecuteQueryOperator``. A connection of the
+    official type ``clickhouse`` is accepted too.
 
     :param clickhouse_conn_id: an Airflow connection of the type ``clickhouse_s3`` or ``clickhouse``.
     """
@@ -63,7 +63,7 @@ class ClickHouseS3Hook(DriverHook):
 
     @cached_property
     def _reach(self) -> Reach:
-        """What is known of the cluster that the connection declares.
+        """The cluster that the connection declares, as far as known.
 
         :raises ConfigError: if a value of the connection is wrong.
         """
@@ -87,7 +87,7 @@ class ClickHouseS3Hook(DriverHook):
         return self._reach.declaration
 
     def read_connection(self) -> None:
-        """Read the connection from Airflow now, so that nothing has to read it later.
+        """Read the connection from Airflow now, so that no later step has to.
 
         :raises ConfigError: if a value is wrong.
         """
@@ -112,35 +112,36 @@ class ClickHouseS3Hook(DriverHook):
         ddl_mode: DdlMode | None = None,
         cluster: ClusterSpec | None = None,
     ) -> ClickHouseS3Hook:
-        """Return a hook on the same connections, for the cluster and database that the table turned out to have.
+        """Return a hook on the same connections, for the cluster and the database in which the table was found.
 
-        :param cluster: if it has just been detected.
+        :param cluster: the cluster, if just detected.
         """
         hook = copy.copy(self)
         hook._reach = replace(self._reach, declaration=declaration, known_mode=ddl_mode, known_cluster=cluster)
         return hook
 
     def query(self, statement: Statement, *, query_id: str | None = None) -> list[dict[str, Any]]:
-        """Run a statement that returns rows, each as a dict of native Python values.
+        """Run a statement with rows as the result, each row as a dict of native Python values.
 
         :raises ServerError: if ClickHouse responds with an error.
-        :raises ServerUnreachableError: if there is no response.
+        :raises ServerUnreachableError: if ClickHouse does not respond.
         """
         return self._query_at(None, statement, query_id=query_id)
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement to its end, however long it takes.
+        """Run a statement to the end, however long it takes.
 
         :raises ServerError: if ClickHouse responds with an error.
-        :raises ServerUnreachableError: if there is no response: the statement may still be running.
+        :raises ServerUnreachableError: if ClickHouse does not respond: the statement may still be running.
         """
         self._execute_at(None, statement, query_id=query_id)
 
     def execute_everywhere(self, render: Callable[[str | None], Statement], *, query_id: str | None = None) -> None:
-        """Run DDL on every node, as :attr:`ddl_mode` says.
+        """Run DDL on every node, in the way of :attr:`ddl_mode`.
 
-        With ``per_host`` it runs on all nodes at once, and the first failure is raised when all have responded. With
-        ``on_cluster`` a server that dies runs the statement again after its restart, so it must be safe to repeat.
+        With ``per_host`` the DDL runs on all nodes at once, and the first failure is raised when all nodes have
+        responded. With ``on_cluster`` a server that dies runs the statement again after a restart, so the statement
+        must be safe to repeat.
 
         :param render: renders the statement, given the cluster's name for ``ON CLUSTER`` or ``None``.
         """
@@ -170,13 +171,13 @@ class ClickHouseS3Hook(DriverHook):
             self._execute_on_cluster(render(declared.cluster), None)
 
     def execute_on(self, nodes: Collection[str], statement: Statement, *, query_id: str | None = None) -> None:
-        """Run a statement on some nodes at once, sent to each directly and only once.
+        """Run a statement on some nodes at once, sent to each node directly and only once.
 
-        In a Replicated database it is sent to one of them, which runs it for all.
+        In a Replicated database, the statement is sent to a single node, which runs it for all nodes.
 
-        :param nodes: their own names, ``hostName():tcpPort()``.
+        :param nodes: the nodes' own names, ``hostName():tcpPort()``.
         :raises ConfigError: if the connection has no address of a node to which the statement must be sent.
-        :raises ClusterError: if a node did not answer where it was looked for, perhaps only for a moment.
+        :raises ClusterError: if a node did not answer at its address, perhaps only for a moment.
         """
         addresses = self._reach.addresses
         chosen, settings = sorted(nodes), {}
@@ -193,27 +194,27 @@ class ClickHouseS3Hook(DriverHook):
 
     @property
     def reachable(self) -> frozenset[str]:
-        """Names of the nodes to which statements can be sent directly."""
+        """Names of the nodes that can be sent statements directly."""
         return frozenset(self._reach.addresses)
 
     @cached_property
     def _server(self) -> ConnectedServer:
-        """The connected server; read once, since a load broadcasts each time that it looks for what has ended."""
+        """The connected server; read once, since a load broadcasts at each look for ended queries."""
         return read_server(self)
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """Addresses at which nodes of the cluster were looked for in vain."""
+        """Addresses where nodes of the cluster were looked for in vain."""
         return self._reach.unanswered
 
     def _ask_name(self, address: str | None) -> str:
-        # By the client that will execute there: each new one costs three statements.
+        # With the client that will execute there: each new client costs three statements.
         return str(self._query_at(address, render_read_node(), is_patient=True)[0]["node"])
 
     def _every_address(self) -> Sequence[str | None]:
         """The address of every node.
 
-        :raises ConfigError: if the connection lists none, and one was not found.
+        :raises ConfigError: if the connection lists no addresses, and a node was not found.
         :raises ClusterError: as :meth:`execute_on`.
         """
         if endpoints := self.declaration.http_endpoints:
@@ -222,14 +223,14 @@ class ClickHouseS3Hook(DriverHook):
         return [self._reach.addresses[node.host] for node in self.cluster_spec.nodes]
 
     def run_ddl(self, *statements: str) -> None:
-        """Run DDL on every node, for a DAG that creates its own tables.
+        """Run DDL on every node, for a DAG that creates tables.
 
-        Write ``{on_cluster}`` where ``ON CLUSTER`` belongs: it becomes ``ON CLUSTER `name` `` if the connection's
-        DDL mode requires that, and nothing otherwise::
+        Write ``{on_cluster}`` where ``ON CLUSTER`` belongs. If the connection's DDL mode requires ``ON CLUSTER``, the
+        token becomes ``ON CLUSTER `name` ``, otherwise nothing::
 
             hook.run_ddl("CREATE TABLE IF NOT EXISTS d.t {on_cluster} (a Int8) ENGINE MergeTree ORDER BY a")
 
-        :raises ConfigError: if the mode is ``on_cluster`` and a statement lacks the token; none is run then.
+        :raises ConfigError: if the mode is ``on_cluster`` and a statement lacks the token; then no statement is run.
         """
         local = [statement for statement in statements if ON_CLUSTER_TOKEN not in statement]
         if local and self.ddl_mode is DdlMode.ON_CLUSTER:
@@ -243,7 +244,7 @@ class ClickHouseS3Hook(DriverHook):
     def test_connection(self) -> tuple[bool, str]:
         """Check what every load needs, as ``ch-s3 doctor`` does; for the button of the connection.
 
-        Airflow's UI tests it under a made-up id, so a failure names it by its address.
+        Airflow's UI tests the connection under a made-up id, so a failure names the connection by address.
         """
         secrets: tuple[str, ...] = ()
         own_id = shown = f"connection {self.get_conn_id()!r}"

@@ -1,4 +1,4 @@
-"""Check an Airflow connection to ClickHouse, with its extra and its TLS files."""
+"""Check an Airflow connection to ClickHouse, with extra and TLS files."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 HTTPS_PORT = 8443
 
-# A name, or an address of IPv4 or IPv6: the driver writes it into the address of each request as it is.
+# A name, or an address of IPv4 or IPv6: the driver writes the host unchanged into the address of each request.
 _HOST = re.compile(r"[\w.-]+|[0-9A-Fa-f:.]+(%[\w.-]+)?|\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]")
 _CERTIFICATES = ("ca_cert", "client_cert", "client_cert_key")
 
 TLS_ARGUMENTS = (*_CERTIFICATES, "server_host_name")
-"""Fields of the connection that are arguments of the driver under the same names."""
+"""Fields of the connection with the same names as arguments of the driver."""
 
 CONN_TYPES = ("clickhouse_s3", "clickhouse")
 
 
 def clean_connection(connection: Connection, conn_id: str) -> Connection:
-    """Return the connection with a clean extra, and with the default port of its protocol if it has none.
+    """Return the connection with a clean extra, and with the protocol's default port if the connection has no port.
 
-    :raises ConfigError: if it is not a connection to ClickHouse, has no host, or has an unknown key in its extra.
+    :raises ConfigError: if the connection is not to ClickHouse, has no host, or has an unknown key in the extra.
     """
     if connection.conn_type not in CONN_TYPES:
         raise ConfigError(

@@ -28,10 +28,10 @@ def wait_for_nodes(
 
     :param query: queries the connected server.
     :param name: name of the statement.
-    :param mark: its ``log_comment``.
-    :param timeout: the server's error when it stopped waiting.
+    :param mark: ``log_comment`` of the statement.
+    :param timeout: the server's error when the server stopped waiting.
     :raises ServerError: if the statement failed on a node, or is not in the queue.
-    :raises ClusterError: if nodes do not run it, or this user may not read the queue.
+    :raises ClusterError: if nodes do not run the statement, or this user may not read the queue.
     """
     statement, pace = render_read_ddl_entry(mark), Pace()
     left: list[str] = []

@@ -35,20 +35,24 @@ log = get_log(__name__)
 Result = TypeVar("Result")
 
 EXECUTE_TIMEOUT_SECONDS = 30 * 24 * 3600
-"""``execute`` waits as long as the statement runs: TCP keep-alive detects a server that is gone, and a load
-limits itself with ``max_execution_time``."""
+"""``execute`` waits as long as the statement runs.
+
+TCP keep-alive detects a server that is gone, and a load limits itself with ``max_execution_time``.
+"""
 
 MAX_FORM_BYTES = 128 * 1024
-"""Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies; and
-ClickHouse accepts no form field longer than this (``http_max_field_value_size``). It joins several fields ``query``
-to one statement (24.8 to 26.7)."""
+"""The longest form field that ClickHouse accepts (``http_max_field_value_size``).
 
-# Of a long statement, in multiples of its bytes: an element of it takes a character or more, and is written out
-# wherever its alias is used.
+Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies. ClickHouse
+joins several fields ``query`` to one statement (24.8 to 26.7).
+"""
+
+# For a long statement, in multiples of the statement's bytes: an element takes at least a character, and is written
+# out at each use of the element's alias.
 RAISED_LIMITS = {"max_query_size": 2, "max_ast_elements": 1, "max_expanded_ast_elements": 10}
 
-# With progress headers, a statement whose client is gone fails at the next header. A partition command waits for its
-# own replica only, whatever a profile says: the commit itself waits for the others.
+# With progress headers, a statement whose client is gone fails at the next header. A partition command waits only for
+# the replica on the same node, whatever a profile says: the commit itself waits for the remaining replicas.
 EXECUTE_SETTINGS = {"send_progress_in_http_headers": 0, "alter_sync": 1}
 
 # Columns of ClickHouse's logs that quote statements, including any secrets in them.
@@ -58,12 +62,12 @@ _SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
 
 @dataclass(frozen=True, kw_only=True)
 class _ClientKind:
-    """The purpose of a driver client; one client is created for each kind.
+    """The purpose of a driver client; a client is created for each kind.
 
-    :param address: ``host:port``; None for the connection's own.
+    :param address: ``host:port``; None for the connection's own address.
     :param is_patient: waits for long statements.
-    :param keeps_final: leaves it to the user's profile whether tables are read with ``FINAL``.
-    :param has_form: sends a statement and its parameters as a form; longer ones are bodies of their own.
+    :param keeps_final: leaves the choice to the user's profile whether tables are read with ``FINAL``.
+    :param has_form: sends a statement and its parameters as a form; a longer statement is a separate body.
     """
 
     address: str | None
@@ -73,12 +77,12 @@ class _ClientKind:
 
 
 class DriverHook(ClickHouseHook):  # type: ignore[misc]
-    """The official hook with a checked connection, whose errors show no secrets."""
+    """The official hook with a checked connection and errors without secrets."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: dict[_ClientKind, Client] = {}
-        # A signal handler that kills a load may interrupt the same thread while it holds the lock.
+        # A signal handler that kills a load may interrupt the same thread while the thread holds the lock.
         self._clients_lock = threading.RLock()
         self._sent_secrets: set[str] = set()
         self._find_more_secrets: Callable[[], Iterable[str]] = tuple
@@ -87,11 +91,11 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     def get_connection(cls, conn_id: str) -> Connection:
         """Get the connection with a clean extra.
 
-        A form saves ``null`` for each field that was left empty, and a URI holds only strings. The official
-        hook takes ``verify: null`` for false, so it would check no certificate.
+        A form saves ``null`` for each field left empty, and a URI holds only strings. The official hook takes
+        ``verify: null`` for false, and would check no certificate.
 
-        :raises ConfigError: if Airflow has none, or if it is not a connection to ClickHouse, has no host, or has an
-            unknown key in its extra.
+        :raises ConfigError: if Airflow has no connection of this id, or if the connection is not to ClickHouse, has
+            no host, or has an unknown key in the extra.
         """
         try:
             stored = super().get_connection(conn_id)
@@ -103,7 +107,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return clean_connection(stored, conn_id)
 
     def _read_address(self) -> str:
-        """Read the host and port of the connection, whatever else of it is wrong."""
+        """Read host and port of the connection, whatever else is wrong."""
         stored = super().get_connection(self.get_conn_id())
         return ":".join(str(part) for part in (stored.host or "(no host)", stored.port) if part)
 
@@ -113,21 +117,21 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return dict(self._driver_kwargs.get("settings", {}))
 
     def get_uri(self) -> str:
-        """Get the SQLAlchemy URI; the official one breaks on a login such as ``me@example.com``."""
+        """Get the SQLAlchemy URI; the official method breaks on a login such as ``me@example.com``."""
         login = self.get_connection(self.get_conn_id()).login or "default"
         uri = str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
         tls = {name: self._driver_kwargs[name] for name in TLS_ARGUMENTS if name in self._driver_kwargs}
         return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 
     def keep_secret(self, find: Callable[[], Iterable[str]]) -> None:
-        """Keep more secrets out of the servers' error messages than the ones that this hook sends itself.
+        """Keep more secrets out of the servers' error messages than the secrets sent by this hook.
 
-        :param find: returns them; called when there is a message, which may quote what an earlier process sent.
+        :param find: returns the secrets; called for each message, which may quote a statement of an earlier process.
         """
         self._find_more_secrets = find
 
     def close(self) -> None:
-        """Close the connections that were opened."""
+        """Close the open connections."""
         with self._clients_lock:
             for client in self._clients.values():
                 client.close()
@@ -174,7 +178,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
     ) -> Result:
         own = self._own_address
         where = address or own
-        # Each new client asks its server for the version and all settings, so one that is there already is used.
+        # Each new client asks the server for the version and all settings, so a present client is used first.
         kind = _ClientKind(
             address=None if where == own else where,
             is_patient=is_patient,
@@ -244,7 +248,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
 
 class _LongForms:
-    """The driver's pool of connections, which sends a statement that is too long for a field of a form in several."""
+    """The driver's pool of connections, with a statement too long for a form field split into several fields."""
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -265,7 +269,7 @@ class _LongForms:
 
 
 def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
-    """Raise the limits that a long statement would meet, such as one with a thousand columns, if this user may."""
+    """Raise the limits for a long statement, such as a statement with a thousand columns, if this user may."""
     size_bytes = len(statement.text.encode())
     if size_bytes <= MAX_FORM_BYTES:
         return {}
@@ -279,7 +283,7 @@ def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
 
 # Its default, no index, is refused in a text; with another value a statement fails, and misses no rows.
 _UNSPEAKABLE = "force_data_skipping_indices"
-# Reads what other nodes have; a load's INSERT names what it needs itself.
+# Finds statements that read from other nodes; a load's INSERT names the settings it needs.
 _ASKS_NODES = re.compile(r"\bFROM\s+cluster(AllReplicas)?\(")
 
 
@@ -289,12 +293,12 @@ def _whole_text(statement: Statement, client: Client) -> str:
 
 
 def whole_text(statement: Statement, newer: Mapping[str, SettingValue] = MappingProxyType({})) -> str:
-    """Add what keeps its answer whole to the text of a statement that other nodes answer, too.
+    """Add settings to the text of a statement that other nodes answer, too, so that the answer is whole.
 
-    A server ignores a parameter of the request that equals its own value, and sends other nodes what was changed: so
-    these obey their own profiles but for what the text itself says.
+    A server ignores a parameter of the request that equals the server's own value, and sends only changed settings to
+    further nodes. So the further nodes obey their own profiles, except for settings in the text itself.
 
-    :param newer: those of ``NEWER_ANSWERS`` that the server knows.
+    :param newer: the settings of ``NEWER_ANSWERS`` known to the server.
     """
     query, clause, own = statement.text.rpartition("\nSETTINGS")
     if not clause or statement.reads_profiles or not _ASKS_NODES.search(query):
@@ -306,10 +310,10 @@ def whole_text(statement: Statement, newer: Mapping[str, SettingValue] = Mapping
 
 
 def _pin_settings(client: Client, kind: _ClientKind) -> None:
-    """Have a client send what keeps its answers whole, but for what the user's profile fixes to the same value.
+    """Have a client send the settings for whole answers, unless the user's profile fixes a setting to the same value.
 
-    The driver's own list of the server's settings may itself be cut by the profile, so a setting that is not in it
-    is sent, too.
+    The profile may also cut the driver's list of the server's settings, so a setting missing in the list is sent,
+    too.
 
     :raises ConfigError: if the profile fixes another value.
     """

@@ -1,4 +1,4 @@
-"""Convert the driver's exceptions to errors of this package: one clean line, without secrets."""
+"""Convert the driver's exceptions to errors of this package: a single clean line, without secrets."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ _NOISE = (
 
 
 def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[str]) -> ChS3Error:
-    """Convert a driver's exception to an error that says what to do.
+    """Convert a driver's exception to an error with a remedy.
 
     :param address: ``host:port`` of the server.
-    :param secrets: values that the server may echo; each is replaced by ``***``.
+    :param secrets: values that the server may echo; each value is replaced by ``***``.
     """
     # Shortened last: half a secret would not be found.
     reason = shorten_lines(scrub(_clean(_innermost_text(error)), secrets), limit=MESSAGE_LIMIT)
@@ -95,7 +95,7 @@ def _tls_remedy(reason: str) -> str:
 
 
 def grant_remedy(reason: str) -> str:
-    """Return the GRANT of the missing privilege, for the end of a message; '' if the server does not name it."""
+    """Return the GRANT of the missing privilege, for the end of a message; '' if the server names no grant."""
     missing = _MISSING_GRANT.search(reason)
     if missing is None:
         return ""
@@ -118,7 +118,7 @@ def _is_refused_by_driver(error: Exception) -> bool:
 
 
 def _innermost_text(error: Exception) -> str:
-    """The innermost cause, e.g. ``Connection refused``, without urllib3's exceptions around it."""
+    """The innermost cause, e.g. ``Connection refused``, without urllib3's surrounding exceptions."""
     cause = error.__cause__
     while cause is not None:
         inner = getattr(cause, "reason", None)

@@ -1,4 +1,4 @@
-"""One cluster as a connection reaches it: its nodes, and the addresses at which they answer."""
+"""A cluster as a connection reaches it: the nodes, and the addresses at which they answer."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = get_log(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What is known of a cluster; each of its servers is asked once.
+    """What is known of a cluster; each server is asked once.
 
     :param read_server: reads the connected server.
     :param own_address: returns ``host:port`` of the connection's HTTP interface.
     :param ask_name: asks the node at an address (None: the connection's own) for its name, ``hostName():tcpPort()``.
     :param known_mode: how DDL reaches every node of the table's database; None: of the connection's own database.
-    :param known_cluster: if it has just been detected.
+    :param known_cluster: the cluster, if just detected.
     """
 
     client: ClickHouseClient
@@ -50,17 +50,17 @@ class Reach:
 
     @cached_property
     def addresses(self) -> dict[str, str | None]:
-        """Name of each node that the connection reaches → its address; None for the connection's own address."""
+        """Name of each reachable node → address; None for the connection's own address."""
         return {node: address for address, node in self._answers.items() if node}
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """Addresses at which nodes of the cluster were looked for in vain."""
+        """Addresses where nodes of the cluster were looked for in vain."""
         return tuple(address for address, node in self._answers.items() if address and not node)
 
     @cached_property
     def _answers(self) -> dict[str | None, str]:
-        """Address → the name of the node that answers there; '' if none does."""
+        """Address → the name of the node at the address; '' without an answer."""
         if endpoints := self.declaration.http_endpoints:
             return dict(zip(endpoints, map_at_once(self.ask_name, endpoints), strict=True))
         guesses = self._guess_addresses()
@@ -69,7 +69,7 @@ class Reach:
         return answers if any(answers.values()) else {**answers, None: self.ask_name(None)}
 
     def _guess_addresses(self) -> Sequence[str | None]:
-        """Where the nodes of several shards may listen: on the connection's port of the hosts that the cluster names.
+        """Where the nodes of several shards may listen: on the connection's port of the hosts named by the cluster.
 
         For a single shard, the connection's own address is enough.
         """

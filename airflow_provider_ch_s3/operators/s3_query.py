@@ -1,4 +1,4 @@
-"""The operator that queries files in S3 where they are."""
+"""The operator for queries of files in S3 in place."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ MAX_ROWS = 1000
 
 
 class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """Run a SELECT over files in S3, or in a store that speaks its protocol, without loading them.
+    """Run a SELECT over files in S3, or in a store with the S3 protocol, without loading them.
 
-    The connected server reads the files that the worker has listed, with the credentials of a connection, which are
-    in no SQL text, and with settings for reading in place. The rows of the result go through XCom.
+    The connected server reads the files listed by the worker, with the credentials of a connection, which no SQL text
+    contains, and with settings for reading in place. The rows of the result go through XCom.
 
-    :param sql: a SELECT in which ``{files}`` stands where a table would be: ``SELECT count() FROM {files}``.
+    :param sql: a SELECT with ``{files}`` in place of a table: ``SELECT count() FROM {files}``.
     :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
         the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
-    :param aws_conn_id: connection of type ``aws``, with which the worker lists the bucket and the server reads the
-        files; None: worker and server use their own roles.
-    :param credentials: with which keys the server reads the files: ``connection``, those of ``aws_conn_id``;
+    :param aws_conn_id: connection of type ``aws``: the worker lists the bucket, and the server reads the files, with
+        this connection; None: worker and server use their own roles.
+    :param credentials: the keys with which the server reads the files: ``connection``, the keys of ``aws_conn_id``;
         ``NamedCollection(name)``; or ``Role(arn)``.
-    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of readers: worker and
         servers send ``x-amz-request-payer`` then.
     :param data_format: how the files are written: ClickHouse's name of the format, or ``Format(…)``, or ``Csv(…)``;
         None: inferred from the file names.
-    :param max_rows: number of rows above which the task fails, because all of them go to Airflow's database.
-    :param settings: ClickHouse settings; they override those of the connection and the computed ones.
+    :param max_rows: number of rows above which the task fails, because all rows go to Airflow's database.
+    :param settings: ClickHouse settings; they override the connection's settings and computed settings.
     :returns: a list of rows, each as a dict, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
-    :raises SourceError: if there are no such files, or the server refuses the query.
+    :raises SourceError: if the files do not exist, or the server refuses the query.
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     :raises LoadError: if the result has more than ``max_rows`` rows.
-    :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its context.
+    :raises AirflowFailException: instead of an error above, if no retry can change the error, such as wrong
+        arguments; has the error as its context.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
@@ -93,7 +93,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
 
     @fails_plainly
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Run the query, and return its rows.
+        """Run the query, and return the rows.
 
         :raises ChS3Error: as described for the class.
         """
@@ -123,7 +123,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         self._kill = lambda: kill_queries(hook, declared.cluster, identity.generation_prefix)
         try:
             if identity.try_number > 1:
-                self._kill()  # a worker that died has left its query running
+                self._kill()  # a dead worker has left a query running
             return query_in_place(hook, store, declared, request, identity.query_id(identity.try_number))
         finally:
             hook.close()

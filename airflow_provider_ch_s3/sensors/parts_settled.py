@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
-# A run that is older, such as one of `airflow dags test`, did not write the parts that are waited for when it began.
+# An older run, for example of `airflow dags test`, did not write the watched parts when the run began.
 HISTORY_SECONDS = 86_400
 # Nobody waits long for what is nice to know.
 HISTORY_LIMITS: dict[str, Any] = {
@@ -60,7 +60,7 @@ PARTITIONS_REMEDY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """What a sensor waits for, as its arguments say it."""
+    """What a sensor waits for, from the sensor's arguments."""
 
     table: str
     clickhouse_conn_id: str
@@ -80,35 +80,33 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     """Wait until a table is ready to be queried: few parts on every node, no merge running, nothing changing.
 
     Works in the modes ``poke`` and ``reschedule``, and deferred: a single snapshot of the cluster is enough to
-    decide, and no state is kept from one to the next.
-
-    Source of the defaults: ``settle.py``.
+    decide, and no state is kept between snapshots. Source of the defaults: ``settle.py``.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
-    :param partitions: partitions to wait for, usually those of a load's report,
-        ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids or of such
-        mappings, or the text that a template made of them. Empty, as after a load that had nothing new: there is
-        nothing to wait for. None: the whole table.
+    :param partitions: partitions to wait for, usually the partitions of a load's report,
+        ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids or of
+        mappings, or the rendered text of either. Empty, as after a load with nothing new: nothing to wait for. None:
+        the whole table.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
-    :param max_parts: active parts that a node may have, of ``partitions`` if these are given.
+    :param max_parts: active parts that a node may have, in ``partitions`` if given.
     :param max_parts_per_partition: active parts that a partition may have on a node; None: any number.
     :param stable_seconds: age in seconds that the newest part must have.
     :param stalled_seconds: the sensor fails when for so many seconds there were too many parts and no merge, or a
         replica was read-only or could not replicate.
     :param poke_interval: seconds between two pokes: parts settle in seconds or minutes.
     :param deferrable: wait in the triggerer, which polls all tables of a connection together. A cluster that does not
-        answer is then polled until the timeout, where a poke fails.
+        answer is then polled until the timeout; a poke would fail.
     :returns: through XCom, a dict of ``parts`` and ``rows`` (on all nodes), ``last_change`` (Unix time of the newest
         part; None without parts), ``nodes``, a :class:`NodeParts` as a dict for each node, and ``history``: node →
-        ``[Unix time, active parts, merges that had ended]`` since the DAG run began, as ``system.part_log`` has it;
-        empty without this log.
+        ``[Unix time, active parts, ended merges]`` since the DAG run began, from ``system.part_log``; empty without
+        this log.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises TargetError: if the table is missing on a node.
     :raises ClusterError: if the cluster is unknown, or a node does not answer.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises SettleError: if the parts will never settle.
-    :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its context.
+    :raises AirflowFailException: instead of an error above, if no retry can change the error, such as wrong
+        arguments; has the error as its context.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
@@ -229,7 +227,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _with_history(
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
     ) -> dict[str, Any]:
-        """Add what the servers' logs tell of the way there; whoever waits does not depend on it."""
+        """Add the history from the servers' logs; the outcome does not depend on the history."""
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.introspection.parts import read_parts_history
         from airflow_provider_ch_s3.monitoring.log import flush_part_log
@@ -244,13 +242,13 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
                 history = read_parts_history(
                     hook, table, cluster, parts, partitions=wanted.partitions, since=_began(context)
                 )
-        except Exception as error:  # whatever it is: the parts have settled
+        except Exception as error:  # whatever fails: the parts have settled
             log.info("no history of the parts of %s: %s", table, error)
             history = {}
         return {**result, "history": history}
 
     def _check_a_last_time(self, context: Context, reason: str) -> dict[str, Any]:
-        """Check once more before timing out, as the other modes do: the triggerer may have been down for long."""
+        """Check once more before timing out, as the remaining modes do: the triggerer may have been down for long."""
         try:
             snapshot = _take_snapshot(self._parse())
         except ChS3Error as error:
@@ -282,16 +280,16 @@ def _take_snapshot(wanted: _Wanted) -> _Snapshot:
 
 
 def _began(context: Context) -> float:
-    """Unix time at which the DAG run began, which has usually loaded the rows."""
+    """Unix time at which the DAG run began; usually the same run has loaded the rows."""
     started = getattr(context.get("dag_run"), "start_date", None)
     return max(started.timestamp() if started else 0.0, time.time() - HISTORY_SECONDS)
 
 
 def parse_partitions(value: object) -> tuple[str, ...] | None:
-    """Parse a list of partition ids, a mapping partition → rows, a list of mappings, or what a template made of it.
+    """Parse a list of partition ids, a mapping partition → rows, a list of mappings, or the rendered text of either.
 
     :returns: the ids, each once; None for the whole table.
-    :raises ConfigError: if it is something else.
+    :raises ConfigError: for anything else.
     """
     given = parse_literal("partitions", value)
     if isinstance(given, str):
@@ -304,7 +302,7 @@ def parse_partitions(value: object) -> tuple[str, ...] | None:
     found: set[str] = set()
     for item in items:
         if item is None:
-            return None  # one of several loads was without staging, and does not know its partitions
+            return None  # a load without staging does not know its partitions
         found.update(_ids(item, value))
     return tuple(sorted(found))
 

@@ -1,1 +1,1 @@
-"""The table as values: its columns, what goes into which of them, and when its parts have settled."""
+"""The table as values: columns, what goes into each column, and when the parts have settled."""

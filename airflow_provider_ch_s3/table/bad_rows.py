@@ -1,4 +1,4 @@
-"""Rows that cannot be loaded: how the lines of a file are taken apart, and where the bad ones go."""
+"""Bad rows, which cannot be loaded: how the lines of a file are taken apart, and where bad rows go."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CSV = "CSV"
 JSON = "JSONEachRow"
 
 OPEN_QUOTE = "a quote is not closed"
-"""The reason of a line that may be the first or the last one of a longer text."""
+"""The reason of a line that may begin or end a longer text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineColumn:
-    """A column of the table that gets its values from lines.
+    """A column of the table with values from lines.
 
-    :param position: of its field in a line, from 1; 0 if the field is found by the column's name.
-    :param in_path: its value is in a ``name=value/`` folder instead.
-    :param form: what its text has to look like besides, as a regular expression; '' for anything.
+    :param position: of the field in a line, from 1; 0 if the field is found by the column's name.
+    :param in_path: the value is in a ``name=value/`` folder instead.
+    :param form: the form of the text in addition to the grammar, as a regular expression; '' for any.
     """
 
     column: TableColumn
@@ -48,9 +48,9 @@ class LineFormat:
     """How the lines of some files become rows, each line one row.
 
     :param data_format: ``CSV`` or ``JSONEachRow``.
-    :param header: the names in the first line of each file; empty if the files have none.
+    :param header: the names in the first line of each file; empty if the files have no header.
     :param ignores_new: objects may have fields that the table lacks.
-    :param field_count: fields of each line; 0 if that may differ.
+    :param field_count: fields of each line; 0 if the number may differ.
     :param delimiter: between fields.
     """
 
@@ -62,9 +62,9 @@ class LineFormat:
     ignores_new: bool = False
 
     def held_to(self, names: Collection[str], form_of: Callable[[str], str]) -> LineFormat:
-        """Have lines set aside in which the text of one of these columns does not have a form.
+        """Make a line a bad row if the text of a named column does not have the required form.
 
-        :param form_of: type → regular expression; '' for anything.
+        :param form_of: type → regular expression; '' for any form.
         """
         columns = (
             replace(column, form=form_of(column.type)) if column.name in names and not column.in_path else column

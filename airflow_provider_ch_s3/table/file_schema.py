@@ -1,4 +1,4 @@
-"""The columns of the files: as a user wrote them, and merged over files that differ."""
+"""The columns of the files: as a user wrote them, and merged if files differ."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 
 @dataclass(frozen=True, kw_only=True)
 class FileSchema:
-    """The columns of one file, which represents all files with the same columns.
+    """The columns of one file, for all files with the same columns.
 
-    :param types: column → type; ``Nullable(Nothing)`` for a column that contains only NULL.
+    :param types: column → type; ``Nullable(Nothing)`` for a column with nothing but NULL.
     """
 
     key: str
@@ -36,13 +36,14 @@ def join_schemas(
     may_lack: bool,
     defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[FileColumn, ...]:
-    """Return all columns of all files, each with a type that holds its values in every file.
+    """Return all columns of all files, each with a type that holds the column's values in every file.
 
-    :param scheme: of their store, which decides what can be done if they differ.
-    :param is_used: whether the load needs a column; the others may differ.
-    :param may_lack: files may lack a column, which is NULL for their rows.
-    :param defaults: columns that get their type's default then instead of NULL, each with its DEFAULT in the table.
-    :raises SourceError: if a file lacks a used column, or no type holds the values that two files have in one.
+    :param scheme: of the files' store, which decides what can be done if files differ.
+    :param is_used: whether the load needs a column; unused columns may differ.
+    :param may_lack: files may lack a column, whose value is then NULL.
+    :param defaults: columns whose missing values become the type's default instead of NULL, each with its DEFAULT in
+        the table.
+    :raises SourceError: if a file lacks a used column, or no type holds a column's values from two files.
     """
     names = dict.fromkeys(name for schema in schemas for name in schema.types)
     joined = {
@@ -60,9 +61,9 @@ def join_schemas(
 
 
 def read_nulls(source: SourceSpec) -> SourceSpec:
-    """Have a NULL stay one in typed files whose rows may have NULL in place of an array, map or tuple.
+    """Keep NULL in typed files whose rows may have NULL in place of an array, map or tuple.
 
-    Servers read such a NULL only if a NULL may become the default of its type.
+    Servers read NULL there only if NULL may become the default of the type.
     """
     may_be = source.format.is_typed and source.format.has_null_lists
     if not may_be or not any(is_nested(column.type) for column in source.columns):
@@ -72,7 +73,7 @@ def read_nulls(source: SourceSpec) -> SourceSpec:
 
 
 def remedy_for(scheme: Scheme) -> str:
-    """What to do about files that no load reads together."""
+    """What to do about files that no load can read together."""
     if scheme.is_lake:
         return (
             "rewrite the lake's data files, as its rows are now (Iceberg: rewrite_data_files with rewrite-all=true;"
@@ -136,7 +137,7 @@ def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn
 def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]) -> None:
     """Check that the types given by the user hold the values in the files.
 
-    :raises SourceError: if one does not: ClickHouse would wrap, cut or drop values when reading them.
+    :raises SourceError: if a type does not: ClickHouse would wrap, cut or drop values of the files.
     """
     for column in columns:
         for schema in schemas:

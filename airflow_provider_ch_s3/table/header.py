@@ -1,4 +1,4 @@
-"""Decide whether the first line of a file names its columns."""
+"""Decide whether the first line of a file names the columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FirstLine:
 
     :param key: of the file.
     :param fields: without quotes and the spaces around them.
-    :param next_fields: those of the second line; empty if there is none.
+    :param next_fields: fields of the second line; empty without a second line.
     """
 
     key: str
@@ -31,15 +31,14 @@ class FirstLine:
     def names_columns(self, columns: Mapping[str, str], others: Collection[str]) -> bool | None:
         """Whether the fields are the names of columns.
 
-        They are if all of them are names, but for upper and lower case, or all but one, and at least two; also if
-        they name all columns of a table that has more than one. They are not if none of them is a name, and the types
-        of the table's columns fit them.
+        Yes, if all fields are names, upper and lower case aside; or all but one, and at least two; or if the fields
+        name all columns of a table with several columns. No, if no field is a name, and the types of the table's
+        columns fit the fields.
 
-        :param columns: the columns that would take the fields, in this order, with their types; none if they are
-            unknown.
-        :param others: further names that the files may have, such as those in expressions.
-        :returns: None if that is unknown.
-        :raises SourceError: if a load may take them for either.
+        :param columns: the columns that would take the fields, in this order, with their types; empty if unknown.
+        :param others: further names that the files may have, for example names in expressions.
+        :returns: None if unknown.
+        :raises SourceError: if the fields may be names as well as values.
         """
         known = {name.casefold() for name in (*columns, *others)}
         matches = [field for field in self.fields if field.casefold() in known]
@@ -62,7 +61,7 @@ class FirstLine:
         return any(field.casefold() == name.casefold() for field, name in pairs)
 
     def _fits(self, columns: Mapping[str, str]) -> bool:
-        """Whether each column, but for texts, would take a field that looks like a value of it."""
+        """Whether each column, except texts, would take a field that looks like a value of the column."""
         if len(self.fields) != len(columns):
             return False
         typed = [

@@ -1,6 +1,6 @@
 """Map the columns of the files to the columns of the table.
 
-A value must arrive unchanged or not at all: ``type_table.py`` says how one type is converted to another.
+A value must arrive unchanged or not at all: ``type_table.py`` says how values are converted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
 @dataclass(frozen=True, kw_only=True)
 class MappedColumn:
-    """One item of the SELECT list.
+    """An item of the SELECT list.
 
     Exactly one of ``source`` (a column of the files) and ``expression`` (the user's SQL) is set.
 
     :param conversion: None to leave the conversion to the INSERT.
-    :param unused_if: SQL expression over the columns of the files: in such rows the value is not read, and is the
-        default of ``type``; '' if all are read.
-    :param type: of the column in the table, but not Nullable, where ``unused_if`` is given.
+    :param unused_if: SQL expression over the columns of the files: in rows that fulfil it, the value is not read, and
+        is the default of ``type``; '' if the value is read in all rows.
+    :param type: of the column in the table, without Nullable, if ``unused_if`` is given.
     """
 
     target: str
@@ -54,10 +54,10 @@ def map_columns(
     :param columns: the table's columns to load; None for all.
     :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
         may go unused; columns of the path always may.
-    :param select_types: table column → type of its expression.
-    :param used: columns of the files that something else needs.
+    :param select_types: table column → type of the expression.
+    :param used: columns of the files needed elsewhere.
     :param ignores_new: columns of the files may go unused.
-    :param may_lack: columns of the table may be missing in the files, whether they have a DEFAULT or not.
+    :param may_lack: columns of the table may be missing in the files, with or without a DEFAULT.
     :raises NewColumnsError: if the files have columns that the table lacks.
     :raises TargetError: if the table has columns that the files lack, or the types cannot be converted without
         silently changing values.
@@ -136,7 +136,7 @@ def _wanted_columns(
 def split_nested(
     file_columns: Sequence[FileColumn], table_columns: Sequence[TableColumn]
 ) -> dict[str, tuple[FileColumn, ...]]:
-    """Return the lists of structs that are Nested in the table, each with one column for each of its fields.
+    """Return the lists of structs that are Nested in the table, with a column for each field.
 
     A table has a Nested column ``n`` as the columns ``n.a``, ``n.b``.
     """
@@ -157,7 +157,7 @@ def _map_column(source: FileColumn, column: TableColumn, target: TargetSpec) -> 
     where = "in the path" if source.in_path else "in the files"
     what = f"column {column.name!r} is {source.type} {where} and {column.type} in {target.name}"
     if source.in_path:
-        _convert(what, "String", column)  # as which the load reads it
+        _convert(what, "String", column)  # the load reads the column as String
     conversion = _convert(what, source.type, column)
     if source.within:
         element = f"tupleElement({quoted(source.within)}, {source.place})"

@@ -1,4 +1,4 @@
-"""A table that a load creates: what the user says about it, and what it is to be."""
+"""A table that a load creates: what the user says about the table, and what is created."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _ORDER = Kind(_parse_order, Form.SQL, of=SQL)
 
 @dataclass(frozen=True, repr=False)
 class CreateTable(Value):
-    """What a new table is to be like; whatever is left out is chosen from the files and the cluster.
+    """Properties of a new table; whatever is left out is chosen from the files and the cluster.
 
-    :param order_by: names or SQL expressions of ORDER BY, best what queries filter by; None: the columns of the
-        folders, then the first column with a time.
-    :param partition_by: SQL expression of PARTITION BY; '' for none; None: the month of the folders' date, or the
-        folders' columns for ``ReplacePartitions``.
-    :param engine: such as ``ReplacingMergeTree(version)``; '' for ``MergeTree``, or ``ReplicatedMergeTree`` where
-        shards have replicas.
+    :param order_by: names or SQL expressions of ORDER BY, best the columns that queries filter by; None: the columns
+        of the folders, then the first column with a time.
+    :param partition_by: SQL expression of PARTITION BY; '' for no partitions; None: the month of the folders' date,
+        or the folders' columns for ``ReplacePartitions``.
+    :param engine: such as ``ReplacingMergeTree(version)``; '' for ``MergeTree``, or ``ReplicatedMergeTree`` if shards
+        have replicas.
     :param settings: of the table, such as ``storage_policy``.
-    :param types: column → ClickHouse's type, instead of the one that the files suggest; may be followed by
+    :param types: column → ClickHouse's type, instead of the type suggested by the files; may be followed by
         ``DEFAULT …`` or ``CODEC(…)``.
-    :param distributed: whether ``table`` becomes a Distributed table over local ones named ``<table>_local``; None:
+    :param distributed: whether ``table`` becomes a Distributed table over local tables named ``<table>_local``; None:
         if the cluster has several shards.
     :param sharding_key: of the Distributed table.
     """
@@ -64,7 +64,7 @@ class CreateTable(Value):
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """The expressions of ORDER BY, one by one; None if they are to be chosen."""
+        """The expressions of ORDER BY as a list; None if they are to be chosen."""
         if self.order_by is None:
             return None
         return tuple(split_expressions(self.order_by) if isinstance(self.order_by, str) else self.order_by)
@@ -78,7 +78,7 @@ CREATE_TABLE = value_of(
 
 
 def is_merge_tree(engine: str) -> bool:
-    """Whether an engine, with or without its arguments, is of the MergeTree family."""
+    """Whether an engine, with or without arguments, is of the MergeTree family."""
     return engine.partition("(")[0].endswith("MergeTree")
 
 
@@ -86,8 +86,8 @@ def is_merge_tree(engine: str) -> bool:
 class NewColumn:
     """A column of a new table.
 
-    :param type: with DEFAULT or CODEC, if the user gave any.
-    :param is_provenance: the load fills it itself, with where a row came from.
+    :param type: with DEFAULT or CODEC, if given by the user.
+    :param is_provenance: the load itself fills the column, with where a row came from.
     """
 
     name: str
@@ -107,10 +107,10 @@ class NewColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class NewTable:
-    """A table that is to be created, and why it is like that.
+    """A table to be created, with the reasons for the choices.
 
-    :param name: the table that the user named; ``local``: the one that holds the parts.
-    :param order_by: the expressions of ORDER BY; ``partition_by``: '' for none.
+    :param name: the table named by the user; ``local``: the table with the parts.
+    :param order_by: the expressions of ORDER BY; ``partition_by``: '' for no partitions.
     :param distribution: None if ``name`` is ``local``.
     :param reasons: what was chosen, and why.
     """
@@ -127,7 +127,7 @@ class NewTable:
 
     @property
     def comment(self) -> str:
-        """By which the table is recognized as created for this name."""
+        """The comment that marks the table as created for this name."""
         return f"rows of {self.name}, created by airflow-provider-ch-s3"
 
     @property

@@ -1,8 +1,8 @@
 """Columns in the path: ``name=value/`` folders, as Hive and Spark write them.
 
 The text between ``=`` and ``/`` is the value, percent-decoded and converted strictly to the type of the table's
-column. ``__HIVE_DEFAULT_PARTITION__`` is NULL, unless one of its characters is encoded: then it is that text.
-ClickHouse itself guesses a type from the text of such a folder, and reads ``code=007`` as 7.
+column. ``__HIVE_DEFAULT_PARTITION__`` is NULL; if one of its characters is encoded, the value is the text
+``__HIVE_DEFAULT_PARTITION__``. ClickHouse itself guesses a type from a folder's text, and reads ``code=007`` as 7.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.target import TableColumn
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-# A text that reads like the folder of NULL, as an export writes it.
+# The folder for a text that reads like the folder of NULL, as exports write it.
 ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
 
 
 def path_column_names(files: Sequence[SourceFile], scheme: Scheme) -> frozenset[str]:
-    """Return the names in ``name=value/`` folders, which the server adds as columns."""
+    """Return the names in ``name=value/`` folders, added as columns by the server."""
     return folder_names(files[:1]) if scheme.has_path_columns else frozenset()
 
 
@@ -36,7 +36,7 @@ def folder_names(files: Iterable[SourceFile]) -> frozenset[str]:
 
 
 def is_plain(kind: str) -> bool:
-    """Whether values of a type have one form, so that a folder's text tells whether it is the same value.
+    """Whether values of a type have a single form, so that folders with different texts have different values.
 
     A time may be written in many ways, and in any time zone.
     """
@@ -47,8 +47,9 @@ def is_plain(kind: str) -> bool:
 def check_folders_of_url(file: SourceFile) -> None:
     """Check that the folders of a URL say what they stand for.
 
-    :raises SourceError: if a value is percent-encoded, for the URL or the folder: ``_path`` of a URL is decoded on
-        24.8 and not on 26.7, so that one text would become two values.
+    On 24.8 the ``_path`` of a URL is decoded, on 26.7 not: an encoded text would become two values.
+
+    :raises SourceError: if a value is percent-encoded, for the URL or the folder.
     """
     for name, value in _folders(file.key):
         if "%" in name or "%" in value:
@@ -82,11 +83,11 @@ def type_path_columns(
 ) -> tuple[FileColumn, ...]:
     """Give the columns of the path the types of the table's columns with the same names.
 
-    A column that the table does not have is available to the user's expressions: as an integer or a date if all its
-    folders are in the usual form of one, so that nothing is lost, and as a String otherwise.
+    A column missing in the table is available to the user's expressions: as an integer or a date if all folders of
+    the column are in the usual form of the type, so that nothing is lost, and as a String otherwise.
 
-    :param folder_types: column → type of its values, where that is known; then it is that instead.
-    :raises SourceError: if a file lacks a folder that others have.
+    :param folder_types: column → type of the values, if known; a known type comes first.
+    :raises SourceError: if a file lacks a folder of the remaining files.
     """
     names = {column.name for column in columns if column.in_path}
     if not names:

@@ -1,4 +1,4 @@
-"""Where a row came from: columns of the table that the load itself fills."""
+"""Where a row came from: columns of the table filled by the load itself."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from airflow_provider_ch_s3.table.target import TargetSpec
 
 
 class Origin(Enum):
-    """What a column says about its row.
+    """What a column says about a row.
 
-    ``PATH``: the file; ``ROW``: its number there, from 1; ``TIME``: when its server began to load it; ``LOAD``: the
-    query id of the INSERT.
+    ``PATH``: the file; ``ROW``: the row's number in the file, from 1; ``TIME``: when the server began to load the
+    row; ``LOAD``: the query id of the INSERT.
     """
 
     PATH = "path"
@@ -31,7 +31,7 @@ class Origin(Enum):
 
 
 Provenance = Mapping[str, Origin]
-"""Column of the table → what it says."""
+"""Column of the table → what the column says."""
 
 _VIRTUAL = {Origin.PATH: "_path", Origin.ROW: "_row_number"}
 # A number that the server does not know is -1 or NULL, and neither fits.
@@ -53,44 +53,45 @@ _FITTING = {
     Origin.TIME: ("DateTime", "DateTime64"),
     Origin.LOAD: ("String",),
 }
-# 24.8 does not number rows, 25.8 gives -1 or fails. 26.7 numbers those of text wrongly if several threads parse it.
+# 24.8 does not number rows, 25.8 gives -1 or fails. 26.7 numbers the rows of text wrongly if several threads parse
+# the text.
 ROWS_SINCE = (26, 7)
 
 
 def parse_provenance(name: str, value: object) -> dict[str, Origin]:
-    """Parse a mapping of names of columns to what a column can say.
+    """Parse a mapping of column names to what a column can say.
 
-    :raises ConfigError: if it is anything else.
+    :raises ConfigError: for anything else.
     """
     given = parse_items(name, parse_literal(name, value), '{"source_file": "path"}')
     return {column: parse_choice(f"{name}[{column!r}]", origin, Origin) for column, origin in given}
 
 
 def new_columns(provenance: Provenance) -> tuple[NewColumn, ...]:
-    """The columns, as a new table gets them."""
+    """The columns for a new table."""
     return tuple(NewColumn(name=name, type=_TYPES[origin], is_provenance=True) for name, origin in provenance.items())
 
 
 def map_provenance(provenance: Provenance) -> tuple[MappedColumn, ...]:
-    """The columns, as the SELECT list of a load fills them."""
+    """The columns in the SELECT list of a load."""
     return tuple(MappedColumn(target=name, expression=_EXPRESSIONS[origin]) for name, origin in provenance.items())
 
 
 def is_provenance(column: MappedColumn) -> bool:
-    """Whether a column of a SELECT list says where its row came from; the files have no value for it."""
+    """Whether a column of a SELECT list says where a row came from; the files have no value for the column."""
     return column.expression in _EXPRESSIONS.values()
 
 
 def without_provenance(target: TargetSpec, provenance: Provenance) -> TargetSpec:
-    """The table as the files have to fill it."""
+    """The columns of the table to be filled from the files."""
     return replace(target, columns=tuple(column for column in target.columns if column.name not in provenance))
 
 
 def check_columns(target: TargetSpec, provenance: Provenance, *, add_columns: str) -> None:
     """Check that the table has the columns.
 
-    :param add_columns: the statement that adds the missing ones, and where to run it.
-    :raises TargetError: if the table lacks one, or has it with a type that does not fit.
+    :param add_columns: the statement to add the missing columns, and where to run the statement.
+    :raises TargetError: if the table lacks a column, or has a column with a wrong type.
     """
     known = {column.name: column for column in target.columns}
     if lacking := [name for name in provenance if name not in known]:
@@ -115,8 +116,8 @@ def check_columns(target: TargetSpec, provenance: Provenance, *, add_columns: st
 def check_filled_once(provenance: Provenance, others: Mapping[str, Collection[str]]) -> None:
     """Check that nothing else fills the columns.
 
-    :param others: argument → the columns that it fills.
-    :raises ConfigError: if another argument fills one, too.
+    :param others: argument → the columns filled by the argument.
+    :raises ConfigError: if another argument fills a column, too.
     """
     for argument, names in others.items():
         if twice := [name for name in provenance if name in names]:
@@ -124,15 +125,15 @@ def check_filled_once(provenance: Provenance, others: Mapping[str, Collection[st
 
 
 def missing_columns(target: TargetSpec, provenance: Provenance) -> list[NewColumn]:
-    """The columns that the table lacks."""
+    """The columns missing in the table."""
     known = target.column_types
     return [column for column in new_columns(provenance) if column.name not in known]
 
 
 def check_numbered(provenance: Provenance, data_format: FileFormat, server_version: tuple[int, int]) -> None:
-    """Check that the servers number the rows of such files, if a column is to have the numbers.
+    """Check that the servers number the rows of the files, if a column is to have the numbers.
 
-    :raises ConfigError: if they do not.
+    :raises ConfigError: if the servers do not.
     """
     if Origin.ROW not in provenance.values():
         return
@@ -151,9 +152,9 @@ def check_numbered(provenance: Provenance, data_format: FileFormat, server_versi
 
 
 def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:
-    """Check that the files have no column of the name under which ClickHouse says where a row came from.
+    """Check that the files have no column with the name of ClickHouse's own column for where a row came from.
 
-    :raises ConfigError: if they have one, whose values would be taken for that.
+    :raises ConfigError: if the files have such a column: its values would be taken for the row's origin.
     """
     for name, origin in provenance.items():
         if (virtual := _VIRTUAL.get(origin)) in in_files:
@@ -164,5 +165,5 @@ def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:
 
 
 def names_of(provenance: Provenance, origin: Origin) -> Sequence[str]:
-    """The columns that say one thing."""
+    """The columns for one origin."""
     return [name for name, one in provenance.items() if one is origin]

@@ -1,4 +1,4 @@
-"""What the staged rows must fulfil, all of them together, before they are committed."""
+"""Conditions for all staged rows together, checked before the commit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 ROWS = "count()"
 FILE_BYTES = "bytes of the files"
-"""What stands in the place of an SQL expression for the stored size of the files, which no row knows."""
+"""Placeholder instead of an SQL expression: the stored size of the files, which no row knows."""
 MIN_LOADS = 3
 """With fewer earlier loads, there is nothing usual to compare with."""
 USUAL = "median of the last 20 loads"
@@ -32,7 +32,7 @@ _USUAL = re.compile(r"median of the last (?P<loads>\d+) loads")
 
 
 class OnFailure(Enum):
-    """What to do if a check is not fulfilled."""
+    """What to do if a check fails."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -59,8 +59,8 @@ class Expect(Check):
 
     :param expression: flat SQL expression that aggregates the columns of the table into a number.
     :param on_failure: ``fail`` the load before the commit, or commit and ``warn``.
-    :param within: by how much the value may differ from the median, as a share of it: 0.5 for half of it.
-    :param of: what it is compared with: the median of so many loads, the last that were committed.
+    :param within: allowed difference from the median, as a share of the median: 0.5 for half of the median.
+    :param of: what to compare with: the median of so many loads, the last committed loads.
     :param is_absolute: ``within`` is the difference itself, not a share of the median.
     """
 
@@ -84,7 +84,7 @@ class Expect(Check):
     ) -> Expect:
         """Expect the usual share of NULLs in a column; ``within=0.05`` allows 5 percentage points of difference.
 
-        :param column: as it is written in SQL.
+        :param column: as written in SQL.
         """
         text = f"countIf(isNull({column})) / count()"
         return cls(text, within=within, of=of, on_failure=on_failure, is_absolute=True)
@@ -95,7 +95,7 @@ class Expect(Check):
         return _parse_loads("of", self.of)
 
     def bounds(self, median: float) -> tuple[float, float]:
-        """The smallest and the largest value that is near enough."""
+        """The smallest and the largest allowed value."""
         difference = self.within if self.is_absolute else self.within * abs(median)
         return median - difference, median + difference
 
@@ -121,9 +121,9 @@ CONDITION = Kind(_parse_check, Form.SQL, shape=_shape_check)
 
 
 def parse_checks(name: str, value: Any) -> dict[str, Check]:
-    """Parse a mapping of names to conditions, to ``Check`` or to a dict of its fields.
+    """Parse a mapping of names to conditions, as text, ``Check`` or a dict of the fields of ``Check``.
 
-    :raises ConfigError: if it is anything else.
+    :raises ConfigError: for anything else.
     """
     checks = parse_items(name, value, "{'no negative fare': 'countIf(fare < 0) = 0'}")
     return {key: _parse_check(f"{name}[{key!r}]", given) for key, given in checks}
@@ -144,9 +144,9 @@ def _parse_usual(name: str, value: Any) -> str:
 
 
 def _parse_loads(name: str, value: object) -> int:
-    """Parse what is usual, ``median of the last 20 loads``; returns the number of loads.
+    """Parse the base of the comparison, ``median of the last 20 loads``, and return the number of loads.
 
-    :raises ConfigError: if it is anything else, or fewer loads than there have to be.
+    :raises ConfigError: for anything else, or too few loads.
     """
     check_text(name, value)
     found = _USUAL.fullmatch(str(value))
@@ -159,11 +159,11 @@ def _parse_loads(name: str, value: object) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class BoundCheck:
-    """A check as SQL over the staged rows alone: what it compares them with is known.
+    """A check as SQL over the staged rows alone, with known values to compare with.
 
     :param condition: flat SQL condition.
-    :param values: flat SQL expressions of what it compares, left and right, to be shown; none if it does not compare.
-    :param comparison: how it compares them.
+    :param values: flat SQL expressions of both sides of the comparison, to be shown; empty without a comparison.
+    :param comparison: the operator.
     :param note: see :class:`CheckResult`.
     """
 
@@ -176,12 +176,12 @@ class BoundCheck:
 
 
 def is_boolean(kind: str) -> bool:
-    """Whether a type is that of a condition in ClickHouse, which may be NULL."""
+    """Whether a type is the type of a condition in ClickHouse, which may be NULL."""
     return base_type(kind) in ("UInt8", "Bool", "Nothing")
 
 
 def is_number(kind: str) -> bool:
-    """Whether a type is that of a number, which may be NULL."""
+    """Whether a type is the type of a number, which may be NULL."""
     return family(base_type(kind)) == "number" or base_type(kind) == "Nothing"
 
 
@@ -189,11 +189,11 @@ def is_number(kind: str) -> bool:
 class CheckResult:
     """What a check found.
 
-    :param passed: None if the result is NULL, which does not count as fulfilled.
-    :param left: the value on the left of the comparison, as text; None if it is NULL, or if there is no comparison.
-    :param comparison: the operator of the comparison; '' if there is none.
-    :param note: what it was compared with, or why it was not compared.
-    :param error: why it could not be computed, which does not count as fulfilled either; '' if it was.
+    :param passed: None if the result is NULL. NULL does not count as fulfilled.
+    :param left: the value on the left of the comparison, as text; None if the value is NULL, or without a comparison.
+    :param comparison: the operator of the comparison; '' without a comparison.
+    :param note: what the value was compared with, or why not.
+    :param error: why the check could not be computed; '' if it was. An error does not count as fulfilled either.
     """
 
     name: str
@@ -208,12 +208,12 @@ class CheckResult:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it fails the load."""
+        """Whether the result fails the load."""
         return not self.passed and self.on_failure == OnFailure.FAIL.value
 
     @property
     def verdict(self) -> str:
-        """What was found, in words: ``countIf(fare < 0) = 0 is false (3 = 0)``."""
+        """The result in words: ``countIf(fare < 0) = 0 is false (3 = 0)``."""
         if self.error:
             return f"{self.expression} could not be computed: {self.error}"
         is_what = {True: "is true", False: "is false", None: "is NULL, which counts as not fulfilled"}[self.passed]

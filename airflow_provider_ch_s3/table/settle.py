@@ -1,9 +1,10 @@
 """The rule for when a table's parts have settled.
 
-Neither "no merge is running" (the selector may pause for minutes between merges) nor "one part is left" (which never
-happens) will do. Parts have settled when every node has few enough of them, no merge is running, no part is younger
-than a given age, and no replica has changes left to apply. A part's modification time is that of the insert or merge
-that wrote it, so a single poll is enough to decide, and a sensor needs no state between two pokes.
+Two simple rules do not work: "no merge is running", since the selector may pause for minutes between merges, and "one
+part is left", which never happens. Parts have settled when every node has few enough parts, no merge is running, no
+part is younger than a given age, and no replica has changes left to apply. A part's modification time is the time of
+the insert or merge that wrote the part. So a single poll is enough to decide, and a sensor needs no state between two
+pokes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SettleError
 # active parts in a table.
 DEFAULT_MAX_PARTS = 3000
 DEFAULT_STABLE_SECONDS = 10.0
-# The merge selector sleeps for up to a minute when it finds nothing to do; ten times that is not just a pause.
+# The merge selector sleeps for up to a minute when there is nothing to do; ten times as long is not just a pause.
 DEFAULT_STALLED_SECONDS = 600.0
 
 
@@ -28,19 +29,20 @@ class NodeParts:
 
     :param node: the node, as ``host:port``.
     :param active_parts: active parts.
-    :param max_partition_parts: active parts of the partition that has the most.
+    :param max_partition_parts: active parts of the partition with the most parts.
     :param rows: rows in the active parts.
     :param unchanged_seconds: age of the newest part in seconds; None without parts.
-    :param running_merges: merges and mutations that are running.
-    :param merge_left_seconds: estimated seconds until the longest merge ends; None without merges, or if it has only
-        just begun.
+    :param running_merges: running merges and mutations.
+    :param merge_left_seconds: estimated seconds until the longest merge ends; None without merges, or if the merge
+        has only just begun.
     :param failed_mutation: error of the latest failing mutation; '' if none fails.
     :param queued_changes: replicated changes that the replica has not applied yet, merges included.
     :param is_read_only: whether the replica is read-only.
-    :param read_only_seconds: seconds for which it has been; None if it is not, or if the server does not tell.
-    :param failing_seconds: age in seconds of the oldest of these changes that keeps failing; 0 if none fails.
-    :param failed_change: error of that change; '' if none fails.
-    :param absent_partitions: ids of watched partitions that have no part on this node; empty if the whole table is
+    :param read_only_seconds: for how many seconds the replica has been read-only; None if it is not, or if the server
+        does not tell.
+    :param failing_seconds: age in seconds of the oldest queued change that keeps failing; 0 if none fails.
+    :param failed_change: error of the oldest failing change; '' if none fails.
+    :param absent_partitions: ids of watched partitions without a part on this node; empty if the whole table is
         watched.
     """
 
@@ -67,7 +69,7 @@ class SettleRule:
     :param max_parts: active parts per node.
     :param max_parts_per_partition: active parts per partition and node; None for any number.
     :param stable_seconds: no part may be younger.
-    :param stalled_seconds: too many parts without a merge for that long is an error.
+    :param stalled_seconds: too many parts without a merge for so long are an error.
     """
 
     max_parts: int = DEFAULT_MAX_PARTS
@@ -88,7 +90,7 @@ class SettleRule:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more")
 
     def excess(self, node: NodeParts) -> str:
-        """Describe the limit that a node exceeds; '' if none."""
+        """Describe the limit exceeded by a node; '' if the node exceeds no limit."""
         if node.active_parts > self.max_parts:
             return f"{count_of(node.active_parts, 'part')}, {format_count(self.max_parts)} allowed"
         limit = self.max_parts_per_partition
@@ -103,9 +105,9 @@ class Verdict:
 
     :param reason: one line for people.
     :param parts: active parts on all nodes.
-    :param merges: merges and mutations that are running on all nodes.
-    :param waiting: what is waited for; '' if they have settled.
-    :param left_seconds: estimated time until they have; None if it cannot be estimated.
+    :param merges: running merges and mutations on all nodes.
+    :param waiting: what the sensor waits for; '' if the parts have settled.
+    :param left_seconds: estimated time until the parts settle; None if no estimate is possible.
     """
 
     is_settled: bool
@@ -117,7 +119,7 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The reason for the log, with the facts that the tab "Load report" draws."""
+        """The reason for the log, with the facts for the tab "Load report"."""
         return with_facts(self.reason, {"parts": self.parts, "merges": self.merges, "waiting": self.waiting})
 
 
@@ -195,7 +197,7 @@ def _check_alive(rule: SettleRule, node: NodeParts) -> None:
 
 
 def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
-    """Time until the running merges end, then the quiet time; merges that may follow cannot be foreseen."""
+    """Time until the running merges end, then the quiet time; later merges cannot be foreseen."""
     if node.is_read_only or node.queued_changes:
         return None
     if rule.excess(node) and not node.running_merges:

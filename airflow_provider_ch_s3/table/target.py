@@ -18,7 +18,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 @dataclass(frozen=True, kw_only=True)
 class TableName:
-    """A table and its database."""
+    """A table and the table's database."""
 
     database: str
     table: str
@@ -41,7 +41,7 @@ class TablePartitions:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSize:
-    """What a table, or some of its partitions, hold: each row once, as stored."""
+    """What a table, or some partitions of a table, hold: each row once, as stored."""
 
     partitions: int
     rows: int
@@ -49,7 +49,7 @@ class TableSize:
 
     @classmethod
     def total(cls, parts: Collection[TableSize]) -> TableSize:
-        """Sum up those of parts of a table."""
+        """Add up the sizes of parts of a table."""
         return cls(
             partitions=sum(one.partitions for one in parts),
             rows=sum(one.rows for one in parts),
@@ -67,7 +67,7 @@ class TableColumn:
     """A column of the target.
 
     :param default_kind: '', DEFAULT, MATERIALIZED, ALIAS or EPHEMERAL.
-    :param default_expression: the SQL expression that computes it.
+    :param default_expression: the SQL expression of the default.
     """
 
     name: str
@@ -89,7 +89,7 @@ class TableColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """The engine arguments of a Distributed table; an empty ``sharding_key`` means that it has none."""
+    """The engine arguments of a Distributed table; ``sharding_key`` is empty without a sharding key."""
 
     cluster: str
     local: TableName
@@ -97,7 +97,7 @@ class Distribution:
 
     @property
     def is_random(self) -> bool:
-        """Whether any row may be on any shard, so that each node may keep the rows it reads."""
+        """Whether any row may be on any shard, so that each node may keep the rows that the node reads."""
         return not self.sharding_key or re.fullmatch(r"rand(64|32)?\(\)", self.sharding_key) is not None
 
 
@@ -105,18 +105,18 @@ class Distribution:
 class TargetSpec:
     """The table that a load writes to, the same on all nodes.
 
-    :param name: the table that the user named, local or Distributed.
-    :param local: the table that holds the parts on each node.
+    :param name: the table named by the user, local or Distributed.
+    :param local: the table with the parts on each node.
     :param engine: engine of ``local``, e.g. ``ReplacingMergeTree``.
     :param sorting_key: of ``local``.
-    :param engine_arguments: of ``local``, but for path and replica name.
+    :param engine_arguments: of ``local``, without path and replica name.
     :param distribution: None if ``name`` is ``local``.
-    :param sharding_key: SQL, for a table that spans the cluster and whose rows belong on particular shards.
-    :param spans_cluster: ``name`` is a local table that exists on each node of the cluster.
-    :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new ones.
-    :param views: materialized views that inserts into the table feed.
-    :param has_ttl: its rows may expire.
-    :param has_unique_key: it refuses to take or give partitions (26.9).
+    :param sharding_key: SQL, for a table across the cluster whose rows belong on particular shards.
+    :param spans_cluster: ``name`` is a local table on each node of the cluster.
+    :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new UUIDs.
+    :param views: materialized views fed by inserts into the table.
+    :param has_ttl: the table's rows may expire.
+    :param has_unique_key: the table refuses to take or give partitions (26.9).
     :param storage_policies: of ``local`` on the nodes.
     :param definition: a fingerprint of the definition of ``local`` on all nodes.
     """
@@ -140,7 +140,7 @@ class TargetSpec:
 
     @property
     def readable_columns(self) -> list[str]:
-        """Names of the columns that a query may read: the table does not store EPHEMERAL ones."""
+        """Names of the columns that a query may read: the table does not store EPHEMERAL columns."""
         return [column.name for column in self.columns if column.default_kind != "EPHEMERAL"]
 
     @property
@@ -150,7 +150,7 @@ class TargetSpec:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether other nodes hold the same rows, after some delay."""
+        """Whether further nodes hold the same rows, after some delay."""
         return has_replicas(self.engine)
 
     @property
@@ -186,7 +186,7 @@ class TargetSpec:
 
 
 def parse_table(text: str, default_database: str) -> TableName:
-    """Parse ``table`` or ``database.table``; a name that contains a dot has to be in back-quotes.
+    """Parse ``table`` or ``database.table``; a name with a dot in it has to be in back-quotes.
 
     :raises ConfigError: if the text is neither.
     """
@@ -223,7 +223,7 @@ _ENGINE = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>(?:'(?:[^'\\]|\\.)*'|\((?
 
 
 def engine_of(engine_full: str) -> str:
-    """Return an engine with its arguments, e.g. ``ReplacingMergeTree(version)``, without path and replica name."""
+    """Return an engine with arguments, e.g. ``ReplacingMergeTree(version)``, without path and replica name."""
     match = _ENGINE.match(engine_full)
     arguments = engine_arguments(engine_full)
     name = match["name"] if match else engine_full
@@ -238,7 +238,7 @@ def engine_arguments(engine_full: str) -> tuple[str, ...]:
 
 
 def has_replicas(engine: str) -> bool:
-    """Whether tables of an engine have replicas: other nodes with the same rows."""
+    """Whether tables of an engine have replicas: further nodes with the same rows."""
     return engine.startswith(("Replicated", "Shared"))
 
 
@@ -252,10 +252,10 @@ def unplaced_engine(engine_full: str) -> str:
 
 
 def plain_engine(engine_full: str, *, with_keys: bool) -> str:
-    """Return the engine clause of another table, whose merges keep every row as it is.
+    """Return the engine clause of another table whose merges keep every row unchanged.
 
     :param engine_full: from ``system.tables``.
-    :param with_keys: with its keys and settings.
+    :param with_keys: keep the keys and settings.
     """
     match = _ENGINE.match(engine_full)
     placed = re.match("Replicated|Shared|", engine_full)
@@ -296,5 +296,5 @@ def _unquoted(text: str) -> str:
 
 
 def short_hash(table: TableName) -> str:
-    """Hash a table name, to be used in the names of tables that belong to it."""
+    """Hash a table name, for the names of tables that belong to the table."""
     return hashlib.sha256(str(table).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Choose the types that the server parses from text, so that no value changes before it can be checked."""
+"""Choose the types that the server parses from text, so that no value changes before the load can check the value."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def type_text_columns(
 ) -> SourceSpec:
     """Give the columns of text files the types of the table: the server only guessed them from some rows.
 
-    Numbers and times become wider ones: ClickHouse's parsers wrap and saturate what does not fit, and the mapping's
+    Numbers and times get wider types. ClickHouse's parsers wrap and saturate values out of range; the mapping's
     ``accurateCast`` from the wider type fails instead.
 
-    :param skip: columns that the user's expressions convert, so that their guessed type stays.
-    :param renamed: column of the files → column of the table that it becomes.
+    :param skip: columns that the user's expressions convert; their guessed type stays.
+    :param renamed: column of the files → name of the column in the table.
     :raises SourceError: if the files have no column names and another number of columns than the table.
     """
     in_files = [column for column in described if not column.in_path]
@@ -87,7 +87,7 @@ def type_text_columns(
 
 
 def _nested_type(name: str, table_columns: Sequence[TableColumn]) -> str:
-    """Return the type of a list of objects whose fields are columns of the table, as ``n.a``; '' if none is."""
+    """Return the type of a list of objects whose fields are columns of the table, as ``n.a``; '' if there is none."""
     fields = {
         c.name.removeprefix(f"{name}."): parts(base_type(c.type)).get("", "")
         for c in table_columns
@@ -99,7 +99,7 @@ def _nested_type(name: str, table_columns: Sequence[TableColumn]) -> str:
 
 
 def _untyped(type_name: str) -> str:
-    """Return the type whose values are parsed as they are: parsers of typed paths and of a Variant change some."""
+    """Return the type whose values are parsed unchanged: parsers of typed paths and of a Variant change some."""
     base = base_type(type_name)
     if inner := parts(base):
         return with_parts(base, {key: _untyped(kind) for key, kind in inner.items()})
@@ -107,9 +107,9 @@ def _untyped(type_name: str) -> str:
 
 
 def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
-    """Have text parsed as types that hold every value, and converted to the columns' own types by our rules.
+    """Have text parsed as types for every value, and converted to the columns' own types by our rules.
 
-    :param is_given: the user gave the types, which may be too narrow for the values.
+    :param is_given: the user gave the types; they may be too narrow for the values.
     """
     if not source.format.has_text_fields:
         return source
@@ -126,8 +126,8 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
 def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[FileColumn, ...]:
     """Note what the place of a column means in files without a header.
 
-    Every file would be taken for some texts, if text is all that they have. And ClickHouse skips a byte order mark,
-    but not before a first column that it reads as text.
+    If text is all that the files have, every file would fit. And ClickHouse skips a byte order mark, but not before a
+    first column read as text.
     """
     in_files = [column for column in columns if not column.in_path]
     if not source.format.with_names or source.header:
@@ -145,20 +145,20 @@ def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[Fil
 
 
 def _has_blanks_around(column: FileColumn) -> bool:
-    """Whether blanks around the text of a column do not belong to its value."""
+    """Whether blanks around the text of a column do not belong to the value."""
     is_parsed = column.read_as in ("String", "Nullable(String)")
     return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
 
 
 def _read_escaped(column: FileColumn) -> FileColumn:
-    """Have a column read with its quotes and backslashes, which are removed before its text is converted."""
+    """Have a column read with quotes and backslashes, which are removed before the text is converted."""
     read_as = "Nullable(String)" if is_nullable(column.type) else "String"
     is_text = column.type == read_as
     return replace(column, is_escaped=True, is_trimmed=not is_text, read_as="" if is_text else read_as)
 
 
 def _read_by(dialect: Csv, column: FileColumn) -> FileColumn:
-    """Have a column's text read in its encoding, and without the words that stand for NULL."""
+    """Have a column's text read in the given encoding, and have the words for NULL read as NULL."""
     is_text = family(base_type(column.type)) == "string"
     if is_text and not dialect.is_utf8:
         column = replace(column, encoding=dialect.encoding)
@@ -188,8 +188,8 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
 def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> FileColumn:
     """Have the values in an array, map or tuple read as text.
 
-    JSON has any value as text, or none where an object lacks a key. Other formats have texts, times and the like in
-    quotes, and numbers in none. A Tuple in CSV is several fields.
+    In JSON any value can be read as text, and is missing if an object lacks a key. Further formats have texts and
+    times in quotes, and numbers without quotes. A Tuple in CSV is several fields.
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
     if file_format.may_lack_fields:
@@ -206,7 +206,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
 def hold_to_forms(source: SourceSpec, names: Collection[str], form_of: Callable[[str], str]) -> SourceSpec:
     """Have the texts of some columns, also in arrays, maps and tuples, refused unless they have a form.
 
-    :param form_of: type of a single value → regular expression; '' for anything.
+    :param form_of: type of a single value → regular expression; '' for any form.
     """
 
     def hold(column: FileColumn) -> FileColumn:

@@ -27,7 +27,7 @@ def emit_metrics(report: LoadReport) -> None:
 
 
 def emit_check_metrics(results: Sequence[CheckResult], *, table: str, load_mode: str) -> None:
-    """Count the checks of a load by what they found: ``passed``, ``warned`` or ``failed``."""
+    """Count the checks of a load by outcome: ``passed``, ``warned`` or ``failed``."""
     for outcome, count in Counter(result.outcome for result in results).items():
         _stats().incr("ch_s3.load.checks", count, tags={"table": table, "load_mode": load_mode, "result": outcome})
 
@@ -42,10 +42,10 @@ def _stats() -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadLineage:
-    """Where a load took its rows from, and where it put them.
+    """Where a load took the rows from, and where it put them.
 
     :param server: host of the connection.
-    :param sql: the INSERT, without keys; '' if an earlier try submitted it.
+    :param sql: the INSERT, without keys; '' if an earlier try submitted the INSERT.
     """
 
     pattern: SourcePattern
@@ -57,7 +57,7 @@ class LoadLineage:
 
     @classmethod
     def of(cls, load: Load, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage:
-        """Collect what is known when a load has ended, because its connections are closed later."""
+        """Collect the facts when a load has ended, because the load's connections are closed later."""
         return cls(
             pattern=load.request.pattern,
             server=load.declaration.host,
@@ -68,7 +68,7 @@ class LoadLineage:
         )
 
     def build(self) -> Any:
-        """Build the facets; called only where the OpenLineage provider is installed."""
+        """Build the facets; called only if the OpenLineage provider is installed."""
         from airflow.providers.common.compat.openlineage.facet import ExternalQueryRunFacet, SQLJobFacet
         from airflow.providers.openlineage.extractors import OperatorLineage
 
@@ -85,7 +85,7 @@ class LoadLineage:
         return f"clickhouse://{self.server}"
 
     def _inputs(self) -> list[Any]:
-        """One data set for each folder in which the wildcards of the source begin."""
+        """A data set for each folder in which the wildcards of the source begin."""
         from airflow.providers.common.compat.openlineage.facet import InputDataset
 
         namespace, checks = self.pattern.address("").rstrip("/"), self._assertions()
@@ -97,7 +97,7 @@ class LoadLineage:
         ]
 
     def _version(self) -> dict[str, Any]:
-        """Which snapshot of a lake's table was read; OpenLineage has fields for its id only."""
+        """The snapshot of a lake table that was read; OpenLineage has fields only for the id."""
         if not self.report.snapshot:
             return {}
         from openlineage.client.generated import dataset_version_dataset as version
@@ -106,7 +106,7 @@ class LoadLineage:
         return {"version": facet.with_additional_properties(snapshot=dict(self.report.snapshot))}
 
     def _assertions(self) -> dict[str, Any]:
-        """What the checks found, as a facet of what was checked: the rows of the files."""
+        """What the checks found, as a facet of the checked data: the rows of the files."""
         from openlineage.client.generated import data_quality_assertions_dataset as quality
 
         assertions = [

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
     """Load files from Azure Blob Storage into a ClickHouse table; needs ``airflow-provider-ch-s3[azure]``.
 
-    All further arguments are those of :class:`FilesToClickHouseOperator`.
+    The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
     :param source: address of the files, ``az://container/path``, or a list of addresses in one container; paths may
         contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
-    :param wasb_conn_id: connection of type ``wasb`` with the account and its key, a SAS token or a connection string,
-        with which the worker lists the container and the servers read the files; or with an application of Entra ID,
-        as which the servers log in with their workload identity (ClickHouse 25.8 or later); without any of these,
-        worker and servers use their own identities.
+    :param wasb_conn_id: connection of type ``wasb`` with the account and the key, a SAS token or a connection string;
+        the worker lists the container, and the servers read the files with the connection. Or with an application of
+        Entra ID: the servers log in as the application with their workload identity (ClickHouse 25.8 or later). Or
+        with neither: worker and servers use their own identities.
     :param credentials: how the servers read the files: ``connection``, as ``wasb_conn_id`` says, or
-        ``NamedCollection(name)``, with the account and its key.
+        ``NamedCollection(name)``, with the account and the key.
     """
 
     scheme = AZURE

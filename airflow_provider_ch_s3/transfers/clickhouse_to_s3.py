@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 
 
 class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """Export the rows of a query or a table to files in S3, or in a store that speaks its protocol.
+    """Export the rows of a query or a table to files in S3, or in a store with the S3 protocol.
 
-    The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); none passes through
-    the worker.
+    The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); no row passes
+    through the worker.
 
-    Exactly once: the folder is complete or absent. The files have names that tell the attempt; when their rows have
-    been counted, a manifest names them (``_manifest.json``), and last of all ``_SUCCESS`` is written. A retry takes
-    over the query of an earlier try, and files of abandoned attempts are removed.
+    Exactly once: the folder is complete or absent. The names of the files tell the attempt. Once the rows in the
+    files have been counted, a manifest names the files (``_manifest.json``), and last of all ``_SUCCESS`` is written.
+    A retry takes over the query of an earlier try, and files of abandoned attempts are removed.
 
     :param destination: folder for the files, ``s3://bucket/folder/``.
     :param query: the SELECT whose rows are exported; or give ``table``.
-    :param table: ``table`` or ``database.table``, all of whose rows are exported: a Distributed table, or a local
-        one, which is read from one replica of each shard if the connection names a cluster.
+    :param table: ``table`` or ``database.table``, to export all rows: a Distributed table, or a local table. If the
+        connection names a cluster, a local table is read from one replica of each shard.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
-    :param aws_conn_id: connection of type ``aws``, with which the servers write the files, and the worker the
-        manifest; None: worker and servers use their own roles.
-    :param credentials: with which keys the servers write the files: ``connection``, those of ``aws_conn_id``;
+    :param aws_conn_id: connection of type ``aws``: the servers write the files, and the worker the manifest, with
+        this connection; None: worker and servers use their own roles.
+    :param credentials: the keys with which the servers write the files: ``connection``, the keys of ``aws_conn_id``;
         ``NamedCollection(name)``; or ``Role(arn)``.
-    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of readers: worker and
         servers send ``x-amz-request-payer`` then.
-    :param data_format: ClickHouse's name of the format; one that it can also read, because the rows are counted.
-
+    :param data_format: ClickHouse's name of the format; ClickHouse must also read the format, because the rows are
+        counted.
     :param compression: of text formats: ``gz``, ``zst``, ``lz4``, ``xz``, ``br`` or ``bz2``; '' for none.
     :param partition_by: name of a folder → flat SQL expression over the exported columns: ``{'dt': 'toDate(time)'}``
-        writes one file into each of ``dt=2024-01-31/``, ``dt=2024-02-01/`` and so on.
-    :param overwrite: replace what another export has put into the folder; its files stay until the new ones are
+        writes a file into each of ``dt=2024-01-31/``, ``dt=2024-02-01/`` and so on.
+    :param overwrite: replace what another export has put into the folder; the old files stay until the new files are
         complete.
-    :param settings: ClickHouse settings; they override those of the connection and the computed ones.
+    :param settings: ClickHouse settings; they override the connection's settings and computed settings.
     :param deferrable: wait in the triggerer while the query runs.
-    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
-        polls come sooner.
+    :param poll_interval: seconds between two polls of the running query. If not deferred, this is the maximum: the
+        first polls come sooner.
     :returns: an :class:`ExportReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the worker cannot read, list or write in the folder.
@@ -66,9 +66,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     :raises PlanError: if the ClickHouse user's profile forbids a setting that an export needs.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
-    :raises LoadError: if the export failed, or the files do not hold the rows that were written.
-    :raises AirflowFailException: in the place of each of these that no retry can change, such as wrong arguments; it
-        has the error as its context.
+    :raises LoadError: if the export failed, or the files do not hold the written rows.
+    :raises AirflowFailException: instead of an error above, if no retry can change the error, such as wrong
+        arguments; has the error as its context.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
@@ -150,7 +150,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Count the rows in the files, and complete the folder.
 
-        :raises LoadError: if the query took too long; it is then stopped.
+        :raises LoadError: if the query took too long; the query is then stopped.
         """
         with self._exporting(context) as export:
             # The triggerer may have been down when the query ended in time.
@@ -163,7 +163,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
             return export.complete(event["query_id"]).as_dict()
 
     def on_kill(self) -> None:
-        """Stop the query on all nodes, and remove its files."""
+        """Stop the query on all nodes, and remove the query's files."""
         if self._export is not None:
             self._export.kill()
 

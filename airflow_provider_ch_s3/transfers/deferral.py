@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def new_deadline(operator: BaseOperator) -> float | None:
-    """When the task's ``execution_timeout`` expires (Unix time), if it begins now; None without one."""
+    """When the task's ``execution_timeout`` expires (Unix time), if the task begins now; None without a timeout."""
     seconds = timeout_of(operator)
     return None if seconds is None else time.time() + seconds
 
@@ -34,7 +34,7 @@ def defer_until_over(
 ) -> None:
     """Wait in the triggerer for the end of a query; the task continues with ``execute_complete``.
 
-    :param deadline: Unix time at which the task's ``execution_timeout`` expires; None without one.
+    :param deadline: Unix time at which the task's ``execution_timeout`` expires; None without a timeout.
     :param kwargs: further arguments of ``execute_complete``; Airflow keeps them in plain text.
     """
     from airflow_provider_ch_s3.triggers.load import dump_identity

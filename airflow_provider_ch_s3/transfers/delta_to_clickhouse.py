@@ -1,4 +1,4 @@
-"""The operator that loads Delta tables into ClickHouse."""
+"""The operator for loads of Delta tables into ClickHouse."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class DeltaToClickHouseOperator(LakeToClickHouseOperator):
     """Load a Delta table into a ClickHouse table; needs the extra ``delta``.
 
-    All further arguments are those of :class:`LakeToClickHouseOperator`.
+    The remaining arguments are described in :class:`LakeToClickHouseOperator`.
 
     :param source: location of the table, ``s3://bucket/folder/of/the/table``.
-    :param snapshot: ``latest``, a version, or a time with its zone: the last version of that time. It is chosen once,
-        and all of the load reads that one.
+    :param snapshot: ``latest``, a version, or a time with a zone: the last version of this time. The version is
+        chosen once, and the whole load reads the chosen version.
     """
 
     scheme = DELTA

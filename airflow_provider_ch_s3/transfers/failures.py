@@ -1,4 +1,4 @@
-"""How an error ends a task: what its log shows, and whether Airflow tries again."""
+"""How an error ends a task: what the log shows, and whether Airflow tries again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 def fails_plainly(
     execute: Callable[Concatenate[Self, Given], Result],
 ) -> Callable[Concatenate[Self, Given], Result]:
-    """Have a method raise errors of this package without the way that they took, which is logged at DEBUG.
+    """Have a method raise errors of this package without a stack trace; the stack trace is logged at DEBUG.
 
-    The message says what is wrong and what to do, and Airflow logs each frame with its lines of code. Where no retry
-    can change the error, ``AirflowFailException`` is raised in its place, with the error as its context.
+    The message says what is wrong and what to do, and Airflow would log each frame with lines of code. If no retry
+    can change the error, ``AirflowFailException`` is raised instead, with the error as context.
     """
 
     @functools.wraps(execute)

@@ -1,4 +1,4 @@
-"""What the operators have in common that load files from an object store into ClickHouse."""
+"""What the operators for loads of files from an object store into ClickHouse have in common."""
 
 from __future__ import annotations
 
@@ -66,24 +66,23 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     """Load files into a ClickHouse table, on all nodes of the cluster; the base of one operator for each store.
 
     The rows go from the store straight into ClickHouse (``INSERT INTO … SELECT … FROM s3Cluster(…)``, for example);
-    none passes through the worker. All settings are computed from the cluster's hardware and the files, each with a
-    reason in the log. A retry takes over the query of an earlier try; it starts no second one while the rows of the
-    first may still count.
+    no row passes through the worker. All settings are computed from the cluster's hardware and the files, each with a
+    reason in the log. A retry takes over the query of an earlier try, and starts no second query while the rows of
+    the first may still count.
 
     Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
-    as whole partitions. Whatever dies on the way, a retry continues from the state that the ledger in ClickHouse
-    records.
+    as whole partitions. If a process, a node or a connection dies on the way, a retry continues from the state in the
+    ledger in ClickHouse.
 
     An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
     settings. All arguments but the last two are templated. Nine of ten DAGs need no more than ``source``, ``table``,
-    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes the arguments that are not described
-    here.
+    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes the arguments missing here.
 
     :param source: addresses of the files.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param deferrable: wait in the triggerer while the query runs.
-    :param poll_interval: seconds between two polls of the running query; if not deferred, at most, since the first
-        polls come sooner.
+    :param poll_interval: seconds between two polls of the running query. If not deferred, this is the maximum: the
+        first polls come sooner.
     :returns: a :class:`LoadReport` as a dict of plain values, through XCom.
     :raises ConfigError: if an argument or a field of the connection has a wrong value.
     :raises SourceError: if the files cannot be listed, read or understood, or do not fit each other.
@@ -93,8 +92,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
     :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
-    :raises AirflowFailException: in the place of each of these that no retry can change: wrong arguments, missing
-        rights, types and values that do not fit, checks that are not fulfilled. It has the error as its context.
+    :raises AirflowFailException: instead of an error above, if no retry can change the error: wrong arguments,
+        missing rights, types and values that do not fit, checks that are not fulfilled. Has the error as its context.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
@@ -159,7 +158,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self._lineage: LoadLineage | None = None
 
     def open_store(self) -> ObjectStore:
-        """Open the store that the files are in; import it here: Airflow parses DAG files every few seconds.
+        """Open the store with the files; import the store's module here: Airflow parses DAG files every few seconds.
 
         :raises ConfigError: if the arguments or the connection are wrong.
         """
@@ -168,8 +167,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def read_source(self, store: ObjectStore) -> SourcePattern:
         """Parse ``source``.
 
-        :param store: the store that the files are in.
-        :raises ConfigError: if an address is wrong, or the connection of the store.
+        :param store: the store with the files.
+        :raises ConfigError: if an address or the connection of the store is wrong.
         """
         given = SOURCE.parse("source", self.source)
         return dataclasses.replace(parse_source(given, self.scheme), account=store.account)
@@ -178,7 +177,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         """Parse all arguments, whose templates are rendered, into the request of a load.
 
         :param limit: how many loads of the task Airflow may run at once.
-        :raises ConfigError: for the first argument that is wrong; the load itself looks for contradictions.
+        :raises ConfigError: for the first wrong argument; the load itself looks for contradictions.
         """
         check_text("clickhouse_conn_id", self.clickhouse_conn_id)
         check_flag("deferrable", self.deferrable)
@@ -187,9 +186,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
-        """Load and return the report, or submit the load and wait for it in the triggerer.
+        """Load and return the report, or submit the load and wait in the triggerer.
 
-        :raises ChS3Error: as described for the class; AirflowFailException in its place if no retry can change it.
+        :raises ChS3Error: as described for the class; AirflowFailException instead if no retry can change the error.
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
         with self._loading(context) as load:
@@ -200,8 +199,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def execute_complete(self, context: Context, event: Mapping[str, Any], sql: str = "") -> dict[str, Any] | None:
         """Verify and commit what the query staged, and submit the next chunk if there is one.
 
-        :param sql: the INSERT that was submitted, to be shown; `airflow dags test` does not pass it on.
-        :raises LoadError: if the query took too long; it is then stopped.
+        :param sql: the submitted INSERT, to be shown; `airflow dags test` does not pass it on.
+        :raises LoadError: if the query took too long; the query is then stopped.
         :raises AirflowSkipException: as :meth:`execute`.
         """
         self._show(sql)
@@ -221,7 +220,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             self._load.kill()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """Tell OpenLineage what was loaded into which table, or which checks failed; None of other failures."""
+        """Tell OpenLineage what was loaded into which table, or which checks failed; None for other failures."""
         return self._lineage.build() if self._lineage else None
 
     def _result_of(
@@ -300,7 +299,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             self._show(self._load.sql)
 
     def _tell_failed(self, load: Load, error: ChS3Error) -> None:
-        """Tell metrics and OpenLineage what a failed load leaves in the table, and what its checks found."""
+        """Tell metrics and OpenLineage what a failed load leaves in the table, and what the checks found."""
         from airflow_provider_ch_s3.report import LoadReport
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 

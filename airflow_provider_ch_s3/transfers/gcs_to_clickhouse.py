@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 class GCSToClickHouseOperator(FilesToClickHouseOperator):
     """Load files from Google Cloud Storage into a ClickHouse table.
 
-    ClickHouse reads it by the S3 protocol, with an HMAC key of a service account; the worker lists the bucket with
-    the same key.
+    ClickHouse reads the bucket by the S3 protocol, with an HMAC key of a service account; the worker lists the bucket
+    with the same key.
 
-    All further arguments are those of :class:`FilesToClickHouseOperator`.
+    The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
     :param source: address of the files, ``gs://bucket/key``, or a list of addresses in one bucket; keys may contain
         the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
-    :param hmac_conn_id: connection of type ``aws`` with an HMAC key: its access ID is the login, its secret the
+    :param hmac_conn_id: connection of type ``aws`` with an HMAC key: the access ID is the login, the secret the
         password; None: the bucket is public.
-    :param credentials: with which key the servers read the files: ``connection``, that of ``hmac_conn_id``, or
+    :param credentials: the key with which the servers read the files: ``connection``, the key of ``hmac_conn_id``, or
         ``NamedCollection(name)``.
     """
 

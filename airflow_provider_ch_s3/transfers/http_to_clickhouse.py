@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 class HttpToClickHouseOperator(FilesToClickHouseOperator):
     """Load public files from an HTTP server into a ClickHouse table.
 
-    All further arguments are those of :class:`FilesToClickHouseOperator`.
+    The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
-    :param source: URL of the files, or a list of URLs on one server; as nothing lists the files of a server, the only
-        globs are ``{a,b}`` and ``{1..9}``. Files that the server does not have are left out: see
-        ``Arrivals(min_files=…)``.
+    :param source: URL of the files, or a list of URLs on one server. Nothing lists the files of a server, so only
+        ``{a,b}`` and ``{1..9}`` are globs. Files missing on the server are left out: see ``Arrivals(min_files=…)``.
     """
 
     scheme = HTTP

@@ -1,4 +1,4 @@
-"""The operator that loads Iceberg tables into ClickHouse."""
+"""The operator for loads of Iceberg tables into ClickHouse."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     """Load an Iceberg table into a ClickHouse table; needs the extra ``iceberg``.
 
-    All further arguments are those of :class:`LakeToClickHouseOperator`.
+    The remaining arguments are described in :class:`LakeToClickHouseOperator`.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``; with ``catalog_conn_id`` its name,
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``; with ``catalog_conn_id`` the name,
         ``namespace.table``.
-    :param catalog_conn_id: connection of a catalog that knows the table, such as one of type ``iceberg``: its host is
-        the address of a REST catalog, its login and password are the client's id and secret, and its extra has
-        further properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest
-        metadata file in the location counts.
-    :param snapshot: ``latest``, the id of a snapshot, or a time with its zone: the last snapshot of that time. It is
-        chosen once, and all of the load reads that one.
+    :param catalog_conn_id: connection of a catalog with the table, for example of type ``iceberg``: the host is the
+        address of a REST catalog, login and password are the client's id and secret, and the extra has further
+        properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest metadata file
+        in the location counts.
+    :param snapshot: ``latest``, the id of a snapshot, or a time with a zone: the last snapshot of this time. The
+        snapshot is chosen once, and the whole load reads the chosen snapshot.
     """
 
     scheme = ICEBERG
@@ -44,7 +44,7 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         self.catalog_conn_id = catalog_conn_id
 
     def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
-        """Import pyiceberg, and ask the catalog for the location, if there is one.
+        """Import pyiceberg, and ask the catalog for the location, if there is a catalog.
 
         :raises ConfigError: if the connection is missing, or the catalog does not know the table.
         """
@@ -58,9 +58,9 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
 
 
 def _read_properties(conn_id: str) -> Mapping[str, Any]:
-    """Read pyiceberg's properties of a catalog from its connection.
+    """Read pyiceberg's properties of a catalog from the catalog's connection.
 
-    :raises ConfigError: if there is no such connection.
+    :raises ConfigError: if the connection does not exist.
     """
     try:
         connection = BaseHook.get_connection(conn_id)

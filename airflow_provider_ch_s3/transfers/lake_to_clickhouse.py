@@ -1,4 +1,4 @@
-"""What the operators have in common that load tables of a lake in S3."""
+"""What the operators for loads of lake tables in S3 have in common."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
 
 class LakeToClickHouseOperator(S3ToClickHouseOperator):
-    """Load a table of a lake in S3 into a ClickHouse table, by snapshots; the base of one operator for each format.
+    """Load a lake table in S3 into a ClickHouse table, by snapshots; the base of one operator for each format.
 
-    The snapshot is chosen once, and all of the load reads that one. ``append`` adds the files that were added to the
-    lake's table since the snapshot that the ClickHouse table holds; files of a compaction add nothing; snapshots
-    that removed rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet
-    files; a table is refused if these would have other rows than it has.
+    The snapshot is chosen once, and the whole load reads the chosen snapshot. ``append`` adds the files added to the
+    lake table since the snapshot in the ClickHouse table; files of a compaction add nothing; snapshots that removed
+    rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet files; a
+    table is refused if the plain files would have other rows than the table.
 
-    All further arguments are those of :class:`S3ToClickHouseOperator`, but for those about files that somebody writes
-    into a folder: ``data_format``, ``bad_rows`` and ``after_load``.
+    The remaining arguments are described in :class:`S3ToClickHouseOperator`, except the arguments about files that
+    somebody writes into a folder: ``data_format``, ``bad_rows`` and ``after_load``.
 
     :param source: location of the table, ``s3://bucket/folder/of/the/table``.
-    :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with its zone, such as
-        ``"{{ data_interval_end }}"``: the last snapshot of that time.
+    :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with a zone, such as
+        ``"{{ data_interval_end }}"``: the last snapshot of this time.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {**S3ToClickHouseOperator.kinds, "source": LOCATION, "snapshot": TEXT}
@@ -46,9 +46,9 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         self.snapshot = snapshot
 
     def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
-        """Find the location of the table, and import what reads its metadata.
+        """Find the location of the table, and import the library for the table's metadata.
 
-        :raises ImportError: if that is not installed.
+        :raises ImportError: if the library is not installed.
         """
         raise NotImplementedError
 

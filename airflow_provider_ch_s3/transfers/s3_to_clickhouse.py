@@ -1,4 +1,4 @@
-"""The operator that loads files from S3 into ClickHouse."""
+"""The operator for loads of files from S3 into ClickHouse."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class S3ToClickHouseOperator(FilesToClickHouseOperator):
-    """Load files from S3, or from a store that speaks its protocol, into a ClickHouse table.
+    """Load files from S3, or from a store with the S3 protocol, into a ClickHouse table.
 
-    All further arguments are those of :class:`FilesToClickHouseOperator`.
+    The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
     :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
         the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
-    :param aws_conn_id: connection of type ``aws``, with which the worker lists the bucket and the servers read the
-        files; None: worker and servers use their own roles.
-    :param credentials: with which keys the servers read the files: ``connection``, those of ``aws_conn_id``;
+    :param aws_conn_id: connection of type ``aws``: the worker lists the bucket, and the servers read the files, with
+        this connection; None: worker and servers use their own roles.
+    :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``aws_conn_id``;
         ``NamedCollection(name)``; or ``Role(arn)``.
-    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of its readers: worker and
+    :param requester_pays: agree to pay for the requests, as the owner of the bucket asks of readers: worker and
         servers send ``x-amz-request-payer`` then.
     """
 

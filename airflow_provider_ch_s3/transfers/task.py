@@ -1,4 +1,4 @@
-"""What a load asks of its task: which load it is, how many may run at once, how long it may take, how to reach S3."""
+"""What a load asks of its task: the identity, how many loads may run at once, the timeout, how to reach S3."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def identify(context: Context, *, table: str) -> LoadIdentity:
 
 
 def limit_of(task: BaseOperator, *, is_mapped: bool) -> LoadLimit:
-    """Return the tightest of the limits that the user has set on the task and its DAG.
+    """Return the tightest limit that the user has set on the task and the DAG.
 
-    Airflow's defaults are no limits in this sense: by default 16 runs of a DAG may be active at once, and most loads
-    run alone all the same. They would get a sixteenth of the memory.
+    Airflow's defaults do not count as limits: by default 16 runs of a DAG may be active at once, and most loads run
+    alone all the same. With the default as limit, they would get a sixteenth of the memory.
 
-    :param is_mapped: each run may have several of this task; otherwise it has one.
+    :param is_mapped: each run may have several instances of this task; otherwise one.
     """
     limits = []
     if task.max_active_tis_per_dag:
@@ -63,7 +63,7 @@ def limit_of(task: BaseOperator, *, is_mapped: bool) -> LoadLimit:
 
 
 def timeout_of(task: BaseOperator) -> float | None:
-    """Return the task's ``execution_timeout`` in seconds; None without one."""
+    """Return the task's ``execution_timeout`` in seconds; None without a timeout."""
     timeout = task.execution_timeout
     return timeout.total_seconds() if timeout else None
 
@@ -72,9 +72,9 @@ S3_KINDS: Mapping[str, Kind] = {"aws_conn_id": CONNECTION, "credentials": CREDEN
 
 
 def s3_arguments(task: BaseOperator) -> dict[str, Any]:
-    """Return the arguments of an ``S3FileStore`` from those of a task.
+    """Return the arguments of an ``S3FileStore`` from the arguments of a task.
 
-    :raises ConfigError: if one of them is wrong.
+    :raises ConfigError: if an argument is wrong.
     """
     credentials = CREDENTIALS.parse("credentials", task.credentials or OwnKeys())
     return {
@@ -90,12 +90,12 @@ def s3_arguments(task: BaseOperator) -> dict[str, Any]:
 
 
 def collection_of(credentials: OwnKeys | NamedCollection | Role) -> str:
-    """The named collection with the keys; '' if they are elsewhere."""
+    """The named collection with the keys; '' if the keys are elsewhere."""
     return credentials.collection if isinstance(credentials, NamedCollection) else ""
 
 
 def _active_runs(dag: Any) -> int:
-    """``max_active_runs`` of the DAG, 0 if it is Airflow's default."""
+    """``max_active_runs`` of the DAG, 0 for Airflow's default."""
     if dag is None or dag.max_active_runs == conf.getint("core", OF_DAG + "_per_dag"):
         return 0
     return int(dag.max_active_runs)

@@ -1,4 +1,4 @@
-"""Arguments of an operator that are templates: rendered by what each argument may be, alike in every DAG."""
+"""Templated arguments of an operator: each is rendered by the argument's kind, alike in every DAG."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PLAIN = Kind(lambda _name, value: value)
 class RendersArguments:
     """An operator whose templated arguments are of known kinds.
 
-    A text of SQL arrives as it was written, and may be the name of a ``.sql`` file; any other text is a text, also
-    in a DAG with ``render_template_as_native_obj=True``. Values, such as a load mode, are rendered into copies,
-    because several tasks may have been given the same one.
+    A text of SQL arrives as written, and may be the name of a ``.sql`` file. Any other text stays a text, also in a
+    DAG with ``render_template_as_native_obj=True``. Values, such as a load mode, are rendered into copies, because
+    several tasks may share the same value.
     """
 
     kinds: ClassVar[Mapping[str, Kind]]
-    """Argument → what it may be; all of these are templated."""
+    """Argument → kind; all these arguments are templated."""
     template_ext: Collection[str] = ()  # Airflow would read a file for any argument
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Collection[str], context: Context, jinja_env: Environment, seen_oids: Any
     ) -> None:
-        """Render the arguments; Airflow calls it for a task and for each one that a task was mapped to.
+        """Render the arguments; Airflow calls the method for a task and for each mapped instance of a task.
 
         :raises ConfigError: if a template cannot be rendered; names argument and template.
         """
@@ -73,7 +73,7 @@ class RendersArguments:
             case list() | tuple():
                 of = kind.of or (kind if kind.form is not Form.ANY else _PLAIN)
                 return [render(f"{name}[{n}]", of, value) for n, value in enumerate(given)]
-            case _:  # such as the result of another task
+            case _:  # for example the result of an upstream task
                 return self.render_template(given, context, env, set())  # type: ignore[attr-defined]
 
     def _render_text(self, name: str, form: Form, given: str, context: Context, env: Environment) -> Any:
@@ -92,20 +92,20 @@ class RendersArguments:
 
 
 def _as_text(template: Template, context: Context) -> str:
-    """Render a template as a text, also where the DAG asks for native objects."""
+    """Render a template as a text, also if the DAG asks for native objects."""
     return "".join(map(str, template.root_render_func(template.new_context(dict(context)))))
 
 
 def parse_arguments(operator: RendersArguments, names: Collection[str]) -> dict[str, Any]:
     """Parse arguments by their kinds.
 
-    :raises ConfigError: for the first one that is wrong.
+    :raises ConfigError: for the first wrong argument.
     """
     return {name: operator.kinds[name].parse(name, getattr(operator, name)) for name in names}
 
 
 def renderers_of(kinds: Mapping[str, Kind]) -> dict[str, str]:
-    """Argument → how the page with the rendered fields shows it."""
+    """Argument → the renderer on the page with the rendered fields."""
     found = {}
     for name, kind in kinds.items():
         if kind.form is Form.SQL:
@@ -116,5 +116,5 @@ def renderers_of(kinds: Mapping[str, Kind]) -> dict[str, str]:
 
 
 def declared_kinds(request: type[Any]) -> dict[str, Kind]:
-    """Argument → its kind, of the declared fields of a request."""
+    """Argument → kind, of the declared fields of a request."""
     return {name: kind_of(field) for name, field in declared_fields(request).items()}

@@ -1,4 +1,4 @@
-"""Compute the settings of a load: one function per setting, and the plan that combines them. Pure."""
+"""Compute the settings of a load: a function for each setting, and a plan of all settings. Pure."""
 
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES, ExportFacts
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, LoadLimit, MemorySharing, PastLoad, Reduction

@@ -22,9 +22,9 @@ class ExportFacts(PlanFacts):
     """The node that exports, and the files.
 
     :param memory_bytes: memory of the node.
-    :param ingest_memory_ratio: share of that memory that all loads and exports together may use.
-    :param sharing: the loads and exports among which that share is divided.
-    :param is_partitioned: the rows go to a file for each partition, and all are open at once.
+    :param ingest_memory_ratio: share of the memory for all loads and exports together.
+    :param sharing: the loads and exports among which the share is divided.
+    :param is_partitioned: the rows go to a file for each partition, and all files are open at once.
     """
 
     memory_bytes: int
@@ -34,20 +34,20 @@ class ExportFacts(PlanFacts):
 
     @property
     def share_bytes(self) -> float:
-        """Memory of the node that this export may use."""
+        """Memory of the node for this export."""
         return self.memory_bytes * self.ingest_memory_ratio / self.sharing.loads
 
     @property
     def open_files(self) -> int:
-        """Files that are planned to be open at once."""
+        """Number of files planned to be open at once."""
         return OPEN_FILES if self.is_partitioned else 1
 
 
 def output_format_parquet_row_group_size_bytes(facts: ExportFacts) -> Decision:
-    """A quarter of the memory, at most 512 MiB; by partitions, a hundredth of that, at least 8 MiB.
+    """A quarter of the memory, at most 512 MiB; with partitions, a hundredth of this, at least 8 MiB.
 
-    Each open file holds a row group, and its copies while it is encoded: 4 M rows in one file took 515 MiB with 512
-    MiB, and 167 MiB with 8 MiB, in the same time.
+    Each open file holds a row group, and copies of the row group while it is encoded: 4 M rows in one file took 515
+    MiB with 512 MiB, and 167 MiB with 8 MiB, in the same time.
     """
     share = facts.share_bytes / COPIES_OF_ROW_GROUP / facts.open_files
     value = int(min(MAX_ROW_GROUP_BYTES, max(MIN_ROW_GROUP_BYTES, share)))

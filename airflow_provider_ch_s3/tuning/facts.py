@@ -1,4 +1,4 @@
-"""The input of the rules: one flat value, so that each rule is a function of one argument."""
+"""The input of the rules: a flat value, so that each rule is a function of one argument."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.tuning.rule import PlanFacts
 class LoadLimit(NamedTuple):
     """How many loads may run at once.
 
-    :param name: of the field or argument that set it; '' if the user has set none.
+    :param name: of the field or argument with the limit; '' if the user has set none.
     """
 
     loads: int = 1
@@ -25,9 +25,9 @@ class LoadLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MemorySharing:
-    """The loads among which memory is divided: the running ones, or the ones that may run, whichever are more.
+    """The loads among which memory is divided: the running loads, or the allowed loads, whichever are more.
 
-    :param running: other loads that run now.
+    :param running: other running loads.
     """
 
     running: int = 0
@@ -50,11 +50,11 @@ class MemorySharing:
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """How far a load was reduced because an INSERT of it failed for want of resources.
+    """How far a load was reduced because an INSERT failed for want of resources.
 
-    :param memory: how often its blocks and threads were halved, since a node ran out of memory.
-    :param readers: how often its readers alone were halved, since the store refused that many requests.
-    :param again: how often this try has loaded again for that.
+    :param memory: how often blocks and threads were halved, since a node ran out of memory.
+    :param readers: how often only the readers were halved, since the store refused so many requests.
+    :param again: how often this try has loaded again because of a reduction.
     """
 
     memory: int = 0
@@ -71,10 +71,10 @@ class Reduction:
         return self.memory > 0 and self.again > 1
 
     def for_next_load(self, *, has_room: bool) -> Reduction:
-        """What the next load of such files begins with.
+        """The reduction with which the next load of similar files begins.
 
         :param has_room: twice the blocks on twice the threads would have fitted. Whether the store would have
-            answered more requests is unknown, so they are tried.
+            answered more requests is unknown, so the next load tries them.
         """
         return Reduction(memory=max(0, self.memory - has_room), readers=max(0, self.readers - 1))
 
@@ -93,9 +93,9 @@ class PastLoad:
 
     :param volume_ratio: bytes of rows in memory per stored byte of the files.
     :param node_volume_bytes: size in memory of one node's share of the rows.
-    :param peak_memory_bytes: peak memory of the node that used most.
-    :param core_seconds_per_gib: core seconds of the load per GiB of its rows in memory.
-    :param reduction: how far it was reduced in the end.
+    :param peak_memory_bytes: the highest peak memory of any node.
+    :param core_seconds_per_gib: core seconds of the load per GiB of rows in memory.
+    :param reduction: how far the load was reduced in the end.
     """
 
     query_id: str
@@ -119,26 +119,27 @@ class LoadFacts(PlanFacts):
     """Hardware of the weakest node, the files, and how they reach the table.
 
     :param memory_bytes: memory of one node.
-    :param ingest_memory_ratio: share of that memory that all loads together may use, above 0, at most 1.
-    :param sharing: the loads among which that share is divided.
+    :param ingest_memory_ratio: share of the memory for all loads together, above 0, at most 1.
+    :param sharing: the loads among which the share is divided.
     :param size_bytes: stored size of all files.
     :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
-    :param one_sender: with a sharding key, why a single node has to send all rows; '' if each sends what it reads.
-    :param given_senders: set by the user, or fixed by the profile; None for what is best.
+    :param one_sender: with a sharding key, why a single node has to send all rows; '' if each node sends the rows it
+        reads.
+    :param given_senders: set by the user, or fixed by the profile; None for the best senders.
     :param partition_key: partition key of the table; '' for none.
-    :param partition_count: partitions that the rows go to; ``partitions_per_file``: those of one file.
+    :param partition_count: number of partitions for all rows; ``partitions_per_file``: for the rows of one file.
     :param calibration: constants measured on this cluster.
     :param past: measurements of the latest load of the same format into the table.
     :param reduction: how far this load is reduced.
     :param takes_all_columns: no column of the files may go unused.
-    :param may_lack_columns: a file may lack columns that others have.
+    :param may_lack_columns: a file may lack columns of the remaining files.
     :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
-    :param has_null_lists: rows may have NULL in place of an array, map or tuple, and of nothing else that is not read
-        as Nullable.
+    :param has_null_lists: rows may have NULL in place of an array, map or tuple, and all single values are read as
+        Nullable.
     :param parses_times: text is converted to dates or times.
     :param waits_for_replicas: the load itself waits until all replicas have the rows, whatever the INSERT waited for.
     :param is_remote: new parts of the table go to an object store.
@@ -184,12 +185,12 @@ class LoadFacts(PlanFacts):
 
     @property
     def share_bytes(self) -> float:
-        """Memory of a node that this load may use."""
+        """Memory of a node for this load."""
         return self.memory_bytes * self.ingest_memory_ratio / self.sharing.loads
 
     @property
     def first_reduction(self) -> Reduction:
-        """What the latest load of such files tells: four times its peak would have had to fit for twice as much."""
+        """The reduction after the latest load of similar files. Twice as much has to fit with four times the peak."""
         if self.past is None:
             return Reduction()
         return self.past.reduction.for_next_load(has_room=4 * self.past.peak_memory_bytes <= self.share_bytes)

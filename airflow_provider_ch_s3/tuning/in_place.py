@@ -17,13 +17,13 @@ MEASURED_IN_PLACE = Source("measured", "s3-query.md#threads")
 
 @dataclass(frozen=True, kw_only=True)
 class InPlaceFacts(PlanFacts):
-    """The node that reads, and the files."""
+    """The reading node, and the files."""
 
     vcpus: int
 
 
 def max_threads(facts: InPlaceFacts) -> Decision:
-    """Two per core: while one waits for the store, another one computes. More gained nothing, near or far."""
+    """Two per core: while one thread waits for the store, the second computes. More gained nothing, near or far."""
     reason = f"{count_of(facts.vcpus, 'core')}: while one thread waits for the store, another one computes"
     return Decision(READERS_PER_CORE * facts.vcpus, reason)
 

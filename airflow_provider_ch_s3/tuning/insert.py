@@ -1,7 +1,7 @@
 """How each node writes: threads, blocks, and where the rows go.
 
-The published formula gives the largest possible block; our own measurements (``ch-s3 bench``) show which size below
-that is best.
+The published formula gives the largest possible block; our own measurements (``ch-s3 bench``) show the best size
+below this limit.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from airflow_provider_ch_s3.tuning.rule import Decision
 
 # However little memory there is, half of it is left for the blocks.
 MAX_BUFFER_RATIO = 0.5
-# Blocks grow in steps, and sorting needs a little more: a load of 60 M rows had peaks of 1.07 to 1.08 times
-# its share with all of it in blocks, 1.01 with nine tenths, 0.95 to 0.96 with these.
+# Blocks grow in steps, and sorting needs a little more: a load of 60 M rows had peaks of 1.07 to 1.08 times the share
+# with the whole share in blocks, 1.01 with nine tenths, 0.95 to 0.96 with this ratio.
 BLOCKS_SHARE = 0.85
-# A thread collects one block while it writes another.
+# A thread collects one block while writing another.
 FEWEST_BLOCKS_PER_THREAD = 2
 # A block of a partitioned table becomes one part for each partition in it. Smaller blocks hold fewer partitions, sort
 # faster, and produce hardly more parts, unless every file has rows for every partition. Partitioned by day, 365 days,
 # 4 threads: 3.0 s with two blocks per thread, 3.9 s with one.
 MORE_BLOCKS_WITH_PARTITIONS = 2
-# Smaller blocks save too little memory to matter, and each becomes a part for every partition that it touches.
+# Smaller blocks save too little memory to matter, and each becomes a part for every partition with rows in the block.
 MIN_BLOCK_BYTES = 64 * MIB
 # However often they are halved.
 LEAST_BLOCK_BYTES = 4 * MIB
@@ -33,9 +33,9 @@ _NOTHING_SENT = "no row is sent to another node"
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
-    """Half of the cores, so that the others can read and merge; 4 on two to seven cores, 1 on one core.
+    """Half of the cores, so that the rest can read and merge; 4 on two to seven cores, 1 on one core.
 
-    If all nodes send rows to each other, the threads of each node are divided among them.
+    If all nodes send rows to each other, the threads of each node are divided among the senders.
     """
     threads = _count_threads(facts)
     if facts.reduction.memory:
@@ -58,7 +58,7 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
 
 
 def count_insert_threads(facts: LoadFacts) -> int:
-    """Number of threads that sort and write on one node, for all nodes that send rows to it."""
+    """Number of sorting and writing threads on one node, for all senders together."""
     return facts.senders_per_node * _threads_per_sender(facts)
 
 
@@ -67,7 +67,7 @@ def _threads_per_sender(facts: LoadFacts) -> int:
 
 
 def _count_threads(facts: LoadFacts) -> int:
-    """Number of threads that are best on one node."""
+    """The best number of threads on one node."""
     if facts.calibration.insert_threads_per_core is not None:
         threads = round(facts.vcpus * facts.calibration.insert_threads_per_core)
     else:
@@ -79,9 +79,9 @@ def _count_threads(facts: LoadFacts) -> int:
 def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
     """The node's rows in one block per thread (two with partitions); at least 64 MiB, at most what memory allows.
 
-    The published formula allows memory / (3 x threads), with threads on half of the cores. It ignores the buffers of
-    readers and writers, and loads have run out of memory in spite of it
-    (https://github.com/ClickHouse/ClickHouse/issues/88556), so the buffers and 15 % are subtracted first.
+    The published formula allows memory / (3 x threads), with threads on half of the cores. The formula ignores the
+    buffers of readers and writers, and loads have run out of memory in spite of the formula
+    (https://github.com/ClickHouse/ClickHouse/issues/88556). So the buffers and 15 % are subtracted first.
     """
     if facts.reduction.memory:
         full_bytes = int(min_insert_block_size_bytes(replace(facts, reduction=Reduction())).value or 0)
@@ -115,7 +115,7 @@ def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:
 def max_insert_delayed_streams_for_parallel_write(facts: LoadFacts) -> Decision:
     """Off (0) for a table in an object store if memory is the limit; otherwise the server decides by the disk.
 
-    The uploads that it keeps open, up to 100, took two to five times the memory, and no less time.
+    The uploads kept open by the server, up to 100, took two to five times the memory, and no less time.
     """
     if not facts.is_remote:
         return Decision(None, "new parts of the table are on local disks, or it is unknown where they are")
@@ -131,12 +131,12 @@ def max_insert_delayed_streams_for_parallel_write(facts: LoadFacts) -> Decision:
 
 
 def _held_bytes(facts: LoadFacts, threads: int) -> float:
-    """Memory that is not left for blocks."""
+    """Memory not available for blocks."""
     return min(buffer_bytes(facts, threads=threads), facts.share_bytes * MAX_BUFFER_RATIO)
 
 
 def _ceiling_bytes(facts: LoadFacts, threads: int) -> int:
-    """The largest block that memory allows."""
+    """The largest block allowed by memory."""
     in_memory = blocks_in_memory(facts, threads=threads)
     return int((facts.share_bytes * BLOCKS_SHARE - _held_bytes(facts, threads)) / in_memory)
 
@@ -146,7 +146,7 @@ def _among(facts: LoadFacts) -> str:
 
 
 def _count_blocks(facts: LoadFacts, threads: int) -> int:
-    """Number of blocks into which to divide one node's share of the rows."""
+    """Number of blocks for one node's share of the rows."""
     if facts.calibration.blocks_per_thread is not None:
         return max(1, round(threads * facts.calibration.blocks_per_thread))
     blocks = threads * max(1, PARTS_WITHOUT_MERGE // threads)
@@ -160,8 +160,8 @@ def _count_blocks(facts: LoadFacts, threads: int) -> int:
 def max_insert_threads_min_free_memory_per_thread(facts: LoadFacts) -> Decision:
     """Two blocks: by default (26.7) the server uses fewer threads if less than 4 GiB of memory is free for each.
 
-    This is less than the formula reserves: a plan that uses all memory must not lose a thread because of the memory
-    that the server itself uses.
+    Two blocks are less than the formula reserves: a plan for the whole memory must not lose a thread because of the
+    server's own memory.
     """
     block_bytes = int(min_insert_block_size_bytes(facts).value or 0)
     return Decision(
@@ -190,10 +190,10 @@ def insert_quorum(facts: LoadFacts) -> Decision:
 
 
 def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
-    """2: each node writes the rows that it reads. With a sharding key (not ``rand()``) 1: each node sends them to
-    their shards; or 0: one node sends all of them, if it matters which node does.
+    """2: each node writes the rows that it reads. With a sharding key (not ``rand()``) 1: each node sends rows to
+    their shards; or 0: one node sends all rows, if the choice of the node matters.
 
-    With 1, each node runs the INSERT as it is, on files that the connected node hands out; with 2, it writes to its
+    With 1, each node runs the INSERT unchanged, on files from the connected node; with 2, each node writes to the
     local table instead of ``cluster()``.
     """
     if not facts.is_clustered:
@@ -220,7 +220,7 @@ def distributed_foreground_insert(facts: LoadFacts) -> Decision:
 
 
 def async_insert(facts: LoadFacts) -> Decision:
-    """Off (0) if rows are sent on to their shard: a queue there would write them as other queries than the load."""
+    """Off (0) if rows are sent on to their shard: a queue there would write them in queries outside of the load."""
     if _sends_rows(facts):
         return Decision(0, "a shard writes the rows that it is sent at once, and logs them as a part of the load")
     return Decision(None, _NOTHING_SENT)

@@ -28,9 +28,9 @@ from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The settings of one query.
+    """The settings of a query.
 
-    :param settings: in the order of the rules, followed by the ones that only the user gave.
+    :param settings: in the order of the rules, followed by further settings given by the user.
     :param left_out: computed settings that the server does not accept, each with the reason.
     :param kept: settings that stay at their defaults, whatever the server's profiles say.
     """
@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def all(self) -> tuple[Setting, ...]:
-        """All settings that have a value."""
+        """All settings with a value."""
         return tuple(setting for setting in (*self.settings, *self.kept) if setting.value is not None)
 
     @property
@@ -51,18 +51,18 @@ class Plan:
 
     @property
     def in_text(self) -> dict[str, SettingValue]:
-        """What the SETTINGS clause of a statement names that people read."""
+        """The settings for the SETTINGS clause of a statement that people read."""
         notable = {setting.name for setting in self.all if setting.is_notable}
         return {name: value for name, value in self.sent.items() if name in notable}
 
     @property
     def guards(self) -> dict[str, SettingValue]:
-        """What every node has by itself, sent with the request in case that changes."""
+        """Settings that every node has anyway, sent with the request in case a profile changes."""
         in_text = self.in_text
         return {name: value for name, value in self.sent.items() if name not in in_text}
 
     def describe(self) -> str:
-        """The settings that are more than guards with the server's own value, with their reasons, for a log."""
+        """The settings for a log, with their reasons, without guards that have the server's own value."""
         notable = [setting for setting in self.all if setting.is_notable]
         lines = [f"  {s.name} = {s.value}  [{s.origin.value}] {s.reason}" for s in notable]
         return "\n".join([*lines, *(f"  {name} left out: {why}" for name, why in self.left_out.items())])
@@ -70,7 +70,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadPlan(Plan):
-    """The settings of one load, and the outcome to expect of them.
+    """The settings of a load, and the expected outcome.
 
     :param basis: where the constants of the prediction come from.
     :param sends_rows: nodes send rows to their shards.
@@ -90,12 +90,12 @@ def plan_load(
     operator: Mapping[str, SettingValue] | None = None,
     connection: Mapping[str, SettingValue] | None = None,
 ) -> LoadPlan:
-    """Compute every setting; the operator's values override the connection's, and both override computed ones.
+    """Compute every setting; the operator's values override the connection's, and both override computed values.
 
-    :param server: all settings that the server has (``system.settings``).
+    :param server: all settings of the server (``system.settings``).
     :raises ConfigError: if the user gave a setting that does not exist or may not be changed, or another value for a
-        pinned one.
-    :raises PlanError: if a pinned setting has another value that this user may not change.
+        pinned setting.
+    :raises PlanError: if a pinned setting has another value, and this user may not change it.
     """
     operator, connection = operator or {}, connection or {}
     facts = replace(facts, given_senders=_given_senders(facts, {**connection, **operator}, server))
@@ -114,7 +114,7 @@ def plan_load(
 def _given_senders(
     facts: LoadFacts, given: Mapping[str, SettingValue], server: Mapping[str, ServerSetting]
 ) -> Senders | None:
-    """Which nodes send rows, if the user or a profile decides that; None if the plan does.
+    """Which nodes send rows, if the user or a profile decides; None if the plan decides.
 
     :raises PlanError: if the user's profile would have rows written to shards where they do not belong.
     """
@@ -127,7 +127,7 @@ def _given_senders(
             check_profile(Setting(name=rule.__name__, value=best, reason=reason), server)
     if value is None:
         return None
-    # ClickHouse takes every other value for 1.
+    # ClickHouse takes any other value for 1.
     return next((one for one in (Senders.ONE, Senders.NONE) if is_same(value, one.value)), Senders.ALL)
 
 
@@ -139,9 +139,9 @@ def plan_query(
     operator: Mapping[str, SettingValue],
     connection: Mapping[str, SettingValue],
 ) -> Plan:
-    """Compute the settings of any query by its rules, and keep the others; as :func:`plan_load`.
+    """Compute the settings of any query by the query's rules, and keep the remaining settings; as :func:`plan_load`.
 
-    :raises ConfigError: as :func:`plan_load`; and so is PlanError.
+    :raises ConfigError: as :func:`plan_load`; the same for PlanError.
     """
     given = check_given_settings(server, operator=operator, connection=connection)
     kept = _keep(facts, given, server)
@@ -175,7 +175,7 @@ def check_given_settings(
 ) -> dict[str, tuple[SettingValue, SettingOrigin]]:
     """Merge the settings of the operator and of the connection.
 
-    :returns: name → value and its origin.
+    :returns: name → value with origin.
     :raises ConfigError: if a value is None, a setting does not exist on the server, or the user may not change it.
     """
     given = {name: (value, SettingOrigin.CONNECTION) for name, value in connection.items()}
@@ -229,7 +229,7 @@ def _needed(setting: Setting) -> str:
 def _keep(
     facts: PlanFacts, given: dict[str, tuple[SettingValue, SettingOrigin]], server: Mapping[str, ServerSetting]
 ) -> tuple[Setting, ...]:
-    """The settings to send so that no rows are dropped; removes them from ``given``."""
+    """The settings that keep rows from being dropped; removes them from ``given``."""
     settings = [rule.apply(facts) for rule in KEPT if rule.name in server]
     for setting in settings:
         _check_pinned(setting, given, server)
@@ -243,7 +243,7 @@ def _keep(
 
 
 def _differs(setting: Setting, server: Mapping[str, ServerSetting]) -> bool:
-    """Whether a node has another value by itself than is sent."""
+    """Whether any node's own value differs from the sent value."""
     known = server[setting.name]
     return setting.value is not None and not (known.is_even and is_same(setting.value, known.value))
 
@@ -263,7 +263,7 @@ def _predict(facts: LoadFacts, plan: Plan, server: Mapping[str, ServerSetting]) 
 
 
 def _positive(in_effect: SettingValue | None, computed: Decision) -> int:
-    """The number in effect; the computed one if that is ``auto``, 0 (no limit) or unknown."""
+    """The number in effect; the computed number if the value in effect is ``auto``, 0 (no limit) or unknown."""
     for value in (in_effect, computed.value):
         if re.fullmatch(r"[1-9]\d*", str(value)):
             return int(str(value))

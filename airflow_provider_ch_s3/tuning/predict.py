@@ -9,9 +9,9 @@ from airflow_provider_ch_s3.common.text import GIB, MIB, count_of, format_bytes,
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, Senders
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
 
-# A block includes all of the chunk that fills it, so a share divided by four does not need a fifth block.
+# A block includes the whole chunk that fills the block, so a share divided by four does not need a fifth block.
 FULL_BLOCK_RATIO = 1.02
-# Buffers of one column of a part while it is written: 100 columns on 4 threads took 0.6 GiB besides their blocks.
+# Buffers of one column of a part being written: 100 columns on 4 threads took 0.6 GiB in addition to their blocks.
 COLUMN_BUFFER_BYTES = 1.35 * MIB
 # Data that a thread has fetched and decoded ahead: 140 to 250 MiB (12 M rows, Parquet, into a Null table); least
 # while the blocks of a table with 366 partitions are largest.
@@ -76,15 +76,15 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
 
 
 def fixed_seconds(files_per_node: int, vcpus: int) -> float:
-    """Duration of a load apart from its rows: to begin and end, and to open its files, one per core at a time."""
+    """Duration of a load apart from the rows: to begin and end, and to open the files, one per core at a time."""
     return BEGIN_SECONDS + math.ceil(files_per_node / vcpus) * FILE_CORE_SECONDS
 
 
 def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
-    """Parts before merges: each block becomes one for each partition in it.
+    """Parts before merges: each block becomes a part for each partition in the block.
 
-    A file's rows are all in one block, except for the files that are open when one block ends and the next begins.
-    If rows are sent to their shards, those of all files reach each node, and each sender fills blocks of its own.
+    A file's rows are all in one block, except for the files that are open when one block ends and the next begins. If
+    rows are sent to their shards, rows of all files reach each node, and each sender fills separate blocks.
     """
     files = facts.files_per_node if facts.senders is Senders.NONE else facts.file_count
     blocks = max(facts.senders_per_node, math.ceil(facts.node_volume_bytes / (FULL_BLOCK_RATIO * block_bytes)))
@@ -94,16 +94,16 @@ def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
 
 
 def blocks_in_memory(facts: LoadFacts, *, threads: int) -> int:
-    """Each inserting thread collects a block, and each running thread holds the sorted copy of another.
+    """Each inserting thread collects a block, and each running thread holds the sorted copy of another block.
 
-    With inserting threads on half of the cores this equals the published formula's three blocks per thread. Measured
-    with 12 M rows in 4 blocks: 6.0 blocks with 2 readers, 8.0 with 4.
+    With inserting threads on half of the cores, the sum equals the published formula's three blocks per thread.
+    Measured with 12 M rows in 4 blocks: 6.0 blocks with 2 readers, 8.0 with 4.
     """
     return threads + count_readers(facts)
 
 
 def buffer_bytes(facts: LoadFacts, *, threads: int) -> float:
-    """Memory that a load uses besides its blocks while it writes them."""
+    """Memory that a load uses for writing, in addition to the blocks."""
     return readers_bytes(facts) + min(threads * facts.column_count * COLUMN_BUFFER_BYTES, facts.node_volume_bytes)
 
 
@@ -120,7 +120,7 @@ def peak_memory_bytes(facts: LoadFacts, *, threads: int, block_bytes: int) -> fl
 
 
 def describe_basis(facts: LoadFacts) -> str:
-    """Describe the measurements that a prediction is based on."""
+    """Describe the measurements behind a prediction."""
     if facts.past is not None:
         return f"based on the measurements of {facts.past.query_id}"
     if facts.calibration.core_seconds_per_gib is not None:

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts
 # of 12 M rows took 1.0 to 1.1 times as long and 1.3 times the memory, also with text files, and with 30 ms per
 # request (2 cores, medians of 3 to 6).
 READERS_PER_CORE = 1
-# Data of its file that a reader holds, decoded or not: 20 to 50 MiB for Parquet with row groups of 20 to 80 MiB.
+# Data that a reader holds of a file, decoded or not: 20 to 50 MiB for Parquet with row groups of 20 to 80 MiB.
 READER_BYTES = 25 * MIB
 # Fewer and larger chunks pass through the load: 2.36 s instead of 2.45 s on one node, 1.91 s instead of 2.06 s on
 # three (12 M rows, medians of 6). A chunk of wide rows ends earlier, at 16 MiB.
@@ -26,13 +26,13 @@ _OTHER_FILES = "characters in the file names make ClickHouse open other files to
 
 
 def count_readers(facts: LoadFacts) -> int:
-    """Number of threads that read on one node; they also sort and write."""
+    """Number of reading threads on a node; they also sort and write."""
     readers = round(facts.vcpus * (facts.calibration.readers_per_core or READERS_PER_CORE))
     return max(1, readers >> (facts.reduction.memory + facts.reduction.readers))
 
 
 def readers_bytes(facts: LoadFacts) -> int:
-    """Memory of all readers of one node, which the published formula ignores; at most what they have to read."""
+    """Memory of all readers of a node; ignored by the published formula; at most the size of the data."""
     return int(count_readers(facts) * min(READER_BYTES, facts.volume_bytes / facts.file_count))
 
 
@@ -48,9 +48,9 @@ def max_threads(facts: LoadFacts) -> Decision:
 
 
 def cluster_table_function_split_granularity(facts: LoadFacts) -> Decision:
-    """``bucket`` if there are fewer files than cores in the cluster, so that nodes share the row groups of a file.
+    """``bucket`` if there are fewer files than cores in the cluster: then nodes share the row groups of a file.
 
-    2 files with 12 M rows on 3 nodes settle after 2.5 s instead of 4.3 s: without it one node would be idle.
+    2 files with 12 M rows on 3 nodes settle after 2.5 s instead of 4.3 s: otherwise one node would be idle.
     """
     readers = facts.node_count * facts.vcpus
     if not facts.is_clustered or facts.node_count == 1:
@@ -109,7 +109,7 @@ def input_format_null_as_default(facts: LoadFacts) -> Decision:
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     """Off (0) unless ``columns`` or ``select`` is given: a column that only later files have must not be dropped.
 
-    Nor must a row that is mistaken for a header.
+    The same is true for a row mistaken for a header.
     """
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
@@ -127,7 +127,7 @@ def input_format_json_ignore_unknown_keys_in_named_tuple(facts: LoadFacts) -> De
 
 
 def deny_missing_columns(facts: LoadFacts) -> Decision:
-    """Off (0) unless ``Columns(on_missing=…)`` allows it: a column that one file lacks is filled with 0 or NULL."""
+    """Off (0) unless ``Columns(on_missing=…)`` allows it: a column missing in one file is filled with 0 or NULL."""
     if facts.reads_other_files:
         return Decision(None, _OTHER_FILES)
     if facts.may_lack_columns:
@@ -136,7 +136,7 @@ def deny_missing_columns(facts: LoadFacts) -> Decision:
 
 
 def s3_allow_server_credentials_in_user_queries(facts: PlanFacts | StoreAccess) -> Decision:
-    """1 if the servers read with their own role, which they refuse to queries by default from 26.7 on."""
+    """1 if the servers read with their own role: from 26.7 on, they refuse this to queries by default."""
     if facts.uses_server_role:
         return Decision(
             1,
@@ -147,7 +147,7 @@ def s3_allow_server_credentials_in_user_queries(facts: PlanFacts | StoreAccess) 
 
 
 def max_execution_time(facts: PlanFacts) -> Decision:
-    """The task's ``execution_timeout``, in seconds: a worker that died cannot enforce it, the server can."""
+    """The task's ``execution_timeout``, in seconds: a dead worker cannot enforce the timeout, the server can."""
     if facts.timeout_seconds is None:
         return Decision(None, "the task has no execution_timeout")
     return Decision(

@@ -1,4 +1,4 @@
-"""A rule decides one setting; a setting has a value, where it came from, and why. ``rules.py`` lists the rules."""
+"""A rule decides one setting; a setting has a value, an origin and a reason. ``rules.py`` lists the rules."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SettingOrigin(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A ClickHouse setting under its own name.
+    """A ClickHouse setting under the setting's own name.
 
     :param value: None if the rule does not apply to this load: the server's default stays.
     :param reason: one sentence with the numbers in it.
-    :param is_notable: it is more than a guard that has the servers' own value, so the text of a load contains it.
+    :param is_notable: more than a guard with the servers' own value, so the text of a load contains the setting.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Setting:
 class ServerSetting:
     """A setting as ``system.settings`` reports it.
 
-    :param is_readonly: the user's profile does not allow changing it.
-    :param is_even: whether it has this value on all nodes.
+    :param is_readonly: the user's profile does not allow changes.
+    :param is_even: whether the value is the same on all nodes.
     :param lowest: the least value that the profile allows; None for any; ``highest``: the greatest.
-    :param type: ClickHouse's name for what the setting takes.
+    :param type: ClickHouse's name for the type of the values.
     """
 
     value: str
@@ -62,7 +62,7 @@ class ServerSetting:
     type: str = "String"
 
     def refusal(self, value: SettingValue) -> str:
-        """What the setting takes instead of a value; '' if it may take it: words of its own only the server knows."""
+        """What the setting takes instead of a value; '' if the value may be right: some words only servers know."""
         text = str(value).strip().lower()
         if self.type == "Bool":
             return "" if _NUMBER.fullmatch(text) else "true or false"
@@ -91,7 +91,7 @@ def is_same(value: SettingValue | None, other: SettingValue | None) -> bool:
 
 
 def _number(value: SettingValue | None) -> float | SettingValue | None:
-    """The value as a number, if it is one: ``"0.0"`` and ``False`` are 0."""
+    """The value as a number, if possible: ``"0.0"`` and ``False`` are 0."""
     try:
         return float({"true": "1", "false": "0"}.get(str(value).lower(), str(value)))
     except ValueError:
@@ -103,7 +103,7 @@ class PlanFacts:
     """What every rule can know, whatever the query does.
 
     :param store: the table function of the files.
-    :param uses_server_role: the servers reach the store with a role of their own.
+    :param uses_server_role: the servers reach the store with their own role.
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
@@ -146,8 +146,8 @@ class Rule(Generic[Facts]):
     """How one setting is decided.
 
     :param about: the rule in one sentence, for docs/reference.md.
-    :param value: the value for every query; None if the rule computes it.
-    :param store: the only table function that the setting concerns; None: it concerns all.
+    :param value: the value for every query; None if the rule computes the value.
+    :param store: the only table function with this setting; None for all table functions.
     :param is_pinned: no other value is accepted: a load would write rows twice, lose some, or not be found again.
     :param protects_data: with another value a load could lose, duplicate or change rows without an error.
     :param source: None for ClickHouse's own description of the setting.
@@ -163,7 +163,7 @@ class Rule(Generic[Facts]):
     source: Source | None = None
 
     def apply(self, facts: Facts) -> Setting:
-        """Decide the setting for one query."""
+        """Decide the setting for a query."""
         if self.store and self.store is not facts.store:
             decision = Decision(None, f"the files are read by {facts.store.value}()")
         elif not facts.format.takes(self.name):
@@ -174,12 +174,12 @@ class Rule(Generic[Facts]):
 
     @property
     def is_guard(self) -> bool:
-        """Whether it matters only that no other value is in effect."""
+        """Whether the setting only keeps other values from being in effect."""
         return self.is_pinned or self.protects_data
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats that the setting concerns, with their variants; empty if it concerns all formats."""
+        """The formats with this setting, with their variants; empty for all formats."""
         concerned = tuple(known.name for known in FORMATS if known.takes(self.name))
         return () if len(concerned) == len(FORMATS) else concerned
 
@@ -193,10 +193,10 @@ def computed(
     is_pinned: bool = False,
     protects_data: bool = False,
 ) -> Rule[Facts]:
-    """Return a rule that computes its value for each query.
+    """Return a rule whose value is computed for each query.
 
-    :param decide: its docstring begins with the rule.
-    :param name: name of the setting, if the function's differs.
+    :param decide: the function's docstring begins with the rule.
+    :param name: name of the setting, if different from the function's name.
     """
     about, _, _ = (inspect.getdoc(decide) or "").partition("\n\n")
     return Rule(
@@ -220,7 +220,7 @@ def fixed(
     is_pinned: bool = False,
     protects_data: bool = False,
 ) -> Rule[PlanFacts]:
-    """Return a rule that has the same value for every query."""
+    """Return a rule with the same value for every query."""
     return Rule(
         name=name,
         decide=lambda _: Decision(value, reason),

@@ -1,4 +1,4 @@
-"""All settings of a plan, each listed once: with a value for every load, or with the function that computes it.
+"""All settings of a plan, each listed once: with a value for every load, or with a function for the value.
 
 docs/reference.md is generated from this list.
 """
@@ -54,11 +54,11 @@ NEWER_ANSWERS: dict[str, SettingValue] = {
     # from 26.8 on: with 1, an answer comes before the statement has ended
     "run_query_in_background": 0,
 }
-"""As ``WHOLE_ANSWERS``, of settings that only newer servers know."""
+"""As ``WHOLE_ANSWERS``, for settings known only to newer servers."""
 
 WHOLE_ANSWERS: dict[str, SettingValue] = {
     **{name: value for name, (value, _) in _WHOLE.items() if name not in NEWER_ANSWERS},
-    # 26.7 takes a DateTime64 before 1970 for a late one, once it has compiled a GROUP BY with max() (the fourth time)
+    # 26.7 takes a DateTime64 before 1970 for a late time, after compiling a GROUP BY with max() (the fourth time)
     "compile_aggregate_expressions": 0,
     "final": 0,
     "use_query_cache": 0,
@@ -75,7 +75,7 @@ WHOLE_ANSWERS: dict[str, SettingValue] = {
     "count_distinct_implementation": "uniqExact",
     "skip_unavailable_shards": 0,
     "ignore_cold_parts_seconds": 0,
-    # by the name that all versions know
+    # by the name known to all versions
     "allow_experimental_parallel_reading_from_replicas": 0,
     "prefer_column_name_to_alias": 0,
     "join_use_nulls": 0,
@@ -96,8 +96,10 @@ WHOLE_ANSWERS: dict[str, SettingValue] = {
     "force_optimize_projection_name": "",
     "force_optimize_skip_unused_shards": 0,
 }
-"""What every statement is sent with: a profile must neither cut nor change the answers that loads rely on. All
-supported servers know these settings."""
+"""Settings sent with every statement: a profile must neither cut nor change the answers that loads rely on.
+
+All supported servers know these settings.
+"""
 
 _VALUES: dict[str, tuple[SettingValue, str]] = {
     **_WHOLE,

@@ -99,21 +99,11 @@ UNFINISHED_PAGES = frozenset(
 """Pages above the limit."""
 UNFINISHED_ROOMS = frozenset(
     {
-        "airflow_provider_ch_s3",
         "airflow_provider_ch_s3/bench",
         "airflow_provider_ch_s3/cli",
         "airflow_provider_ch_s3/exactly_once",
-        "airflow_provider_ch_s3/export",
-        "airflow_provider_ch_s3/files",
-        "airflow_provider_ch_s3/hooks",
         "airflow_provider_ch_s3/load",
-        "airflow_provider_ch_s3/operators",
         "airflow_provider_ch_s3/sandbox",
-        "airflow_provider_ch_s3/sensors",
-        "airflow_provider_ch_s3/table",
-        "airflow_provider_ch_s3/transfers",
-        "airflow_provider_ch_s3/tuning",
-        "example_dags",
     }
 )
 """Folders with a module above the limit."""
