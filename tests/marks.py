@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from _pytest.mark import ParameterSet
 
+USUAL_SEEDS = 30
+
 
 def thorough(*values: object, id: str | None = None) -> ParameterSet:
     """Mark a case that is similar to others of its test, which represent it."""
     return pytest.param(*values, id=id, marks=pytest.mark.thorough)
+
+
+def seeds(count: int) -> pytest.MarkDecorator:
+    """Run a test with so many seeds; the first ones represent the others."""
+    return pytest.mark.parametrize("seed", [*range(USUAL_SEEDS), *map(thorough, range(USUAL_SEEDS, count))])

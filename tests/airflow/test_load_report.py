@@ -44,6 +44,14 @@ class Run:
         report.filter(has_not_text="Reading the report").wait_for()
         return report
 
+    def path_of(self, task: str) -> str:
+        """The path of a task instance in Airflow's API."""
+        return f"dags/{self.dag}/dagRuns/{self.run_id}/taskInstances/{task}"
+
+    def fail(self, task: str) -> None:
+        """Mark a task as failed, as a user does."""
+        self.api.call("PATCH", self.path_of(task), {"new_state": "failed"})
+
 
 @pytest.fixture(scope="module")
 def run(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[Run]:
@@ -216,7 +224,7 @@ def test_checks_are_green_amber_or_red(page: Page, kinds: Run) -> None:
     assert found == {name: (kind, COLOURS[kind], MARKS[kind]) for name, kind in expected.items()}
     report.get_by_text(re.compile(r"none: countIf\(distance > 0\) = 0 \(\d+ = 0\)")).wait_for()
     report.get_by_text("AirflowFailException: 1 check of the").wait_for()
-    task = kinds.api.call("GET", f"dags/{kinds.dag}/dagRuns/{kinds.run_id}/taskInstances/fails_check")
+    task = kinds.api.call("GET", kinds.path_of("fails_check"))
     assert (task["state"], task["try_number"], task["max_tries"]) == ("failed", 1, 2)
 
 
@@ -239,7 +247,7 @@ def test_a_result_that_cannot_be_drawn_is_said_in_its_place(page: Page, run: Run
 
 
 @pytest.fixture(scope="module")
-def running(run: Run, flights_sandbox: Sandbox) -> Run:
+def running(run: Run, flights_sandbox: Sandbox) -> Iterator[Run]:
     """A load that takes minutes, and a table with 30 parts on each node that are not merged yet."""
     for node in range(flights_sandbox.nodes):
         flights_sandbox.query(f"CREATE TABLE {MERGING} (n UInt8) ENGINE MergeTree ORDER BY n", node=node)
@@ -249,7 +257,11 @@ def running(run: Run, flights_sandbox: Sandbox) -> Run:
         flights_sandbox.query(insert, node=node)
     dag = "load_report_running"
     conf = {"table": f"{DATABASE}.flights", "merging": MERGING}
-    return Run(api=run.api, run_id=run.api.trigger(dag, conf), dag=dag)
+    running = Run(api=run.api, run_id=run.api.trigger(dag, conf), dag=dag)
+    yield running
+    # The table cannot be dropped before the load has ended.
+    if run.api.call("GET", running.path_of("load"))["state"] not in ENDED:
+        running.fail("load")
 
 
 def test_a_running_load_shows_its_progress_and_how_it_ended(
@@ -261,8 +273,7 @@ def test_a_running_load_shows_its_progress_and_how_it_ended(
     first = report.locator("circle").count()
     page.wait_for_function(f"document.querySelectorAll('.ch-s3-report circle').length > {first}")
     take_pictures(page, report, "running")
-    task = f"dags/{running.dag}/dagRuns/{running.run_id}/taskInstances/load"
-    running.api.call("PATCH", task, {"new_state": "failed"})
+    running.fail("load")
     report.locator(".state").get_by_text("failed").wait_for()
     queries = "SELECT query_id FROM system.processes WHERE position(query, 'sleepEachRow(0.' || '003)') > 0"
     for node in range(flights_sandbox.nodes):

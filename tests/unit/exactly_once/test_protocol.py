@@ -62,6 +62,7 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadPlan, MemorySharing, Prediction, Setting, SettingOrigin
+from tests.marks import seeds
 from tests.unit.exactly_once.cluster_model import (
     CONDITION,
     Cluster,
@@ -734,7 +735,7 @@ def test_every_interleaving_ends_with_each_row_once(
     play(mode, lives, faults, max_files_per_chunk, on_loaded_files, nodes, switch_ratio, split_ratio, seed)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40)
 def test_an_owner_that_stops_while_it_takes_over_leaves_it_to_the_next_one(seed: int) -> None:
     """A process takes over from one that stopped in its commit, and stops, too; then both resume.
 
@@ -755,7 +756,7 @@ def test_an_owner_that_stops_while_it_takes_over_leaves_it_to_the_next_one(seed:
 
 
 @pytest.mark.parametrize("is_dead", [False, True], ids=["alive", "dead"])
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_a_kill_leaves_nothing_while_the_task_cleans_up_itself(seed: int, is_dead: bool) -> None:
     """A failed load abandons its attempt, and another process kills it meanwhile: one of them drops the tables.
 
@@ -794,7 +795,7 @@ EDITIONS: dict[str, tuple[dict[str, Any], Counter[str]]] = {
 
 
 @pytest.mark.parametrize(("old", "new"), [("append", "replace"), ("replace", "append"), ("load", "append")])
-@pytest.mark.parametrize("seed", range(50))
+@seeds(50)
 def test_a_retry_with_other_arguments_commits_nothing_that_was_staged_for_the_old_ones(
     seed: int, old: str, new: str
 ) -> None:
@@ -827,7 +828,7 @@ def test_a_retry_with_other_arguments_commits_nothing_that_was_staged_for_the_ol
     play._check_now(found == expected, f"the rows of one edition of the load, not {found}")
 
 
-@pytest.mark.parametrize("seed", range(50))
+@seeds(50)
 def test_a_load_is_not_taken_for_one_of_a_ledger_that_was_dropped(seed: int) -> None:
     """Table and ledger are created again for the same run; the servers' logs still have the queries of before."""
     rng = random.Random(seed)
@@ -935,7 +936,7 @@ class People:
         return self.kept[partition] + (load.rows(partition) - self.gone)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(300)
 def test_what_people_do_while_a_commit_is_broken_off_is_kept(seed: int) -> None:
     """Two tries die in the commit, and people insert, delete and drop after each: the third try takes nothing back.
 
@@ -1110,7 +1111,7 @@ def faults_of_a_replacement(rng: random.Random) -> list[Fault]:
     return [*faults, Fault(rng.choice(("crash", "stop")), "alter step", rng.randrange(8))]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None:
     """A load is undone, once or twice, while another one is at work, with faults; afterwards it is loaded again."""
     rng = random.Random(seed)
@@ -1134,7 +1135,7 @@ def test_an_undo_that_breaks_off_is_finished_by_whoever_comes(seed: int) -> None
     play._check_rest()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_a_load_that_is_undone_between_two_chunks_does_not_go_on(seed: int) -> None:
     """It would end well with a part of its rows; to load all of them, it has to be cleared."""
     rng = random.Random(seed)
@@ -1163,7 +1164,7 @@ def test_a_load_that_is_undone_between_two_chunks_does_not_go_on(seed: int) -> N
     play._check_rest()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(150)
 def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) -> None:
     """Two files have changed, or one has and the other is gone; they are loaded while others work, with faults."""
     rng = random.Random(seed)
@@ -1217,7 +1218,7 @@ def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypat
     assert len(planned) == len(loads)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@seeds(100)
 def test_a_file_that_comes_back_while_its_rows_are_removed_is_there_once(seed: int) -> None:
     """One load does not see a file, and removes its rows; another one loads a new version of it, with faults."""
     rng = random.Random(seed)
