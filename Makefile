@@ -57,27 +57,27 @@ faults-points: $(READY)
 
 # Seconds and statements of small loads on 1, 3, 6 and 12 nodes.
 bench-nodes: $(READY)
-	$(BIN)/python -m bench.nodes
+	$(BIN)/python -m ch_s3_lab.bench.scripts.nodes
 
 # Loads of one table that are started together.
 bench-concurrency: $(READY)
-	$(BIN)/python -m bench.concurrency
+	$(BIN)/python -m ch_s3_lab.bench.scripts.concurrency
 
 # A million objects, loaded by one task that is killed five times; takes five minutes, and needs Go.
 bench-many-files: $(READY)
-	$(BIN)/python -m bench.many_files
+	$(BIN)/python -m ch_s3_lab.bench.scripts.many_files
 
 # Threads for a SELECT over files in place, near to and far from the store; takes ten minutes.
 bench-in-place: $(READY)
-	$(BIN)/python -m bench.in_place
+	$(BIN)/python -m ch_s3_lab.bench.scripts.in_place
 
 # Delayed streams for loads into a table on an S3 disk; takes five minutes.
 bench-s3-disk: $(READY)
-	$(BIN)/python -m bench.s3_disk
+	$(BIN)/python -m ch_s3_lab.bench.scripts.s3_disk
 
 # How the time of a load grows with the history of its table.
 bench-history: $(READY)
-	$(BIN)/python -m bench.history
+	$(BIN)/python -m ch_s3_lab.bench.scripts.history
 
 # 1,000 deferred tasks in one triggerer; asserts times, so it needs an idle machine.
 deferral-scale: $(READY)
@@ -89,27 +89,27 @@ bench-quick: $(READY)
 
 # What staging, verification and commit cost, compared with a direct load of the same data.
 bench-exactly-once: $(READY)
-	$(BIN)/python -m bench.exactly_once
+	$(BIN)/python -m ch_s3_lab.bench.scripts.exactly_once
 
 # What replicas cost a load.
 bench-replicas: $(READY)
-	$(BIN)/python -m bench.replicas
+	$(BIN)/python -m ch_s3_lab.bench.scripts.replicas
 
 # A merge, compared with append to a ReplacingMergeTree, and with delete and insert; takes about ten minutes.
 bench-merge: $(READY)
-	$(BIN)/python -m bench.merge
+	$(BIN)/python -m ch_s3_lab.bench.scripts.merge
 
 # How evenly nodes share a load into a table with a sharding key; takes some minutes.
 bench-sharding: $(READY)
-	$(BIN)/python -m bench.sharding
+	$(BIN)/python -m ch_s3_lab.bench.scripts.sharding
 
 # Time and memory of a worker that plans a load of 1,000,000 objects; takes a minute or two.
 bench-planning: $(READY)
-	$(BIN)/python bench/planning.py
+	$(BIN)/python -m ch_s3_lab.bench.scripts.planning
 
 # Memory of a small node while four loads run on it, planned alone and for four; takes some minutes.
 bench-shared-memory: $(READY)
-	$(BIN)/python -m bench.shared_memory
+	$(BIN)/python -m ch_s3_lab.bench.scripts.shared_memory
 
 # Builds the documentation site in build/docs; a broken link fails.
 docs: $(DOCS)/.ready
@@ -134,12 +134,12 @@ define make_venv
 	$(@D)/bin/uv pip install --python $(@D) --require-hashes -r $<
 endef
 
-# The project itself is installed as editable, without dependencies: the lock file has them all.
-$(READY): requirements-dev.lock setup.cfg
-$(LOWEST)/.ready: requirements-lowest.lock setup.cfg
+# The provider and the lab are installed as editable, without dependencies: the lock file has them all.
+$(READY): requirements-dev.lock setup.cfg lab/setup.cfg
+$(LOWEST)/.ready: requirements-lowest.lock setup.cfg lab/setup.cfg
 $(READY) $(LOWEST)/.ready:
 	$(make_venv)
-	$(@D)/bin/uv pip install --quiet --python $(@D) --no-deps --no-build-isolation --editable .
+	$(@D)/bin/uv pip install --quiet --python $(@D) --no-deps --no-build-isolation --editable . --editable lab
 	touch $@
 
 $(DOCS)/.ready: requirements-docs.lock
@@ -147,4 +147,4 @@ $(DOCS)/.ready: requirements-docs.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) $(DOCS) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) $(DOCS) build dist *.egg-info lab/build lab/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -24,8 +24,7 @@ a grant is missing.
     │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
     │   │   └── LockLostError      the lock was taken over, perhaps by another load: then this one may start again
     │   └── UnknownStateError  it is unknown whether the load ran: it must not be submitted again
-    ├── SettleError            the parts of a table cannot settle
-    └── SandboxError           the sandbox did not start, or is not running
+    └── SettleError            the parts of a table cannot settle
 """
 
 from __future__ import annotations
@@ -205,7 +204,3 @@ class UnknownStateError(LoadError):
 
 class SettleError(ChS3Error):
     """The parts of a table cannot settle."""
-
-
-class SandboxError(ChS3Error):
-    """The sandbox did not start, or is not running."""

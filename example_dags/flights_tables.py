@@ -5,7 +5,6 @@ from __future__ import annotations
 from airflow.providers.common.compat.sdk import task
 
 from airflow_provider_ch_s3.cluster.spec import DdlMode
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 LOCAL_TABLE = """
 CREATE TABLE IF NOT EXISTS <table>_local {on_cluster}
@@ -45,6 +44,9 @@ ENGINE = Distributed('{cluster}', currentDatabase(), <table>_local, rand())
 @task
 def create_tables(table: str = "flights", partition: str = "toYYYYMM(dt)") -> None:
     """Create both tables on every node where they are missing."""
+    # here: whoever parses this file needs no hook
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+
     hook = ClickHouseS3Hook()
     # a cluster that distributes DDL to its nodes has Keeper, and so perhaps replicas
     has_keeper = hook.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.DATABASE)

@@ -15,6 +15,8 @@ import pytest
 
 from airflow_provider_ch_s3 import discretion
 
+pytest_plugins = ["ch_s3_lab.pytest"]
+
 _HOME = tempfile.TemporaryDirectory(prefix="ch-s3-airflow-")
 
 os.environ.update(

@@ -26,10 +26,10 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
 
-from airflow_provider_ch_s3.sandbox.s3_server import S3_REGION, S3Server
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from ch_s3_lab.sandbox.s3_server import S3_REGION, S3Server
 
 Rows = list[dict[str, Any]]
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("amount", pa.float64())])

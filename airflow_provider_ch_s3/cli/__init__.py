@@ -6,16 +6,20 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 
 from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.parser import CommandParser
-from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 
 # A module for each command. `add_parser(subparsers)` of the module sets `run(args) -> int` as the default of `run`.
-# Airflow, moto and drivers are imported only when the command runs.
-COMMANDS = ("doctor", "plan", "loads", "docs", "tune", "bench", "sandbox", "demo")
+# Airflow and drivers are imported only when the command runs.
+COMMANDS = ("doctor", "plan", "loads", "docs", "tune")
+LAB_COMMANDS = {"bench": "./lab[bench]", "demo": "./lab[demo]", "sandbox": "./lab"}
+"""What pip installs in a clone of the repository for each command of the lab."""
+ENTRY_POINTS = "ch_s3.commands"
+"""The entry points by which the lab adds its commands: name → module."""
 INTERRUPTED = 130
 """The exit code of a shell's command ended by Ctrl-C."""
 
@@ -32,8 +36,9 @@ def main(argv: list[str] | None = None) -> int:
 
         argcomplete.autocomplete(build_parser())
     try:
-        # A production worker that runs `ch-s3 tune` imports neither the sandbox nor the benchmark.
-        args = build_parser([name for name in COMMANDS if name in argv[:1]] or COMMANDS).parse_args(argv)
+        args = build_parser(argv[0] if argv else None).parse_args(argv)
+        # A command of the lab has loggers of its own.
+        logging.getLogger(args.run.__module__.partition(".")[0]).setLevel(logging.INFO)
         code: int = args.run(args)
     except ChS3Error as exc:
         print(f"ch-s3: {exc}", file=sys.stderr)
@@ -47,14 +52,32 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def build_parser(commands: Sequence[str] = COMMANDS) -> CommandParser:
-    """Build the parser of these commands."""
+def build_parser(name: str | None = None) -> CommandParser:
+    """Build the parser of one command, or of all commands that are installed.
+
+    :param name: the command, whose parser imports the modules of no other command; any other word stands for all.
+    :raises ConfigError: if the command belongs to the lab, which is not installed.
+    """
+    commands = _find_commands()
+    lacking = {command: lab for command, lab in LAB_COMMANDS.items() if command not in commands}
+    if name in lacking:
+        raise ConfigError(
+            f"`ch-s3 {name}` is a command of ch-s3-lab, which is not installed here: run pip install"
+            f" '{lacking[name]}' in a clone of the repository"
+        )
     parser = CommandParser(
         prog="ch-s3",
-        description="Bulk loads from object storage into ClickHouse, and a sandbox to try them in.",
+        description="Bulk loads from object storage into ClickHouse.",
+        epilog=f"`ch-s3 docs sandbox` says how to install {', '.join(lacking)}." if lacking else None,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in commands:
-        import_module(f"{__name__}.{name}").add_parser(subparsers)
+    for module in [commands[name]] if name in commands else commands.values():
+        import_module(module).add_parser(subparsers)
     return parser
+
+
+def _find_commands() -> dict[str, str]:
+    """Find the commands that are installed: name → module."""
+    own = {name: f"{__name__}.{name}" for name in COMMANDS}
+    return own | {point.name: point.module for point in entry_points(group=ENTRY_POINTS)}

@@ -16,8 +16,8 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_se
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.bench.measurement import Measurement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
+    from airflow_provider_ch_s3.trials.measurement import Measurement
 
 BAR_SECONDS = 0.25
 LONGEST_BAR = 60
@@ -51,8 +51,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search, show each load, print the result."""
-    from airflow_provider_ch_s3.bench.search import MOST_LOADS, plan_sample, search
     from airflow_provider_ch_s3.hooks.lookup import check_stored_connection, clickhouse_hook, store_extra
+    from airflow_provider_ch_s3.trials.search import MOST_LOADS, plan_sample, search
 
     if args.save:
         check_stored_connection(args.conn_id)
@@ -83,8 +83,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
 
     :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
     """
-    from airflow_provider_ch_s3.bench.measure import QUIET_SECONDS
-    from airflow_provider_ch_s3.bench.search import MOST_LOADS
+    from airflow_provider_ch_s3.trials.measure import QUIET_SECONDS
+    from airflow_provider_ch_s3.trials.search import MOST_LOADS
 
     expected, cluster = sample.plan.prediction, sample.cluster
     seconds = MOST_LOADS * (expected.settled_seconds + QUIET_SECONDS)

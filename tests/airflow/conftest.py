@@ -18,9 +18,9 @@ import pytest
 from playwright.sync_api import Locator, Page, sync_playwright
 
 from airflow_provider_ch_s3.common.timing import REAL_TIME
-from airflow_provider_ch_s3.sandbox.flights import upload_flights
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from ch_s3_lab.demo.flights import upload_flights
+from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow, serving_airflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.spans import SpanCollector, running_collector
 
 ROOT = Path(__file__).parents[2]

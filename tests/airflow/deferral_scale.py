@@ -19,10 +19,10 @@ import pytest
 from airflow.triggers.base import BaseTrigger
 
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import wait_for
 from tests.airflow.triggerer import Deferral, make_deferral
 

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, serving_airflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow, serving_airflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import DOCS, AirflowApi, no_tables, wait_for
 
 PICTURES = DOCS / "_static" / "pictures"

@@ -16,8 +16,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from pyarrow import parquet
 
-from airflow_provider_ch_s3.sandbox.flights import daily_files
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.demo.flights import daily_files
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import UI_TIMEOUT_MS, AirflowApi, Look, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import AirflowApi, Look, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -15,10 +15,10 @@ import pytest
 from airflow_provider_ch_s3.common.text import without_facts
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import wait_for, with_dags
 from tests.airflow.triggerer import Deferral, kill_group, make_deferral
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.cli import demo
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.demo import command as demo
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import DOCS, ROOT, code_blocks
 from tests.logs import unfolded
 from tests.marks import thorough

@@ -13,8 +13,8 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from airflow_provider_ch_s3.cli.demo_ui import format_guide
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.demo.ui import format_guide
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import ROOT, AirflowApi, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -12,17 +12,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.zookeeper import DEBIAN_JAR
 from tests.airflow.conftest import DOCS, code_blocks, no_tables
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name != "quickstart.md"]
-ELSEWHERE = ("ch-s3 tune ", "ch-s3 loads undo ")
-"""Run by tests/sandbox/test_tune_command.py and test_undo.py."""
+ELSEWHERE = ("ch-s3 tune ", "ch-s3 loads undo ", "pip install ")
+"""Run by tests/sandbox/test_tune_command.py and test_undo.py, and by test_wheel.py."""
 
 
 BLOCKS = [block for page in PAGES for block in code_blocks(page, "bash") if not block.startswith(ELSEWHERE)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, run_in_one_process, wait_for
 from tests.airflow.spans import SpanCollector
 

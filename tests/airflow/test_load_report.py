@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -23,11 +23,11 @@ from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
-from airflow_provider_ch_s3.sandbox.ports import free_ports
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.ports import free_ports
 from tests.airflow.conftest import ROOT, AirflowApi, take_pictures, wait_for
 from tests.airflow.recording_secrets import RecordingBackend
 from tests.sandbox import gates as gates_module

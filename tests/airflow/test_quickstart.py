@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

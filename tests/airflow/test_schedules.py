@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow, serving_airflow
+from ch_s3_lab.demo.local_airflow import make_airflow, serving_airflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import EXAMPLES, README, AirflowApi, code_blocks, no_tables, wait_for
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import make_airflow
+from ch_s3_lab.demo.local_airflow import make_airflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import no_tables
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import run_in_one_process
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

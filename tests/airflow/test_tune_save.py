@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow
 from tests.airflow.conftest import run_in_one_process
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]

@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow
 from tests.airflow.conftest import with_dags
 
 CAPACITY = 1000

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from airflow_provider_ch_s3.sandbox import SandboxConfig
+from ch_s3_lab.sandbox import SandboxConfig
 from tests.faults.harness import Harness, running_harness
 from tests.faults.judge import Outcome
 from tests.faults.oracle import MODES, REJECT

@@ -15,10 +15,10 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from airflow_provider_ch_s3.sandbox.guard import Guard
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.local_airflow import LocalAirflow, make_airflow
-from airflow_provider_ch_s3.sandbox.ports import free_ports
+from ch_s3_lab.demo.guard import Guard
+from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
+from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.ports import free_ports
 
 REPOSITORY = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"

@@ -15,8 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.airflow.conftest import AirflowApi
 from tests.faults import oracle
 from tests.faults.airflow_parts import REPOSITORY, RETRIES, AirflowParts, running_airflow

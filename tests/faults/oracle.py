@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import Sandbox
 
 COLUMNS = "id UInt64, p UInt8, kind String, amount Nullable(Int32), at DateTime64(3, 'UTC'), note String"
 PROVENANCE = "source_file LowCardinality(String), load_id String"

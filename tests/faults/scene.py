@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ch_s3.common.timing import REAL_TIME
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.faults.airflow_parts import AirflowParts
 from tests.faults.oracle import People
 from tests.faults.plans import Plan

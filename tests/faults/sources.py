@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from azure.storage.blob import BlobServiceClient, ContainerClient
 from botocore.client import BaseClient
 
-from airflow_provider_ch_s3.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import Sandbox
 from tests.faults.oracle import FILES
 from tests.sandbox.other_stores import Azurite, WebServer, running_azurite, running_web_server
 

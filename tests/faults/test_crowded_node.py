@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.text import GIB
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from bench.loads import BUCKET, load, make_files, make_table
+from ch_s3_lab.bench.loads import BUCKET, load, make_files, make_table
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.faults.oracle import find_leftovers
 from tests.sandbox.conftest import wait_until
 from tests.sandbox.gates import Gate, watch_statements

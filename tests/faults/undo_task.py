@@ -18,7 +18,7 @@ class UndoTask:
         self.command = ["loads", "--conn-id", clickhouse_conn_id, "--database", database, "undo", load]
 
     def execute(self, _: Any) -> None:
-        arguments = build_parser(["loads"]).parse_args(self.command)
+        arguments = build_parser("loads").parse_args(self.command)
         arguments.run(arguments)
 
     def on_kill(self) -> None:

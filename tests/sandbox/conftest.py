@@ -21,14 +21,14 @@ from botocore.client import BaseClient
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.errors import SandboxError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
+from ch_s3_lab.sandbox.engine import package_of
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.failures import own_errors
 from tests.marks import thorough
 from tests.sandbox.gates import Gate, watch_statements

@@ -26,8 +26,8 @@ CONFIG = """<clickhouse>
 
 def ask_each(statements: Sequence[str], directory: Path) -> list[str]:
     """Run statements; returns what the engine said to each: its error, or ''."""
-    from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library
-    from airflow_provider_ch_s3.sandbox.registries import Registry
+    from ch_s3_lab.sandbox.engine import EnginePackage, ensure_library
+    from ch_s3_lab.sandbox.registries import Registry
 
     package = EnginePackage(
         name="chdb-core",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED
 
 HOSTILE = "hostile"
 CUTTING: dict[str, dict[str, object]] = {

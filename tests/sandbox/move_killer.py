@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from airflow_provider_ch_s3.sandbox import Sandbox
+from ch_s3_lab.sandbox import Sandbox
 
 
 class MoveKiller:

@@ -22,11 +22,11 @@ from urllib.parse import unquote
 import requests
 
 from airflow_provider_ch_s3.common.timing import REAL_TIME
-from airflow_provider_ch_s3.sandbox.bound import bound_command
-from airflow_provider_ch_s3.sandbox.engine import cache_dir
-from airflow_provider_ch_s3.sandbox.launch import end_process
-from airflow_provider_ch_s3.sandbox.ports import free_ports
-from airflow_provider_ch_s3.sandbox.registries import node_program, npm_command
+from ch_s3_lab.sandbox.bound import bound_command
+from ch_s3_lab.sandbox.engine import cache_dir
+from ch_s3_lab.sandbox.launch import end_process
+from ch_s3_lab.sandbox.ports import free_ports
+from ch_s3_lab.sandbox.registries import node_program, npm_command
 
 AZURITE = Path(__file__).with_name("azurite")
 # Go itself verifies its downloads against its public checksum database.

@@ -13,8 +13,8 @@ from http.client import HTTPException
 from pathlib import Path
 
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox.info import Sandbox
-from airflow_provider_ch_s3.sandbox.node import CONFIG_NAME
+from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.node import CONFIG_NAME
 
 ZOOKEEPER = "zookeeper"
 # A server checks its configuration every two seconds.

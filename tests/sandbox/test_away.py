@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.hooks import ddl_queue
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import ReplaceWhere
-from airflow_provider_ch_s3.sandbox import Sandbox
+from ch_s3_lab.sandbox import Sandbox
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab, wait_until
 from tests.sandbox.processes import ZOOKEEPER, all_answer, kept_down, pid_of

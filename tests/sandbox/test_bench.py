@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.bench import measure, store
-from airflow_provider_ch_s3.bench.pushes import PUSHES
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.sandbox.engine import cache_dir
+from airflow_provider_ch_s3.trials import measure
 from airflow_provider_ch_s3.tuning.rules import KEPT
+from ch_s3_lab.bench import store
+from ch_s3_lab.bench.pushes import PUSHES
+from ch_s3_lab.sandbox.engine import cache_dir
 
 pytestmark = pytest.mark.sandbox
 

@@ -16,9 +16,9 @@ import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.modes import Append, ReplaceWhere
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.target import parse_table, short_hash
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, lab_in, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean, put_numbers

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import SandboxError, ServerError
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import DATABASE_SETTINGS, QUEUED_SETTINGS
 from airflow_provider_ch_s3.hooks.driver import EXECUTE_SETTINGS, RAISED_LIMITS
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.sql.filters import assignments, literals
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES
 from airflow_provider_ch_s3.tuning.rule import Rule
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, KEPT, NEWER_ANSWERS, RULES, WHOLE_ANSWERS
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
+from ch_s3_lab.sandbox.engine import package_of
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.marks import thorough
 from tests.sandbox.engine_in_process import CLUSTER, ask_each
 

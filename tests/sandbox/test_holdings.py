@@ -18,9 +18,9 @@ from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox import Sandbox
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName
+from ch_s3_lab.sandbox import Sandbox
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 

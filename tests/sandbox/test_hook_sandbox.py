@@ -18,8 +18,8 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import DdlMode, HardwareOrigin
 from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox.info import Sandbox
 from airflow_provider_ch_s3.sql.nodes import on_cluster
+from ch_s3_lab.sandbox.info import Sandbox
 
 pytestmark = pytest.mark.sandbox
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox.object_store import start_object_store
-from airflow_provider_ch_s3.sandbox.ports import free_ports
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.sql.filters import identifier, literal
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
+from ch_s3_lab.sandbox.object_store import start_object_store
+from ch_s3_lab.sandbox.ports import free_ports
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import own_errors
 from tests.lakes import DeltaLake
 from tests.sandbox.conftest import Lab, bag

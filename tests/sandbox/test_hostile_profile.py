@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.arguments import Chunks, Format
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, SandboxError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED
+from ch_s3_lab.sandbox.engine import package_of
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.hostile_profiles import CUTTING, HOSTILE, SERVER_ROLE, write_profiles

@@ -45,8 +45,8 @@ from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files import source
 from airflow_provider_ch_s3.modes import Merge, ReplaceWhere
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag

@@ -10,11 +10,11 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox import Sandbox
 from airflow_provider_ch_s3.sql import check_queries, merge_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
+from ch_s3_lab.sandbox import Sandbox
 from tests.sandbox.conftest import Lab, lab_in
 
 pytestmark = pytest.mark.sandbox

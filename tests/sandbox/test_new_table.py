@@ -14,9 +14,9 @@ from airflow_provider_ch_s3.arguments import Arrivals, Format, Reject
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.table.new_table import CreateTable
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.marks import thorough
 from tests.sandbox.conftest import Background, Lab, bag, lab_in
 from tests.sandbox.topologies import topologies

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.pytest_plugin import CLUSTER_VARIABLE
+from ch_s3_lab.pytest import CLUSTER_VARIABLE
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
 

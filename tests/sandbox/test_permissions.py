@@ -16,10 +16,10 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Merge, ReplacePartitions, ReplaceWhere
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import SERVERS
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.config import SERVERS
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.failures import own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, lab_in

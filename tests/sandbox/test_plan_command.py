@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from airflow_provider_ch_s3.bench.latency import delayed
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.load import measure
+from ch_s3_lab.bench.latency import delayed
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox

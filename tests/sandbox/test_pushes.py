@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.bench.pushes import PUSHES, PushJob
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from ch_s3_lab.bench.pushes import PUSHES, PushJob
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 
 pytestmark = pytest.mark.sandbox
 
@@ -115,7 +115,7 @@ def test_a_missing_library_names_the_extra(
     job: PushJob, monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=r"pip install 'airflow-provider-ch-s3\[bench\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\./lab\[bench\]'"):
         PUSHES[name](job)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
+from ch_s3_lab.sandbox.engine import package_of
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.sandbox.conftest import Lab, lab_in
 from tests.values.harness import Batch, Harness, draw_pairs, is_wrapped, run_series
 from tests.values.lanes import LANES

@@ -16,11 +16,12 @@ import pytest
 from botocore.client import BaseClient
 
 from airflow_provider_ch_s3.common.timing import REAL_TIME
-from airflow_provider_ch_s3.errors import SandboxError, ServerError
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.lock import lock_owner
-from airflow_provider_ch_s3.sandbox.pytest_plugin import Query
+from airflow_provider_ch_s3.errors import ServerError
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.pytest import Query
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.lock import lock_owner
 from tests.processes import alive
 
 pytestmark = pytest.mark.sandbox
@@ -238,8 +239,8 @@ class TestLife:
         script = (
             "import os, signal\n"
             "from pathlib import Path\n"
-            "from airflow_provider_ch_s3.sandbox import SandboxConfig\n"
-            "from airflow_provider_ch_s3.sandbox.launch import running_sandbox\n"
+            "from ch_s3_lab.sandbox import SandboxConfig\n"
+            "from ch_s3_lab.sandbox.launch import running_sandbox\n"
             f"with running_sandbox(SandboxConfig(shards=1, directory=Path({str(directory)!r}))):\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )

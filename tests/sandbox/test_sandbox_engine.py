@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox import engine, registries
-from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import engine, registries
+from ch_s3_lab.sandbox.engine import EnginePackage, ensure_library
 
 # Records each call, then behaves like `npm pack`: writes the tarball to the working directory.
 FAKE_NPM = """#!/bin/sh
@@ -91,7 +91,7 @@ def test_downloads_once_and_keeps_the_library_only(registry: FakeRegistry) -> No
 def test_two_downloads_at_once_are_one(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine" * 100_000, seconds=1)
     script = (
-        "from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library\n"
+        "from ch_s3_lab.sandbox.engine import EnginePackage, ensure_library\n"
         f"print(ensure_library({code_of(package)}).stat().st_size)\n"
     )
     both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -103,8 +103,7 @@ def test_two_downloads_at_once_are_one(registry: FakeRegistry) -> None:
 def test_a_killed_download_is_repaired(registry: FakeRegistry) -> None:
     package = registry.serve(b"engine", seconds=60)
     script = (
-        "from airflow_provider_ch_s3.sandbox.engine import EnginePackage, ensure_library\n"
-        f"ensure_library({code_of(package)})\n"
+        f"from ch_s3_lab.sandbox.engine import EnginePackage, ensure_library\nensure_library({code_of(package)})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     while not registry.calls.exists():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.errors import SandboxError
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.supervisor import supervise
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.supervisor import supervise
 
 pytestmark = pytest.mark.sandbox
 

@@ -13,7 +13,7 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from airflow_provider_ch_s3.sandbox import Sandbox
+from ch_s3_lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandbox
 

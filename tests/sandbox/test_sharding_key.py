@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.arguments import Chunks
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SandboxError
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError
 from airflow_provider_ch_s3.modes import Append, Merge
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED
-from airflow_provider_ch_s3.sandbox.engine import package_of
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.zookeeper import find_classpath
-from bench.sharding import SENDS, shares
+from ch_s3_lab.bench.scripts.sharding import SENDS, shares
+from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED
+from ch_s3_lab.sandbox.engine import package_of
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,

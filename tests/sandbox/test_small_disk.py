@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import lab_in
 
 pytestmark = pytest.mark.sandbox

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
-from airflow_provider_ch_s3.sandbox.flights import daily_files
+from ch_s3_lab.demo.flights import daily_files
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox

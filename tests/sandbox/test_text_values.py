@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.clickhouse.text_grammar import GRAMMARS
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox import Sandbox
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
 from airflow_provider_ch_s3.sql.text_values import US, value_or_error, value_or_null
+from ch_s3_lab.sandbox import Sandbox
 
 pytestmark = pytest.mark.sandbox
 

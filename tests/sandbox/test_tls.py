@@ -11,11 +11,11 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.sandbox import SandboxConfig
-from airflow_provider_ch_s3.sandbox.certificates import Authority
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
-from airflow_provider_ch_s3.sandbox.zookeeper import DEBIAN_JAR
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.certificates import Authority
+from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.proxy import tls_proxy
+from ch_s3_lab.sandbox.zookeeper import DEBIAN_JAR
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from airflow.utils import session as airflow_session
 
-from airflow_provider_ch_s3.bench import measure, search
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
 from airflow_provider_ch_s3.load import measure as past_loads
 from airflow_provider_ch_s3.table.target import TableName, short_hash
+from airflow_provider_ch_s3.trials import measure, search
 from tests.sandbox.conftest import ROWS, SLOW, SLOW_FILES, Lab, wait_until
 
 pytestmark = pytest.mark.sandbox

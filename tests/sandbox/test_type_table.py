@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.sandbox import Sandbox
+from ch_s3_lab.sandbox import Sandbox
 from tests.sandbox.type_cells import CELLS, Cell
 
 pytestmark = pytest.mark.sandbox

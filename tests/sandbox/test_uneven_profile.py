@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import Lab, bag, lab_in
 from tests.sandbox.hostile_profiles import VISITOR, write_uneven_profile
 

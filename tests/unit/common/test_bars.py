@@ -18,7 +18,7 @@ with show_steps("loads", 3) as advance:
 """
 BYTES = """
 import time
-from airflow_provider_ch_s3.common.bars import show_bytes
+from ch_s3_lab.sandbox.registries import show_bytes
 with show_bytes("an engine", lambda: 2_000_000):
     time.sleep(1.2)
 """

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.object_store import new_access_key, start_object_store
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from ch_s3_lab.sandbox.object_store import new_access_key, start_object_store
+from ch_s3_lab.sandbox.s3_server import S3Server
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,9 @@ from airflow_provider_ch_s3.files.snapshots import SnapshotRange, count_rows
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lakes import Lake
 
 

@@ -19,8 +19,8 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.lakes import rest_catalog
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lakes import IcebergLake, orders
 
 SECRET = "very-secret"

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lakes import COLUMNS, DeltaLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
 

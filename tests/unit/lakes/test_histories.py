@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lake_histories import SCHEMA, SEEDS, STEPS, Follower, History
 from tests.lakes import LAKES
 from tests.unit.lakes.reading import Copy, Kept

@@ -12,7 +12,7 @@ from zstandard import ZstdCompressor
 
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.lakes import avro
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.avro import avro_file
 from tests.lakes import DeltaLake, IcebergLake, orders
 from tests.marks import thorough

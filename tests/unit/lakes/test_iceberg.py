@@ -25,7 +25,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.lakes.iceberg import split_location
-from airflow_provider_ch_s3.sandbox.s3_server import S3Server
+from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lakes import IcebergLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
 

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.table.target import TableName
-from bench.planning import Phase, run_append, run_chunks, run_load
+from ch_s3_lab.bench.scripts.planning import Phase, run_append, run_chunks, run_load
 
 # 300 MB for 1,000,000 objects, less a sixth: tracemalloc counts no rounding to 16 bytes, and no gaps.
 PATTERN = SourcePattern(bucket="b", globs=("*",))

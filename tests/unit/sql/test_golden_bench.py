@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.bench import queries
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.table.target import TableName
+from ch_s3_lab.bench import queries
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 TABLE = TableName(database="it's", table="a`b")
 ACCESS = S3Access(endpoint_url="http://store:9000", access_key="AKIA", secret_key="SECRET", parameter_prefix="s3_")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ch_s3 import sql
-from airflow_provider_ch_s3.bench import queries
+from ch_s3_lab.bench import queries
 from tests.unit import sql as tests_of_sql
 from tests.unit.sql.places import AT_BOTH, without_cluster
 

@@ -14,14 +14,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
-from airflow_provider_ch_s3.sandbox.certificates import Authority
-from airflow_provider_ch_s3.sandbox.proxy import tls_proxy
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 from airflow_provider_ch_s3.stores.http import HttpFileStore
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+from ch_s3_lab.sandbox.certificates import Authority
+from ch_s3_lab.sandbox.proxy import tls_proxy
 from tests.echo import Echo, finds, running_echo
 from tests.marks import thorough
 

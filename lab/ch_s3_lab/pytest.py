@@ -1,0 +1,95 @@
+"""Pytest fixtures for a sandbox, or for an existing cluster.
+
+A project asks for them in its top ``conftest.py``: ``pytest_plugins = ["ch_s3_lab.pytest"]``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ch_s3_lab.sandbox.config import TOPOLOGY, SandboxConfig
+from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.launch import running_sandbox
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
+
+Query = Callable[..., list[dict[str, Any]]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that define the sandbox's cluster; see :class:`SandboxConfig`."""
+    group = parser.getgroup("ch-s3", "the cluster of airflow-provider-ch-s3's fixtures")
+    group.addoption("--ch-s3-shards", type=int, default=3, help="number of shards (3)")
+    group.addoption("--ch-s3-replicas", type=int, default=1, help="nodes per shard (1)")
+    group.addoption(
+        "--ch-s3-engine", default="", help="version of ClickHouse (the newest that supports the other options)"
+    )
+    group.addoption(
+        "--ch-s3-database-engine", default="Atomic", help="engine of the databases: Atomic or Replicated (Atomic)"
+    )
+    group.addoption("--ch-s3-tls", action="store_true", help="connect over HTTPS")
+    group.addoption("--ch-s3-zookeeper", type=Path, help="folder with ZooKeeper's jars (that of Debian's package)")
+
+
+@pytest.fixture(scope="session")
+def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
+    """A cluster and an object store for the whole session; three nodes, unless options change that.
+
+    If the variable ``CH_S3_TEST_CLUSTER`` contains the line that ``ch-s3 sandbox up --json`` prints, that
+    cluster is used instead, and left running.
+    """
+    if description := os.environ.get(CLUSTER_VARIABLE):
+        yield Sandbox.from_json(description)
+        return
+    config = SandboxConfig(**{name: pytestconfig.getoption(f"ch_s3_{name}") for name in TOPOLOGY})
+    with running_sandbox(config) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
+    """A function that runs one statement: ``ch_s3_query("SELECT 1 AS x", node=2) == [{"x": 1}]``.
+
+    It is :meth:`Sandbox.query`: ``node`` counts from 0, ``settings`` become URL parameters, and a
+    statement that fails raises ``ServerError``.
+    """
+    return ch_s3_sandbox.query
+
+
+@pytest.fixture
+def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
+    """The name of a new database on every node; dropped with all its tables after the test."""
+    name = f"test_{secrets.token_hex(6)}"
+    nodes = range(ch_s3_sandbox.nodes)
+    for node in nodes:
+        ch_s3_sandbox.create_database(name, node=node)
+    yield name
+    for node in nodes:
+        ch_s3_sandbox.drop_database(name, node=node)
+
+
+@pytest.fixture
+def ch_s3_client(ch_s3_sandbox: Sandbox) -> BaseClient:
+    """A boto3 client for the object store, with the sandbox's keys."""
+    return ch_s3_sandbox.s3_client()
+
+
+@pytest.fixture
+def ch_s3_bucket(ch_s3_client: BaseClient) -> Iterator[str]:
+    """The name of a new bucket; emptied and deleted after the test."""
+    name = f"test-{secrets.token_hex(6)}"
+    ch_s3_client.create_bucket(Bucket=name)
+    yield name
+    for page in ch_s3_client.get_paginator("list_objects_v2").paginate(Bucket=name):
+        for found in page.get("Contents", []):
+            ch_s3_client.delete_object(Bucket=name, Key=found["Key"])
+    ch_s3_client.delete_bucket(Bucket=name)
