@@ -19,13 +19,13 @@ COMMANDS = ("doctor", "plan", "loads", "docs", "tune")
 LAB_COMMANDS = {"bench": "./lab[bench]", "demo": "./lab[demo]", "sandbox": "./lab"}
 """What pip installs in a clone of the repository for each command of the lab."""
 ENTRY_POINTS = "ch_s3.commands"
-"""The entry points by which the lab adds its commands: name → module."""
+"""The entry points of the lab's commands: name → module."""
 INTERRUPTED = 130
 """The exit code of a shell's command ended by Ctrl-C."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; an error of this package becomes a message and exit code 1, Ctrl-C one and exit code 130."""
+    """Run a command; an error of this package ends with a message and exit code 1, Ctrl-C with exit code 130."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
     argv = sys.argv[1:] if argv is None else argv
@@ -53,10 +53,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def build_parser(name: str | None = None) -> CommandParser:
-    """Build the parser of one command, or of all commands that are installed.
+    """Build the parser of a command, or of all installed commands.
 
-    :param name: the command, whose parser imports the modules of no other command; any other word stands for all.
-    :raises ConfigError: if the command belongs to the lab, which is not installed.
+    :param name: the command; only the modules of this command are imported. An unknown word stands for all commands.
+    :raises ConfigError: if the command belongs to the lab, and the lab is not installed.
     """
     commands = _find_commands()
     lacking = {command: lab for command, lab in LAB_COMMANDS.items() if command not in commands}
@@ -78,6 +78,6 @@ def build_parser(name: str | None = None) -> CommandParser:
 
 
 def _find_commands() -> dict[str, str]:
-    """Find the commands that are installed: name → module."""
+    """Find the installed commands: name → module."""
     own = {name: f"{__name__}.{name}" for name in COMMANDS}
     return own | {point.name: point.module for point in entry_points(group=ENTRY_POINTS)}

@@ -33,10 +33,10 @@ from airflow_provider_ch_s3.trials.measurement import Measurement
 from airflow_provider_ch_s3.tuning import Setting, SettingValue
 
 NewTable = Callable[[], AbstractContextManager[TableName]]
-"""Creates an empty table on every node, which exists for as long as a block lasts."""
+"""Creates an empty table on every node for the duration of a block."""
 
-# Parts have settled once there has been neither a merge nor a new part for this long: if there is something to merge,
-# the next merge starts within a second or two.
+# Parts have settled after this time without a merge and without a new part: a merge that is due starts within a
+# second or two.
 QUIET_SECONDS = 3.0
 TIMING = Timing(poll_seconds=0.25)
 
@@ -56,7 +56,7 @@ def new_identity(table: TableName) -> LoadIdentity:
 def scratch_table(
     client: ClickHouseClient, table: TableName, create: Callable[[str | None], Statement]
 ) -> Iterator[TableName]:
-    """Create a table on every node for as long as the block lasts; first drops one that a killed process has left."""
+    """Create a table on every node for the duration of a block, after dropping the table of a killed process."""
     drop = partial(staging_queries.render_drop_staging, table)
     client.execute_everywhere(drop)
     try:
@@ -82,7 +82,7 @@ def measure_load(
 ) -> Measurement:
     """Load into a new table, and wait until its parts have settled.
 
-    :param has_parts: whether the new table has parts; a Null table has none.
+    :param has_parts: whether the new table has parts; a Null table has no parts.
     """
     try:
         with new_table() as table:
@@ -120,7 +120,7 @@ def _insert(client: ClickHouseClient, prepared: PreparedLoad, table: TableName) 
 
 
 def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: ClusterSpec) -> list[dict[str, Any]]:
-    """Wait until the table's parts have settled and the part log accounts for all of them; returns its rows.
+    """Wait until the table's parts have settled and the part log accounts for all parts; return the log's rows.
 
     :raises LoadError: if the log remains incomplete.
     """

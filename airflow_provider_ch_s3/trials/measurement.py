@@ -1,4 +1,4 @@
-"""The figures of one measured load, and medians over several. Pure."""
+"""The figures of a measured load, and medians over several loads. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ OURS = "our plan"
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """The figures of one load.
+    """The figures of a load.
 
-    :param settings: the plan's settings, with which the INSERT was sent.
+    :param settings: the plan's settings, sent with the INSERT.
     :param load_seconds: duration of the INSERT, by the server's clock.
     :param settled_seconds: from the start of the INSERT to the end of the last merge.
-    :param peak_memory_bytes: peak memory of the INSERT, on the node that used the most.
+    :param peak_memory_bytes: peak memory of the INSERT, on the node with the greatest peak.
     :param volume_bytes: size of the rows in the server's memory.
     :param parts: (seconds since the start, active parts on all nodes) at each change.
     :param error: error of a failed load, whose figures are 0; '' otherwise.
@@ -50,7 +50,7 @@ class Measurement:
 
 
 def median_of(measurements: Iterable[Measurement], candidate: str, figure: str) -> float:
-    """Compute the median of one candidate's figure; infinite if it failed once, NaN if it was not measured."""
+    """Compute the median of a candidate's figure: infinite after a failed load, NaN without a measured load."""
     measured = [measurement for measurement in measurements if measurement.candidate == candidate]
     if not measured:
         return math.nan

@@ -1,7 +1,7 @@
 """A bounded search for the constants of a user's own cluster, with a sample of the user's own files.
 
-A candidate is a :class:`Calibration`, and what is measured is the plan that later loads would derive from it. The
-constants are varied one after the other, each starting from the best values so far. Finally the best candidate, the
+A candidate is a :class:`Calibration`. The search measures the plan that later loads would derive from the candidate.
+The search varies constant after constant, always from the best values so far. Finally the best candidate, the
 uncalibrated plan and the server's defaults are measured again in turn.
 """
 
@@ -44,7 +44,7 @@ CALIBRATED = "calibrated"
 class SearchResult:
     """The result of a search.
 
-    :param seconds: median settled seconds of the server's defaults, the uncalibrated plan and the calibrated one.
+    :param seconds: median settled seconds of the server's defaults, the uncalibrated plan and the calibrated plan.
     """
 
     calibration: Calibration
@@ -52,7 +52,7 @@ class SearchResult:
 
 
 def plan_sample(run: StagedLoad) -> PreparedLoad:
-    """Plan a load of evenly spaced files: enough of them for a few seconds, and for all readers."""
+    """Plan a load of evenly spaced files: enough files for a few seconds, and for all readers."""
     whole = run.preview()
     files = whole.source.files
     wanted = math.ceil(len(files) * min(1.0, SAMPLE_SECONDS / max(whole.plan.prediction.load_seconds, 0.001)))
@@ -65,7 +65,7 @@ def plan_sample(run: StagedLoad) -> PreparedLoad:
 def search(
     client: ClickHouseClient, sample: PreparedLoad, on_measured: Callable[[Measurement], None]
 ) -> SearchResult:
-    """Measure candidates, and return the best one.
+    """Measure candidates, and return the best.
 
     :param on_measured: called after each load.
     :raises LoadError: if the uncalibrated plan cannot load the sample.
@@ -131,5 +131,5 @@ def _scratch_table(client: ClickHouseClient, sample: PreparedLoad) -> AbstractCo
 
 
 def describe(calibration: Calibration) -> str:
-    """Describe the constants that a candidate sets in a few words."""
+    """Describe the constants of a candidate in a few words."""
     return ", ".join(f"{value:g} {name.replace('_', ' ')}" for name, value in calibration.as_dict().items())

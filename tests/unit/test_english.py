@@ -62,11 +62,8 @@ MODULES = [
 ]
 UNFINISHED_ROOMS = frozenset(
     {
-        "airflow_provider_ch_s3/bench",
-        "airflow_provider_ch_s3/cli",
         "airflow_provider_ch_s3/exactly_once",
         "airflow_provider_ch_s3/load",
-        "airflow_provider_ch_s3/sandbox",
     }
 )
 """Folders with a module above the limit."""
