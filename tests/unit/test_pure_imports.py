@@ -29,6 +29,14 @@ PURE = (
 )
 PACKAGE = "airflow_provider_ch_s3"
 MOST_PARSED = 90
+OPERATORS = (
+    "transfers.s3_to_clickhouse",
+    "transfers.iceberg_to_clickhouse",
+    "transfers.delta_to_clickhouse",
+    "transfers.clickhouse_to_s3",
+    "operators.s3_query",
+    "sensors.parts_settled",
+)
 """Fewer modules of ours are imported when a DAG file is parsed."""
 EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("[a-z]*.py"))
 FOREIGN = ("airflow", "boto3", "botocore", "clickhouse_connect")
@@ -66,18 +74,7 @@ def test_the_pure_part_imports_alone() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-@pytest.mark.parametrize(
-    "operator",
-    [
-        "transfers.s3_to_clickhouse",
-        "transfers.iceberg_to_clickhouse",
-        "transfers.delta_to_clickhouse",
-        "transfers.clickhouse_to_s3",
-        "operators.s3_query",
-        "sensors.parts_settled",
-    ],
-)
-def test_a_dag_file_imports_nothing_that_reads_files(operator: str) -> None:
+def test_operators_import_nothing_that_reads_files() -> None:
     """A DAG file is imported every few seconds; only a running task lists files, and reads the metadata of lakes."""
     own = (
         f"{PACKAGE}.{room}"
@@ -85,23 +82,35 @@ def test_a_dag_file_imports_nothing_that_reads_files(operator: str) -> None:
     )
     heavy = ("boto3", "pyiceberg", "deltalake", "clickhouse_connect", *own)
     found = f"[name for name in {heavy} if name in sys.modules]"
-    script = f"import airflow_provider_ch_s3.{operator}, sys; print({found})"
+    operators = ", ".join(f"{PACKAGE}.{module}" for module in OPERATORS)
+    script = f"import {operators}, sys; print({found})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("dag_file", EXAMPLES, ids=lambda path: path.stem)
-def test_a_dag_file_imports_little_of_the_package(dag_file: Path, tmp_path: Path) -> None:
+PARSE_EACH = f"""
+import os, runpy, sys
+import airflow.sdk  # once for all
+for path in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        runpy.run_path(path)
+        print(path, *[name for name in sys.modules if name.startswith({PACKAGE!r})], flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, path
+"""
+
+
+def test_a_dag_file_imports_little_of_the_package(tmp_path: Path) -> None:
     """Each example is parsed in a process of its own."""
     rooms = tuple(f"{PACKAGE}.{room}" for room in ("load", "exactly_once", "sql"))
-    found = f"[name for name in sys.modules if name.startswith('{PACKAGE}')]"
-    script = f"import runpy, sys; runpy.run_path(sys.argv[1]); print(*{found})"
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", script, str(dag_file)]
+    command = [sys.executable, "-c", PARSE_EACH, *map(str, EXAMPLES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
-    parsed = done.stdout.split()
-    assert 0 < len(parsed) < MOST_PARSED
-    assert [name for name in parsed if name.startswith(rooms)] == []
+    parsed = {path: names for path, *names in map(str.split, done.stdout.splitlines())}
+    assert len(parsed) == len(EXAMPLES) > 10
+    assert [path for path, names in parsed.items() if not 0 < len(names) < MOST_PARSED] == []
+    assert [name for names in parsed.values() for name in names if name.startswith(rooms)] == []
 
 
 def test_the_plugin_imports_nothing_of_its_pages() -> None:
