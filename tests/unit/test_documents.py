@@ -54,6 +54,10 @@ def test_links_lead_somewhere(document: Path) -> None:
         path, _, anchor = link.partition("#")
         target = (document.parent / path).resolve() if path else document
         assert target.exists(), f"{document.name} links to {link}"
+        is_of_the_site = document.name != "README.md"
+        assert not is_of_the_site or target.is_relative_to(ROOT / "docs"), (
+            f"{document.name} links out of docs: {link}"
+        )
         assert not anchor or anchor in anchors(target), f"{document.name} links to {link}, which is no heading there"
 
 
