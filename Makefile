@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-all test-matrix test-own test-unit values faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -21,9 +21,13 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# A representative subset of the integration tests, each with its first case.
+# Lint, types, unit tests, and the first test of each module on real servers.
 test: lint
-	$(BIN)/pytest $(PARALLEL) -m "not thorough" --durations=25
+	$(BIN)/pytest $(PARALLEL) -m "not push and not thorough" --durations=25
+
+# What each push runs after `make test`: the other tests on real servers, each with its first case.
+test-push: $(READY)
+	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25
 
 # All tests, with twenty times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint

@@ -1,6 +1,7 @@
 """Airflow's configuration for the tests, set before anything imports it: its own home, no examples, our example DAGs.
 
-Also groups the tests that pytest-xdist has to run in one process, and marks those that only `make test-all` runs.
+Also groups the tests that pytest-xdist has to run in one process, and marks the tests of `make test-push` and of
+`make test-all`.
 """
 
 from __future__ import annotations
@@ -47,15 +48,26 @@ SHARED = (
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist and -m evaluate the markers
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None]:
-    """Group tests by the fixture that they share; mark all but the first case of a test on real servers."""
+    """Group tests by the fixture that they share; mark tests on real servers that others represent.
+
+    The first case represents a test: all others are thorough. The first test represents a module: all others are for
+    a push.
+    """
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
+    opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
             item.add_marker(pytest.mark.xdist_group(shared))
-        if item.get_closest_marker("sandbox") and not item.get_closest_marker("every_case"):
-            if (test := (item.parent, item.originalname)) in stood_for:
-                item.add_marker(pytest.mark.thorough)
-            stood_for.add(test)
+        if item.get_closest_marker("sandbox"):
+            if not item.get_closest_marker("every_case"):
+                if (test := (item.parent, item.originalname)) in stood_for:
+                    item.add_marker(pytest.mark.thorough)
+                stood_for.add(test)
+            if not item.get_closest_marker("thorough"):
+                if item.path in opened:
+                    item.add_marker(pytest.mark.push)
+                if not item.get_closest_marker("push"):
+                    opened.add(item.path)
     yield
     items.sort(key=_place)
 

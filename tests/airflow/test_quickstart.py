@@ -90,6 +90,7 @@ def describe(connection: Mapping[str, Any]) -> tuple[str, set[str], set[str]]:
     return connection["conn_type"], set(connection) - {"extra"}, set(extra)
 
 
+@pytest.mark.push
 def test_the_readme(examples: LocalAirflow, flights_sandbox: Sandbox, tmp_path: Path) -> None:
     dags = tmp_path / "dags"
     dags.mkdir()

@@ -65,6 +65,7 @@ SIMILAR = {
 }
 
 
+@pytest.mark.push
 def test_in_forked_processes(forking: Harness, traces: Traces) -> None:
     check(forking, traces, {kind for kind in KINDS if not kind.needs_airflow} - SIMILAR)
 

@@ -78,6 +78,7 @@ def page_grants(lab: Lab, user: str) -> list[str]:
     return re.findall(r"^GRANT (.*);$", named, re.MULTILINE)
 
 
+@pytest.mark.push
 @topologies("on-cluster")
 def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> None:
     assert len(grants) > 15
