@@ -407,7 +407,7 @@ def read_errors(scene: Scene) -> list[dict[str, Any]]:
 def remove_cause(scene: Scene) -> None:
     """End the fault if it would last."""
     scene.slot.heal()
-    wait_for(lambda: all_answer(scene.sandbox))
+    wait_for(lambda: all_answer(scene.sandbox, scene.database))
     settings = json.loads(scene.run_file.read_text())["arguments"]["settings"]
     if settings.pop("max_memory_usage", None):
         scene.edit_arguments(settings=settings)

@@ -73,9 +73,13 @@ def _rewrite(config: Path, text: str) -> None:
     new.replace(config)
 
 
-def all_answer(sandbox: Sandbox) -> bool:
-    """Check whether loads can run again: each node responds, and each replica is active if there are some."""
-    is_away = "is_session_expired OR is_readonly OR active_replicas < total_replicas"
+def all_answer(sandbox: Sandbox, database: str = "") -> bool:
+    """Check whether loads can run again: each node responds, and has a session with Keeper if there is one.
+
+    :param database: each replica of a table in this database has to be active, too.
+    """
+    is_inactive = f"database = '{database}' AND (is_readonly OR active_replicas < total_replicas)"
+    is_away = f"is_session_expired OR ({is_inactive})"
     sql = f"SELECT throwIf(countIf({is_away}) > 0) FROM system.replicas" if sandbox.has_keeper else "SELECT 1"
     try:
         return all(sandbox.query(sql, node=node) for node in range(sandbox.nodes))
