@@ -17,13 +17,19 @@ from airflow_provider_ch_s3.table.merge_rule import MergeRule
 
 
 class LoadMode(Enum):
-    """How a commit changes the rows in the table; the ledger uses these words."""
+    """How a commit changes the rows in the table; the ledger uses these words.
+
+    ``REPLACE_FILES``: the commit also removes the rows of older versions of the files. ``UNDO``: the commit has no new
+    rows, and removes the rows of earlier loads.
+    """
 
     APPEND = "append"
     REPLACE_PARTITIONS = "replace_partitions"
     REPLACE_WHERE = "replace_where"
     REPLACE_TABLE = "replace_table"
     MERGE = "merge"
+    REPLACE_FILES = "replace_files"
+    UNDO = "undo"
 
 
 class OnLoadedFiles(Enum):

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_ta
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from airflow_provider_ch_s3.exactly_once.owner import Target
+    from airflow_provider_ch_s3.exactly_once.target import Target
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.introspection.cluster import ConnectedServer
     from airflow_provider_ch_s3.reporting.values import Selection

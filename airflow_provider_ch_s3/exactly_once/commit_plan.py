@@ -6,15 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.exactly_once.moved import Before
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
-
-UNDO = "undo"
-"""The mode of a commit that has no new rows, and removes those of earlier ones."""
-
-REPLACE_FILES = "replace_files"
-"""The mode of a commit of files that changed: it also removes the rows of their older versions."""
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
@@ -60,16 +53,6 @@ class CommitPlan:
     is_set_aside: bool = True
     revision: int = 0
     replaced: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def mode(self) -> LoadMode:
-        """The load mode that changes the table in the same way."""
-        return LoadMode.REPLACE_WHERE if self.load_mode in (UNDO, REPLACE_FILES) else LoadMode(self.load_mode)
-
-    @property
-    def sets_rows_aside(self) -> bool:
-        """Whether the rows to keep are set aside, together with the new ones, before any partition is replaced."""
-        return self.mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
 
     @property
     def staged_rows(self) -> int:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName, parse_table
 
@@ -32,9 +31,6 @@ WHOLE_TABLE = ""
 GONE = ""
 """The ETag in the manifest of a commit that removed a file's rows, and added no other version."""
 
-# These replace only some rows of a partition.
-_PARTLY = (LoadMode.REPLACE_WHERE.value, LoadMode.MERGE.value, REPLACE_FILES)
-
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
 IDS_PER_STATEMENT = 2_000
 # A key may be a thousand characters long.
@@ -43,18 +39,66 @@ NAMED_PATHS = 100
 LAST_PATHS = 1_000
 
 
+class Replaced(Enum):
+    """Which rows of earlier loads a commit replaces.
+
+    ``ROWS``: some of the partitions that change, and the ledger does not say which.
+    """
+
+    NOTHING = "nothing"
+    ROWS = "rows"
+    PARTITIONS = "partitions"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What the commits of a load mode leave of earlier loads.
+
+    :param replaced: which rows go.
+    :param merges: what it adds depends on the rows that the table held, so that the number of added rows is unknown.
+    :param outdates: of its files, only versions from the last such commit on count as held.
+    :param undoes: the ledger names the loads whose rows go.
+    """
+
+    replaced: Replaced
+    merges: bool = False
+    outdates: bool = False
+    undoes: bool = False
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the ledger does not say which rows go."""
+        return self.replaced is Replaced.ROWS and not self.undoes
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all other rows stay that the ledger knows."""
+        return self.replaced is Replaced.NOTHING or self.undoes
+
+    @property
+    def frees_files(self) -> bool:
+        """Whether files that the table held may count as not loaded afterwards."""
+        return self.outdates or self.undoes
+
+
+OF_LATER_RELEASE = Effect(replaced=Replaced.TABLE)
+"""Of a mode that this release does not know."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommittedAttempt:
     """An attempt whose rows went into the table.
 
     :param target: the name that the table had then.
+    :param effect: that of its mode.
     :param partitions: rows of each partition, over all nodes; 0 if it only lost rows.
     """
 
     id: AttemptId
     target: str
     committed_at: Moment
-    load_mode: str
+    effect: Effect
     partitions: Mapping[str, int]
 
     @property
@@ -83,7 +127,7 @@ class Committed:
     @property
     def is_needed(self) -> bool:
         """Whether what the table holds depends on it: what it removed does not come back with its own rows' end."""
-        return self.is_held or (self.commit.load_mode == REPLACE_FILES and not self.is_past)
+        return self.is_held or (self.commit.effect.outdates and not self.is_past)
 
 
 HeldFile = tuple[Mapping[str, Any], Committed]
@@ -96,9 +140,12 @@ class Holdings:
 
     Commits into an earlier table of the same name, which had another UUID, do not count, and those into this table
     count whatever its name was then.
+
+    :param effects: load mode → what its commits leave of earlier loads.
     """
 
     ledger: Ledger
+    effects: Mapping[str, Effect]
 
     @property
     def names(self) -> Sequence[str]:
@@ -183,7 +230,7 @@ class Holdings:
         since: dict[str, Moment] = {}
         for row, one in found:
             # also of one whose own rows have been replaced since: what it removed does not come back
-            if one.commit.load_mode == REPLACE_FILES:
+            if one.commit.effect.outdates:
                 since[row["path"]] = max(since.get(row["path"], NEVER), one.commit.committed_at)
         return [
             (row, one)
@@ -252,8 +299,7 @@ class Holdings:
     ) -> dict[tuple[str, int], Committed]:
         """Read those of some attempts that were committed, by their keys, and whether their rows were replaced since.
 
-        :param is_certain: what replaces unknown rows (``replace_where``, ``merge``, files that changed)
-            counts as replacing all.
+        :param is_certain: what replaces unknown rows counts as replacing all.
         """
         found: dict[tuple[str, int], Committed] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
@@ -266,11 +312,11 @@ class Holdings:
 
     def last_merge(self) -> tuple[Moment, str]:
         """Find when rows were last merged into the table, and by which INSERT; ``NEVER`` and '' if none were."""
-        render = ledger_queries.render_read_replacements
-        for row in self._look_up(render, partitions=[WHOLE_TABLE], counts_conditions=True):
-            if row["mode"] == LoadMode.MERGE.value:
-                return tuple(row["replaced_at"]), _replaced_by(row)
-        return NEVER, ""
+        rows = self._look_up_replacements([WHOLE_TABLE], is_certain=True)
+        merges = [
+            (tuple(row["replaced_at"]), _replaced_by(row)) for row in rows if self.effect_of(row["mode"]).merges
+        ]
+        return max(merges, default=(NEVER, ""))
 
     def rows_of_partitions(
         self, partitions: Set[str], *, is_certain: bool = False
@@ -287,7 +333,7 @@ class Holdings:
             found = self._read(ledger_queries.render_read_commits_into, partitions=some, since=earliest)
             for partition in some:
                 later = [one for one in found if one.committed_at >= since[partition] and partition in one.partitions]
-                if not (is_certain and any(one.load_mode in _PARTLY for one in later)):
+                if not (is_certain and any(one.effect.is_partial for one in later)):
                     counted[partition] = _sum_up(later, partition)
         return counted
 
@@ -298,7 +344,7 @@ class Holdings:
                 id=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
                 target=row["target"],
                 committed_at=tuple(row["committed_at"]),
-                load_mode=row["mode"],
+                effect=self.effect_of(row["mode"]),
                 partitions=row["partition_rows"],
             )
             for row in rows
@@ -313,12 +359,32 @@ class Holdings:
         replaced: dict[str, Moment] = {}
         # The whole table also where no partition is asked for: files without rows are held until it is replaced.
         for some in batches(sorted({WHOLE_TABLE, *partitions}), IDS_PER_STATEMENT):
-            render = ledger_queries.render_read_replacements
-            for row in self._look_up(render, partitions=some, counts_conditions=is_certain):
-                _check_known(row)
+            for row in self._look_up_replacements(some, is_certain=is_certain):
+                self._check_known(row)
                 partition = row["partition_id"]
                 replaced[partition] = max(replaced.get(partition, NEVER), tuple(row["replaced_at"]))
         return replaced
+
+    def effect_of(self, mode: str) -> Effect:
+        """Look up what the commits of a recorded mode leave of earlier loads."""
+        return self.effects.get(mode, OF_LATER_RELEASE)
+
+    def _check_known(self, row: Mapping[str, Any]) -> None:
+        if row["mode"] not in self.effects:
+            raise LoadError(
+                f"the ledger records a commit of {_replaced_by(row)} with mode={row['mode']!r}, which this version"
+                " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
+            )
+
+    def _look_up_replacements(self, partitions: Sequence[str], *, is_certain: bool) -> list[dict[str, Any]]:
+        keeping = [mode for mode, effect in self.effects.items() if effect.keeps_all]
+        partial = [mode for mode, effect in self.effects.items() if effect.is_partial]
+        return self._look_up(
+            ledger_queries.render_read_replacements,
+            partitions=partitions,
+            keeping=keeping if is_certain else [*keeping, *partial],
+            by_partition=[mode for mode, one in self.effects.items() if one.replaced is Replaced.PARTITIONS],
+        )
 
     def _look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
         ledger, about = self.ledger, {"targets": self.names, "table_uuids": self.ledger.table_uuids}
@@ -362,9 +428,9 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
     rows = 0
     for one in found:
         # How many of the earlier rows these replaced is unknown: better too few than too many.
-        if one.load_mode in _PARTLY:
+        if one.effect.is_partial:
             rows = 0
-        if one.load_mode != LoadMode.MERGE.value:
+        if not one.effect.merges:
             rows += one.partitions[partition]
     return rows, [one for one in found if one.partitions[partition]]
 
@@ -373,11 +439,3 @@ def _replaced_by(row: Mapping[str, Any]) -> str:
     """The query id of the INSERT whose rows replaced others last."""
     load_id, generation, number = row["replaced_by"]
     return AttemptId(load_id=load_id, generation=generation, number=number).query_id
-
-
-def _check_known(row: Mapping[str, Any]) -> None:
-    if row["mode"] not in {REPLACE_FILES, *(mode.value for mode in LoadMode)}:
-        raise LoadError(
-            f"the ledger records a commit of {_replaced_by(row)} with mode={row['mode']!r}, which this version"
-            " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
-        )

@@ -1,9 +1,9 @@
-"""A target, and its owner: what a process may do to a target while it has the lock.
+"""The owner of a target: what a process may do to a target while it has the lock.
 
 Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
 drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
 
-A process owns it for the length of a block: :meth:`Target.owned`.
+A process owns it for the length of a block: :func:`owned`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.discretion import get_log
@@ -29,24 +28,23 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, UNDO, CommitPlan, Committed
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.holdings import Holdings
+from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.lock import Lock
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_of
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.exactly_once.views import read_views
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.cluster import check_reach
 from airflow_provider_ch_s3.introspection.table import read_definition
-from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.monitoring.state import kill_queries
-from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
-from airflow_provider_ch_s3.sql.table_queries import render_read_table
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
@@ -70,136 +68,6 @@ UNFINISHED = (
 
 Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
 """Creates the staging tables of an attempt, in an epoch, besides the given one; returns what to insert into."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A table as found on the servers, its ledger, its staging tables and its lock; ``find_target`` wires them."""
-
-    client: ClickHouseClient
-    cluster: ClusterSpec
-    spec: TargetSpec
-    ledger: Ledger
-    staging: Staging
-    lock: Lock
-
-    @contextmanager
-    def owned(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
-        """Wait for the lock, clean up after earlier owners, and release it at the end of the block.
-
-        Arguments and errors are those of :meth:`Lock.held`.
-        """
-        with self.lock.held(attempt, is_urgent=is_urgent) as held:
-            owner = Owner(
-                client=self.client,
-                ledger=self.ledger,
-                staging=self.staging,
-                identity=self.lock.identity,
-                timing=self.lock.timing,
-                epoch=held.epoch,
-                spec=self.spec,
-            )
-            held.when_lost = owner.drop_created
-            owner.fence(held.overtaken_attempts)
-            self.lock.drop_overtaken(held)
-            # An owner that was overtaken while it was still working may have written something since.
-            if held.overtaken:
-                owner.tidy_up(self.ledger.read(), self.staging.find(), held.overtaken_attempts)
-            else:
-                owner.tidy_up(held.history, held.staged)
-            yield owner
-
-    def tidy_up(self) -> None:
-        """Finish interrupted commits, and remove what earlier processes could not remove.
-
-        :raises LockLostError: as :meth:`Lock.held`.
-        """
-        with self.owned():
-            pass  # each new owner does that first
-
-    def tidy_up_earlier_names(self) -> bool:
-        """Finish or undo what loads left behind that died before the table got its present name.
-
-        Their locks and staging tables carry the name that they knew, and nobody else can continue them. A name that
-        another table has by now is left to the loads of that one.
-
-        :returns: whether there was anything.
-        :raises LockLostError: as :meth:`Lock.held`.
-        """
-        is_any_left = False
-        for name, history in self.ledger.read_earlier():
-            if (earlier := self._under(name, history)) is None:
-                continue
-            is_any_left = True
-            log.warning("cleaning up after loads into %s, which is %s now", name, self.spec.local)
-            with earlier.owned() as owner:
-                for attempt in owner.history.attempts.values():
-                    if attempt.is_open:
-                        owner.abandon(attempt.id)
-        return is_any_left
-
-    def _under(self, name: TableName, history: History) -> Target | None:
-        """The same table under an earlier name; None if nothing is left there, or another table has the name."""
-        if any(
-            attempt.state is EventKind.COMMITTING and not set(attempt.committing_uuids) & set(self.spec.uuids)
-            for attempt in history.attempts.values()
-        ):
-            return None
-        rows = self.client.query(render_read_table(name, self.cluster.name))
-        if any(row["engine"].endswith("MergeTree") for row in rows):
-            return None
-        ledger = self.ledger.of(name)
-        # RENAME DATABASE takes them along, RENAME TABLE into another database does not.
-        for home in dict.fromkeys((self.spec.local.database, name.database)):
-            staging = replace(self.staging, known_as=name, home=home)
-            lock = replace(self.lock, ledger=ledger, staging=staging)
-            if lock.is_anything_left():
-                return replace(self, ledger=ledger, staging=staging, lock=lock)
-        return None
-
-    def is_last_of_task(self) -> bool:
-        """Whether no other process of the same task has owned the target since this one did."""
-        claims = self.ledger.read().claims_of(self.lock.identity.load_id)
-        locked = [event for event in claims if event.kind is EventKind.LOCKED]
-        return not locked or locked[-1].detail.get("token") == self.lock.token
-
-    @property
-    def holdings(self) -> Holdings:
-        """What the ledger knows about the content of the table."""
-        return Holdings(ledger=self.ledger)
-
-    def find_staged(self, attempt: AttemptId, role: str = "") -> TableName:
-        """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
-        epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and t.role == role]
-        return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number), role=role))
-
-    def partition_rows(self, table: TableName) -> dict[str, int]:
-        """Count the rows of each partition, over all shards."""
-        rows: dict[str, int] = {}
-        render, is_exact = staging_queries.render_read_partitions, self.spec.keeps_all_rows
-        for row in self.staging.query_agreed(table, render, is_exact=is_exact):
-            rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
-        return dict(sorted(rows.items()))
-
-    def check_commit(self, view_tables: Sequence[TableName]) -> None:
-        """Check that a commit can reach every node and every replica.
-
-        :param view_tables: the tables that the target's materialized views write to.
-        :raises ConfigError: if the connection lacks the address of a node.
-        :raises TargetError: if the cluster lacks a replica.
-        """
-        check_reach(self.client, self.cluster, any_will_do=partial(self._any_node_will_do, view_tables))
-        if self.staging.replicas.exist:
-            for table in (self.spec.local, *view_tables):
-                self.staging.replicas.check(table)
-
-    def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
-        """Whether all nodes are replicas of each other, for every table that a commit changes."""
-        return (
-            self.spec.is_replicated
-            and self.cluster.shard_count == 1
-            and all(self.staging.replicas.are_one_group(table) for table in view_tables)
-        )
 
 
 @dataclass(kw_only=True)
@@ -301,7 +169,7 @@ class Owner:
             event.kind is EventKind.COMMITTED
             and event.epoch >= history.epoch  # earlier commits may have been looked up since
             and event.attempt not in known
-            and event.detail.get("load_mode") in (UNDO, REPLACE_FILES)
+            and EFFECTS.get(event.detail.get("load_mode", ""), OF_LATER_RELEASE).frees_files
             for event in self.history.events
         )
 
@@ -526,14 +394,15 @@ class Owner:
         return kept
 
     def _commit_of(self, attempt: AttemptId, plan: CommitPlan, *, began_at: float = 0.0) -> Commit:
-        return Commit(
+        tables = AttemptTables(
             client=self.client,
             staging=self.staging,
             attempt=attempt,
             epoch=self.epoch,
-            plan=plan,
-            began_at=began_at,
+            keeps_all_rows=plan.keeps_all_rows,
+            views=plan.views,
         )
+        return mode_of(plan.load_mode).commit(tables=tables, plan=plan, began_at=began_at)
 
     def _carry_out(self, commit: Commit) -> None:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
@@ -546,9 +415,7 @@ class Owner:
         tables = self.staging.claim(commit.attempt, self.epoch)
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():
-            undone = Committed(
-                load_mode=LoadMode.APPEND.value, partitions=partitions, table_uuids=commit.plan.table_uuids
-            )
+            undone = Committed(load_mode=Append.name, partitions=partitions, table_uuids=commit.plan.table_uuids)
             self._write(EventKind.UNDONE, AttemptId.parse(query_id), asdict(undone))
         done = Committed.of(commit.plan, round(commit.seconds, 3))
         self._write(EventKind.COMMITTED, commit.attempt, asdict(done))
@@ -559,6 +426,64 @@ class Owner:
         try_number = self.identity.try_number
         event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=detail)
         self.history = replace(self.history, events=[*self.history.events, event])
+
+
+@contextmanager
+def owned(target: Target, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
+    """Wait for the lock, clean up after earlier owners, and release it at the end of the block.
+
+    Arguments and errors are those of :meth:`Lock.held`.
+    """
+    with target.lock.held(attempt, is_urgent=is_urgent) as held:
+        owner = Owner(
+            client=target.client,
+            ledger=target.ledger,
+            staging=target.staging,
+            identity=target.lock.identity,
+            timing=target.lock.timing,
+            epoch=held.epoch,
+            spec=target.spec,
+        )
+        held.when_lost = owner.drop_created
+        owner.fence(held.overtaken_attempts)
+        target.lock.drop_overtaken(held)
+        # An owner that was overtaken while it was still working may have written something since.
+        if held.overtaken:
+            owner.tidy_up(target.ledger.read(), target.staging.find(), held.overtaken_attempts)
+        else:
+            owner.tidy_up(held.history, held.staged)
+        yield owner
+
+
+def tidy_up(target: Target) -> None:
+    """Finish interrupted commits, and remove what earlier processes could not remove.
+
+    :raises LockLostError: as :meth:`Lock.held`.
+    """
+    with owned(target):
+        pass  # each new owner does that first
+
+
+def tidy_up_earlier_names(target: Target) -> bool:
+    """Finish or undo what loads left behind that died before the table got its present name.
+
+    Their locks and staging tables carry the name that they knew, and nobody else can continue them. A name that
+    another table has by now is left to the loads of that one.
+
+    :returns: whether there was anything.
+    :raises LockLostError: as :meth:`Lock.held`.
+    """
+    is_any_left = False
+    for name, history in target.ledger.read_earlier():
+        if (earlier := target.under(name, history)) is None:
+            continue
+        is_any_left = True
+        log.warning("cleaning up after loads into %s, which is %s now", name, target.spec.local)
+        with owned(earlier) as owner:
+            for attempt in owner.history.attempts.values():
+                if attempt.is_open:
+                    owner.abandon(attempt.id)
+    return is_any_left
 
 
 def _time(name: str, commit: Commit, step: Callable[[], None]) -> None:

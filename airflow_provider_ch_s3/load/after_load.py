@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.globs import folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore

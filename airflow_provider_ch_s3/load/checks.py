@@ -22,8 +22,9 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
-from airflow_provider_ch_s3.exactly_once.owner import BROKEN, Target
+from airflow_provider_ch_s3.exactly_once.owner import BROKEN
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.explain import is_about_expression, reason_of
 from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.request import LoadRequest

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.owner import owned
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import Submission, kill_queries
@@ -40,7 +41,7 @@ def kill_load(
         attempts = target.ledger.read_if_there().of_load(identity.load_id)
         # A process that died may have recorded that it gives up, and no more: then its tables are still there.
         if any(attempt.is_open for attempt in attempts) or target.staging.has_any_of(identity.load_id):
-            with target.owned(is_urgent=True) as owner:
+            with owned(target, is_urgent=True) as owner:
                 for attempt in attempts:
                     if attempt.rank <= identity.rank:
                         owner.abandon(attempt.id)

@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
 from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ServerError, TargetError
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.explain import is_about_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.replace_where import check_keepable

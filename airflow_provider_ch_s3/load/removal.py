@@ -19,8 +19,9 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.owner import Owner, Target
+from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
 from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
@@ -93,12 +94,12 @@ def remove_rows(target: Target, find: Find) -> Removal | None:
     """
     for _ in range(ROUNDS):
         try:
-            with target.owned() as owner:
+            with owned(target) as owner:
                 if (removal := find()) is None:
                     return None
                 attempt = _plan(target, owner, removal)
             # In a turn of its own, as every commit: whoever takes over from this one has to know the attempt.
-            with target.owned(attempt) as owner:
+            with owned(target, attempt) as owner:
                 if _commit(target, owner, attempt, removal, find):
                     return removal
         except LockLostError as error:

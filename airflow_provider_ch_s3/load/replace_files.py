@@ -13,11 +13,11 @@ from functools import partial
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import REPLACE_FILES, CommitPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE
-from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import is_marker
 from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
 from airflow_provider_ch_s3.load.replace_where import check_keepable
+from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
 from airflow_provider_ch_s3.table.provenance import Origin, names_of
@@ -71,7 +72,7 @@ def replace_changed(
     # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
     own = f"{identifier(_column(request, Origin.LOAD))} = {literal(attempt.query_id)}"
     condition = f"{own} OR ({_old_rows(target, request, access, holding)})"
-    return replace(plan, load_mode=REPLACE_FILES, replace_where=condition)
+    return replace(plan, load_mode=LoadMode.REPLACE_FILES.value, replace_where=condition)
 
 
 def remove_gone(
@@ -137,7 +138,7 @@ def _find_gone(target: Target, request: LoadRequest, access: StoreAccess, listin
     keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
     more = ", …" if len(keys) > 1 else ""
     return Removal(
-        load_mode=REPLACE_FILES,
+        load_mode=LoadMode.REPLACE_FILES.value,
         name="removal of files that are gone",
         what=(
             f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern}, or are empty now"

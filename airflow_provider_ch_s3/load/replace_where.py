@@ -5,8 +5,8 @@ from __future__ import annotations
 from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError, TargetError
-from airflow_provider_ch_s3.exactly_once.owner import Target
-from airflow_provider_ch_s3.exactly_once.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.exactly_once.modes.survivors import check_changes_applied, count_rows
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.request import LoadRequest

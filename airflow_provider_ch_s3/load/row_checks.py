@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.clickhouse.expressions import (
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.introspection.explain import explain_expression, is_about_expression, reason_of
 from airflow_provider_ch_s3.load.checks import check_all_seen

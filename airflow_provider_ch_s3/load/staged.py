@@ -42,10 +42,11 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.merge import create_merge_staging
-from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, Target
+from airflow_provider_ch_s3.exactly_once.modes.merge import create_merge_staging
+from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, owned, tidy_up, tidy_up_earlier_names
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -225,7 +226,7 @@ class StagedLoad(Load):
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
-        if target.tidy_up_earlier_names():
+        if tidy_up_earlier_names(target):
             history = target.ledger.read()
         step = decide_start(history, self.identity, self.request, target.spec.uuids)
         chunks = self._committed_chunks(history)
@@ -238,7 +239,7 @@ class StagedLoad(Load):
                         " load with the new arguments",
                         " and ".join(changed),
                     )
-                target.tidy_up()  # the process that committed may have died before it could
+                tidy_up(target)  # the process that committed may have died before it could
             case Resume(attempt):
                 return self._reattach(history.attempt(attempt)) or Begin(history, chunks)
         return step
@@ -249,7 +250,7 @@ class StagedLoad(Load):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
         if self.target.staging.is_torn(attempt.id):
-            with self.target.owned(attempt.id) as owner:
+            with owned(self.target, attempt.id) as owner:
                 owner.fence([attempt.id])
         return decide_next(self.target.ledger.read(), attempt.id, self.request)
 
@@ -274,13 +275,13 @@ class StagedLoad(Load):
 
     def finish_commit(self) -> Step:
         """Finish the commit that an earlier process began."""
-        self.target.tidy_up()
+        tidy_up(self.target)
         return Recover()
 
     def abandon(self, attempt: AttemptId, changed: Sequence[str]) -> Step:
         """Abandon what an earlier process planned for other arguments; its commit is finished if it has begun."""
         log.warning("%s changed since %s was planned: staging again", " and ".join(changed), attempt.query_id)
-        with self.target.owned(attempt) as owner:
+        with owned(self.target, attempt) as owner:
             owner.abandon(attempt)
         return Recover()
 
@@ -397,7 +398,7 @@ class StagedLoad(Load):
         request = dataclasses.replace(inspection, columns=wanted, select={})
         found = read_new_columns(self.client, self.store.access(), files, request, self.cluster.name)
         columns = [for_earlier_rows(column) for column in found if column.name in names]
-        with self.target.owned():
+        with owned(self.target):
             add_columns(self.client, self.declaration, self.request.table, columns)
         self.columns_added.update((column.name, column.type) for column in columns)
 
@@ -416,7 +417,7 @@ class StagedLoad(Load):
         """
         target = self.target
         step: Step
-        with target.owned() as owner:
+        with owned(target) as owner:
             if owner.has_removed(history):
                 return Recover()  # perhaps rows of this load: what was read of its closed attempts may be outdated
             first = decide_start(owner.history, self.identity, self.request, target.spec.uuids)
@@ -599,7 +600,7 @@ class StagedLoad(Load):
 
     def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
         """Drop rows that were only to be validated, once nothing but the commit itself is missing."""
-        with self.target.owned(attempt.id) as owner:
+        with owned(self.target, attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
@@ -636,7 +637,7 @@ class StagedLoad(Load):
 
         :param paths: of the attempt's files.
         """
-        with self.target.owned(attempt.id) as owner:
+        with owned(self.target, attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
@@ -694,7 +695,7 @@ class StagedLoad(Load):
         :param keep_seconds: how long its staged rows are kept.
         """
         try:
-            with self.target.owned() as owner:
+            with owned(self.target) as owner:
                 self._kept = owner.abandon(attempt, keep_seconds=keep_seconds)
                 found = owner.history.attempts.get(attempt)
         except ChS3Error as error:

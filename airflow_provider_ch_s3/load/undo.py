@@ -10,10 +10,10 @@ from functools import partial
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
-from airflow_provider_ch_s3.exactly_once.commit_plan import UNDO
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.owner import Target
-from airflow_provider_ch_s3.exactly_once.survivors import count_rows
+from airflow_provider_ch_s3.exactly_once.modes.survivors import count_rows
+from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
@@ -51,7 +51,7 @@ def _load_id(name: str) -> str:
 
 def _abandon_open(target: Target, name: str) -> None:
     """End what tries of the load have begun: a process that is at work on it after all fails, and changes nothing."""
-    with target.owned() as owner:
+    with owned(target) as owner:
         for one in replace(target.ledger, load_id=_load_id(name)).read().of_load(_load_id(name)):
             if one.is_open:
                 owner.abandon(one.id)
@@ -93,7 +93,7 @@ def _find(target: Target, name: str, *, ignores_open: bool) -> Removal | None:
     kept = _count_kept(target, committed)
     stay = f", and the table keeps another version of {count_of(kept, 'file')}" if kept else ""
     return Removal(
-        load_mode=UNDO,
+        load_mode=LoadMode.UNDO.value,
         name=f"undo of {name}",
         what=f"{_check_rows(target, added, condition)}; {count_of(files - kept, 'file')} can be loaded again{stay}",
         source=", ".join(added),

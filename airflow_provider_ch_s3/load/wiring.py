@@ -7,11 +7,13 @@ import uuid
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, DdlMode
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.lock import Lock
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import PARTITIONS_PER_STATEMENT, Staging
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import check_coverage, locate_table, read_target
 
@@ -77,7 +79,10 @@ def find_target(
         timing=timing,
         token=token or uuid.uuid4().hex,
     )
-    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock)
+    holdings = Holdings(ledger=ledger, effects=EFFECTS)
+    return Target(
+        client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock, holdings=holdings
+    )
 
 
 def choose_lock_node(client: ClickHouseClient, cluster: ClusterSpec, ddl_mode: DdlMode) -> str:

@@ -18,8 +18,8 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.owner import Target
 from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, StagingTable
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.table import read_columns
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed

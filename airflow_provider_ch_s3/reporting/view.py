@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, Hist
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.exactly_once.lock import LOCK_PREFIX, lock_prefix
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.reporting.values import (
     OPEN,
     FileRecord,
@@ -190,7 +191,7 @@ class LedgerView:
             table_uuids=table_uuids,
             load_id="",
         )
-        return Holdings(ledger=ledger)
+        return Holdings(ledger=ledger, effects=EFFECTS)
 
     def living(self, uuids: Collection[str]) -> set[str]:
         """Find the UUIDs of existing tables."""

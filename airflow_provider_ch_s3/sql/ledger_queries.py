@@ -199,11 +199,13 @@ def render_read_replacements(
     targets: Sequence[str],
     table_uuids: Sequence[str],
     partitions: Sequence[str],
-    counts_conditions: bool = False,
+    keeping: Sequence[str],
+    by_partition: Sequence[str],
 ) -> str:
     """Read when each of the given partitions was last replaced, and when the whole table was (partition ``''``).
 
-    :param counts_conditions: count ``replace_where``, ``merge`` and ``replace_files`` as replacing the whole table.
+    :param keeping: load modes that replace nothing.
+    :param by_partition: load modes that replace the partitions of the new rows; all others replace the table.
     """
     return IN_FILE
 

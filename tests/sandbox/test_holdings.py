@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, NEVER, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -81,7 +82,7 @@ def write(ledger: Ledger, commits: list[Commit]) -> None:
 
 
 def read(ledger: Ledger) -> Holdings:
-    return Holdings(ledger=ledger)
+    return Holdings(ledger=ledger, effects=EFFECTS)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once.commit import find_changes
+from airflow_provider_ch_s3.exactly_once.modes.append import find_changes
 from airflow_provider_ch_s3.table.target import TableColumn
 
 N, M = TableColumn(name="n", type="UInt32"), TableColumn(name="m", type="UInt8")

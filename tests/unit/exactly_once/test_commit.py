@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.modes.append import MovingCommit
 from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
 from airflow_provider_ch_s3.table.target import TableName
 
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
 
 
-def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> Commit:
+def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> MovingCommit:
     staging: Any = SimpleNamespace(
         target=TableName(database="d", table="t"),
         cluster="c",
@@ -34,7 +35,15 @@ def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> Commit:
         keeps_all_rows=True,
         before={"": {"a1": {"p": Before(staged_rows=3)}}},
     )
-    return Commit(client=SimpleNamespace(), staging=staging, attempt=ATTEMPT, epoch=9, plan=plan)  # type: ignore[arg-type]
+    tables = AttemptTables(
+        client=SimpleNamespace(),  # type: ignore[arg-type]
+        staging=staging,
+        attempt=ATTEMPT,
+        epoch=9,
+        keeps_all_rows=True,
+        views={},
+    )
+    return MovingCommit(tables=tables, plan=plan)
 
 
 def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:

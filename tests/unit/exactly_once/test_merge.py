@@ -9,12 +9,12 @@ import pytest
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.merge import SurvivorsOfMerge
+from airflow_provider_ch_s3.exactly_once.modes.merge import SurvivorsOfMerge
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
-from tests.unit.exactly_once.test_survivors import ATTEMPT, Server, counted, partition
+from tests.unit.exactly_once.test_survivors import Server, counted, partition, tables_of
 
 # Three staged rows: a new one, one that is newer, and a late one.
 SUM: dict[str, Any] = {
@@ -53,12 +53,9 @@ def merge(
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host=f"n{n}", shard=n, vcpus=1, memory_bytes=1) for n in range(1, shards + 1)]
     replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
-    ids = iter(range(1, 1000))
+    staging = Staging(client=client, cluster="c" if shards > 1 else None, target=target, replicas=replicas)
     survivors = SurvivorsOfMerge(
-        client=client,
-        staging=Staging(client=client, cluster="c" if shards > 1 else None, target=target, replicas=replicas),
-        attempt=ATTEMPT,
-        epoch=8,
+        tables=tables_of(client, staging, keeps_all_rows=keeps_all_rows),
         plan=CommitPlan(
             load_mode="merge",
             partitions={"p": 3},
@@ -66,10 +63,10 @@ def merge(
             keeps_all_rows=keeps_all_rows,
             allow_empty=True,
         ),
-        next_query_id=lambda: f"q-{next(ids)}",
         rule=MergeRule(key=("id",), version="at", **rule),
     )
-    return survivors.collect(), survivors.counts
+    collected = survivors.collect()
+    return list(collected.partitions), dict(collected.counts)
 
 
 def test_old_rows_go_before_the_new_ones_come() -> None:

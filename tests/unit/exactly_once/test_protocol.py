@@ -28,11 +28,13 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once import lock
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import Lock
-from airflow_provider_ch_s3.exactly_once.owner import Target
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import join_keys
@@ -284,7 +286,10 @@ def find_model_target(
         token=token or client.process.name,
     )
     cluster = ClusterSpec(name="c", nodes=tuple(nodes), server_version=(26, 7), ingest_memory_ratio=1.0)
-    return Target(client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock)
+    holdings = Holdings(ledger=ledger, effects=EFFECTS)
+    return Target(
+        client=client, cluster=cluster, spec=spec, ledger=ledger, staging=staging, lock=lock, holdings=holdings
+    )
 
 
 def prepare_model_load(

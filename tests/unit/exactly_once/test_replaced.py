@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.exactly_once.modes.replaced import Replacement, find_foreign, find_replacement
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part
-from airflow_provider_ch_s3.exactly_once.replaced import Replacement, find_foreign, find_replacement
 
 OWED, TOUCHED, HALF, DONE, UNKNOWN = Replacement
 

@@ -13,9 +13,10 @@ from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.modes.replace_where import SurvivorsOfReplaceWhere
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
-from airflow_provider_ch_s3.exactly_once.survivors import SurvivorsOfCondition
+from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
 from airflow_provider_ch_s3.table.target import TableName
 
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
@@ -73,16 +74,18 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
     return Server(answers={**answers, **changes})
 
 
-def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
+def tables_of(client: Any, staging: Staging, *, keeps_all_rows: bool = True) -> AttemptTables:
+    return AttemptTables(
+        client=client, staging=staging, attempt=ATTEMPT, epoch=8, keeps_all_rows=keeps_all_rows, views={}
+    )
+
+
+def survivors(client: Any, *staged: str) -> SurvivorsOfReplaceWhere:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
     replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
-    ids = iter(range(1, 1000))
-    return SurvivorsOfCondition(
-        client=client,
-        staging=Staging(client=client, cluster=None, target=target, replicas=replicas),
-        attempt=ATTEMPT,
-        epoch=8,
+    return SurvivorsOfReplaceWhere(
+        tables=tables_of(client, Staging(client=client, cluster=None, target=target, replicas=replicas)),
         plan=CommitPlan(
             load_mode="replace_where",
             replace_where="n < 10",
@@ -91,13 +94,12 @@ def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
             keeps_all_rows=True,
             allow_empty=True,
         ),
-        next_query_id=lambda: f"q-{next(ids)}",
     )
 
 
 def test_the_new_rows_prove_that_none_stays_before_the_kept_ones_come() -> None:
     client = server()
-    assert survivors(client).collect() == ["p"]
+    assert survivors(client).collect().partitions == ["p"]
     assert [statement.name for statement in client.done] == [
         "create_staging",
         "hold_merges",
@@ -119,7 +121,7 @@ def test_the_new_rows_prove_that_none_stays_before_the_kept_ones_come() -> None:
 def test_a_hundred_partitions_are_linked_at_once() -> None:
     names = [f"p{number:03}" for number in range(201)]
     client = server(read_partitions=[[partition(name) for name in names]], touched_partitions=[[]])
-    assert survivors(client, *names).collect() == names
+    assert survivors(client, *names).collect().partitions == names
     linked = [
         s.text.count(" PARTITION ID") for s in client.done if s.name in ("copy_partitions", "attach_partitions")
     ]
@@ -130,7 +132,7 @@ def is_collected_at_once(later: dict[str, Any]) -> bool:
     """Whether partition p counts as unchanged, if it had two parts before."""
     client = server(read_partitions=[[partition("p", 2, ranges=[(0, 1), (2, 2)])], [later]])
     client.answers["count_outside"] *= 2
-    assert survivors(client).collect() == ["p"]
+    assert survivors(client).collect().partitions == ["p"]
     return [statement.name for statement in client.done].count("create_staging") == 1
 
 

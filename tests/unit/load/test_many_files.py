@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.exactly_once import ledger as ledger_module
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.table.target import TableName
@@ -127,7 +128,7 @@ def test_a_manifest_is_written_in_pieces(ledger: Ledger, client: Recorder) -> No
 
 
 def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> None:
-    holdings = Holdings(ledger=ledger)
+    holdings = Holdings(ledger=ledger, effects=EFFECTS)
     assert holdings.versions({f"b/k{n}" for n in range(5)}) == {"b/k1": {"1"}, "b/k4": {"1"}}
     assert [re.findall(r"BETWEEN '(.*)' AND '(.*)'", text) for text in client.texts] == [
         [("b/k0", "b/k1")],
@@ -137,5 +138,5 @@ def test_what_is_loaded_is_read_in_pieces(ledger: Ledger, client: Recorder) -> N
 
 
 def test_no_paths_need_no_statement(ledger: Ledger, client: Recorder) -> None:
-    assert Holdings(ledger=ledger).versions(set()) == {}
+    assert Holdings(ledger=ledger, effects=EFFECTS).versions(set()) == {}
     assert client.texts == []

@@ -83,9 +83,20 @@ LOOK_UPS = {
     ),
     **of_both("read_commits", **OF_TABLE, attempts=[7, 9]),
     **of_both("read_commits_into", **OF_TABLE, partitions=["all", PARTITION], since=5),
-    **of_both("read_replacements", **OF_TABLE, partitions=["", PARTITION]),
+    **of_both(
+        "read_replacements",
+        **OF_TABLE,
+        partitions=["", PARTITION],
+        keeping=["append", "undo", "replace_where", "merge", "replace_files"],
+        by_partition=["replace_partitions"],
+    ),
     "read_replacements_certain": ledger_queries.render_read_replacements(
-        LEDGER, CLUSTER, **OF_TABLE, partitions=["", PARTITION], counts_conditions=True
+        LEDGER,
+        CLUSTER,
+        **OF_TABLE,
+        partitions=["", PARTITION],
+        keeping=["append", "undo"],
+        by_partition=["replace_partitions"],
     ),
     **of_both("read_planned_by", targets=NAMES, attempts=[("ch-s3-0123", 7), (HOSTILE, 9)], dag="d", task=HOSTILE),
     **of_both("read_earlier_uuids", target=TARGET_TEXT),

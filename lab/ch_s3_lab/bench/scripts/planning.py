@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, Ledger
+from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.chunk import Chunk
@@ -222,7 +223,7 @@ def run_append(objects: int, phase: Phase) -> None:
     :param phase: as for :func:`run_load`.
     """
     store, ledger = simulated_store(objects), simulated_ledger(objects)
-    versions = Holdings(ledger=ledger).versions
+    versions = Holdings(ledger=ledger, effects=EFFECTS).versions
     with phase("select half"):
         selection = select_chunk(versions, store, REQUEST, Chunk(), ChunkLimits())
     assert len(selection.files) == objects // 2

@@ -8,15 +8,18 @@ a row that is the newest already is unchanged.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
+from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from airflow_provider_ch_s3.exactly_once.modes.replacing import KeepingCommit
+from airflow_provider_ch_s3.exactly_once.modes.survivors import Collected, Survivors
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
-from airflow_provider_ch_s3.exactly_once.survivors import Survivors
 from airflow_provider_ch_s3.introspection.table import read_columns, read_sizes
 from airflow_provider_ch_s3.sql import merge_queries
 from airflow_provider_ch_s3.sql.filters import Sql
@@ -52,61 +55,61 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfMerge(Survivors):
-    """The rows that stay where newer rows replace those with the same keys.
-
-    :ivar counts: what becomes of the staged rows, and how much is rewritten, when merged.
-    """
+    """The rows that stay where newer rows replace those with the same keys."""
 
     rule: MergeRule
-    counts: dict[str, int] = field(default_factory=dict, init=False)
     reads_table: ClassVar[bool] = True
 
     @property
     def _argument(self) -> str:
         return f"key={list(self.rule.key)!r}"
 
-    def _find_touched(self) -> list[str]:
-        changes, cluster = self._create_changes(), self.staging.cluster
-        self._agree(self._staged())
-        self._agree(self.staging.target)
+    def _find_touched(self) -> Collected:
+        changes, cluster = self._create_changes(), self.tables.cluster
+        self.tables.agree(self.tables.staged())
+        self.tables.agree(self.tables.target)
         new = count_of(self.plan.staged_rows, "new row")
-        log.info("comparing %s with the rows of %s that have the same keys", new, self.staging.target)
-        self.client.execute(
+        log.info("comparing %s with the rows of %s that have the same keys", new, self.tables.target)
+        self.tables.client.execute(
             merge_queries.render_find_changes(
                 changes,
-                self._staged(),
-                self.staging.target,
+                self.tables.staged(),
+                self.tables.target,
                 cluster,
                 rule=self.rule,
                 columns=self.rule.compared_of(self._copied),
                 shards=self._shards,
             ),
-            query_id=self.next_query_id(),
+            query_id=self.tables.next_query_id(),
         )
         for shard in sorted(set(self._shards.values()) - {1}):
-            self._agree(changes)
+            self.tables.agree(changes)
             copy = merge_queries.render_copy_changes(changes, cluster, shards=self._shards, shard=shard)
-            self.client.execute(copy, query_id=self.next_query_id())
-        self._agree(changes)
-        found = self.client.query(merge_queries.render_sum_changes(changes), query_id=self.next_query_id())[0]
+            self.tables.client.execute(copy, query_id=self.tables.next_query_id())
+        self.tables.agree(changes)
+        found = self.tables.client.query(
+            merge_queries.render_sum_changes(changes), query_id=self.tables.next_query_id()
+        )[0]
         self._check(changes, found)
-        dropped_in = self._find_partitions(self.staging.target, self._is_dropped) if found["dropped"] else set()
-        added_in = self._find_partitions(self._staged(), self._is_winner(is_staged=True)) if found["added"] else set()
-        self.counts.clear()
-        self.counts.update({name: int(found[name]) for name in COUNTED}, **self._measure(dropped_in))
-        return sorted(dropped_in | added_in)
+        dropped_in = self._find_partitions(self.tables.target, self._is_dropped) if found["dropped"] else set()
+        added_in = (
+            self._find_partitions(self.tables.staged(), self._is_winner(is_staged=True)) if found["added"] else set()
+        )
+        counts = {name: int(found[name]) for name in COUNTED} | self._measure(dropped_in)
+        return Collected(partitions=sorted(dropped_in | added_in), counts=counts)
 
     def _create_changes(self) -> TableName:
-        self.staging.drop(self.attempt, self.epoch, CHANGES)
-        types = {column.name: column.type for column in _columns(self.staging, self.staging.target)}
+        staging, attempt, epoch = self.tables.staging, self.tables.attempt, self.tables.epoch
+        staging.drop(attempt, epoch, CHANGES)
+        types = {column.name: column.type for column in _columns(staging, staging.target)}
         render = partial(
             merge_queries.render_create_changes,
             key_types=[types[name] for name in self.rule.key],
             version_type=types[self.rule.version] if self.rule.version else "UInt8",
-            engine=self.staging.plain_engine(self.staging.target),
+            engine=staging.plain_engine(staging.target),
         )
-        table = StagingTable(attempt=self.attempt, epoch=self.epoch, role=CHANGES)
-        return self.staging.make(table, self.staging.target, render)
+        table = StagingTable(attempt=attempt, epoch=epoch, role=CHANGES)
+        return staging.make(table, staging.target, render)
 
     def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
         if found["rows"] != self.plan.staged_rows:
@@ -116,9 +119,11 @@ class SurvivorsOfMerge(Survivors):
             )
         if not found["doubled"] or self._collapses:
             return
-        rows = self.client.query(merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS))
+        rows = self.tables.client.query(
+            merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS)
+        )
         raise LoadError(
-            f"{self.staging.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
+            f"{self.tables.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
             f" example {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was"
             " committed: remove the rows that are too many, or allow the merge to remove them with"
             " Merge(duplicates='collapse')"
@@ -130,8 +135,8 @@ class SurvivorsOfMerge(Survivors):
         :param partitions: with rows that go.
         :raises LoadError: if that is more than the rule allows.
         """
-        target, most = self.staging.target, self.rule.max_rewritten_bytes
-        sizes = read_sizes(self.client, target, self.staging.cluster)
+        target, most = self.tables.target, self.rule.max_rewritten_bytes
+        sizes = read_sizes(self.tables.client, target, self.tables.cluster)
         size = TableSize.total([one for partition, one in sizes.items() if partition in partitions])
         if most is not None and size.bytes > most and self.only is None:
             raise LoadError(
@@ -142,32 +147,32 @@ class SurvivorsOfMerge(Survivors):
         log.info("the merge rewrites %s of %s", size, target)
         return {f"rewritten_{name}": value for name, value in asdict(size).items()}
 
-    def _fill(self, touched: Sequence[str]) -> None:
+    def _fill(self, touched: Collected) -> None:
         merged = self._create()
-        self._copy(merged, self.staging.target, touched)
-        count = self._delete if self.counts["dropped"] else self._count
+        self._copy(merged, self.tables.target, touched.partitions)
+        count = self._delete if touched.counts["dropped"] else self._count
         _, kept = count(merged, self._is_dropped)
-        sources = {self._staged(): True, **({self.staging.target: False} if self._collapses else {})}
+        sources = {self.tables.staged(): True, **({self.tables.target: False} if self._collapses else {})}
         for source, is_staged in sources.items():
             statement = merge_queries.render_insert_winners(
                 merged,
                 source,
-                self.staging.cluster,
+                self.tables.cluster,
                 rule=self.rule,
                 columns=self._copied,
                 condition=self._is_winner(is_staged=is_staged),
             )
-            self.client.execute(statement, query_id=self.next_query_id())
-        new = self.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
+            self.tables.client.execute(statement, query_id=self.tables.next_query_id())
+        new = touched.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
         self._check_complete(merged, touched, kept=kept, new=new)
 
     @property
     def _is_dropped(self) -> Sql:
-        return merge_queries.is_dropped(self._staged(CHANGES), self.rule)
+        return merge_queries.is_dropped(self.tables.staged(CHANGES), self.rule)
 
     def _is_winner(self, *, is_staged: bool) -> Sql:
         return merge_queries.is_winner(
-            self._staged(CHANGES), self.rule, self._shards, is_staged=is_staged, partitions=self.only
+            self.tables.staged(CHANGES), self.rule, self._shards, is_staged=is_staged, partitions=self.only
         )
 
     @property
@@ -180,8 +185,27 @@ class SurvivorsOfMerge(Survivors):
 
     @cached_property
     def _copied(self) -> list[str]:
-        return [column.name for column in _columns(self.staging, self.staging.target) if column.is_insertable]
+        return [column.name for column in _columns(self.tables.staging, self.tables.target) if column.is_insertable]
 
     @property
     def _shards(self) -> dict[str, int]:
-        return {node.host: node.shard for node in self.staging.replicas.nodes}
+        return {node.host: node.shard for node in self.tables.staging.replicas.nodes}
+
+
+@dataclass(kw_only=True)
+class MergeCommit(KeepingCommit):
+    """Replaces the rows with the keys of newer ones."""
+
+    def _survivors(self, only: Collection[str] | None = None) -> Survivors:
+        assert self.plan.merge
+        return SurvivorsOfMerge(tables=self.tables, plan=self.plan, rule=self.plan.merge, only=only)
+
+    def _count_replaced(self) -> dict[str, int]:
+        return {}  # the counts of the merge say more
+
+
+class Merge(CommitMode):
+    """``mode=Merge(…)``."""
+
+    commit = MergeCommit
+    effect = Effect(replaced=Replaced.ROWS, merges=True)

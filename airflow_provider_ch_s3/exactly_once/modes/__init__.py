@@ -1,0 +1,1 @@
+"""One file for each load mode, and what several modes share."""

@@ -1,0 +1,205 @@
+"""``append``: the staged parts are moved into the table, next to the parts that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.commit import Commit, Record
+from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
+from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
+from airflow_provider_ch_s3.introspection.table import read_columns
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.table.new_table import NewColumn
+from airflow_provider_ch_s3.table.target import TableColumn
+
+log = get_log(__name__)
+
+
+@dataclass(kw_only=True)
+class MovingCommit(Commit):
+    """Moves the staged parts, and after a break only the parts that have not arrived."""
+
+    def _make_ready(self) -> None:
+        super()._make_ready()
+        for role in self.tables.roles:
+            self.tables.agree(self.tables.staged(role), role, with_merges=True)
+
+    def run(self) -> None:
+        for role in self.tables.roles:
+            self._move(role)
+
+    def resume(self, record: Record) -> None:
+        for role in self.plan.before:
+            self._drop_moved(role)
+        self.prepare()
+        record(self.plan)
+
+    def _is_unchanged(self) -> bool:
+        return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
+
+    def fit_staged(self) -> bool:
+        """Alter the staging tables, so that the rest has what it would have if it had been moved before the ALTER."""
+        is_altered = False
+        for role in self.tables.roles:
+            staged, client, cluster = self.tables.staged(role), self.tables.client, self.tables.cluster
+            wanted = read_columns(client, self.tables.destination(role), cluster)
+            found = read_columns(client, staged, cluster)
+            for node, address in self.tables.agree(staged, role).items():
+                changes = find_changes(found[node], wanted.get(node, ()))
+                if changes is None:
+                    continue
+                log.warning("%s: altering %s as its target was altered meanwhile: %s", node, staged, changes)
+                statement = staging_queries.render_alter_staging(
+                    staged, added=changes.added, dropped=changes.dropped, modified=changes.modified
+                )
+                try:
+                    client.execute_on([address], statement, query_id=self.tables.next_query_id())
+                except ServerError as error:
+                    log.warning("%s cannot be altered on %s: %s", staged, node, error)
+                    return False
+                is_altered = True
+        return is_altered
+
+    def _changed(self, held: Collection[str]) -> Collection[str]:
+        return ()
+
+    def _count_replaced(self) -> dict[str, int]:
+        return {}
+
+    def _move(self, role: str) -> None:
+        staged, target = self.tables.staged(role), self.tables.destination(role)
+        partitions = {partition for (_, partition), _ in self._before(role)}
+        render = partial(staging_queries.render_move_partitions, staged, target)
+        self.tables.alter(self.tables.agree(staged, role).values(), partitions, render)
+        if left := self.tables.read_partitions(staged, role):
+            raise LoadError(
+                f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
+                f" {target}, so the commit is incomplete; load again, which finishes it"
+            )
+        self.tables.agree(target, role)
+
+    def _drop_moved(self, role: str) -> None:
+        """Drop staged parts that the target already has, because their node died while it moved them."""
+        nodes = self.tables.agree(self.tables.staged(role), role)
+        self._check_nodes(role, nodes)
+        for node, moved in self._find_moved(role):
+            log.warning("%s: dropping %s that the target already has", node, count_of(len(moved), "staged part"))
+            statement = staging_queries.render_drop_parts(self.tables.staged(role), parts=moved)
+            self.tables.client.execute_on([nodes[node]], statement, query_id=self.tables.next_query_id())
+
+    def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
+        """Find the nodes, and the staged parts there, whose rows the target has already.
+
+        :raises UnknownStateError: if that cannot be determined.
+        """
+        partitions = {partition for (_, partition), _ in self._before(role)}
+        source, destination = self.tables.staged(role), self.tables.destination(role)
+        # In this order: a part that moves between the two reads is then seen twice, and never not at all.
+        staged = self.tables.read_parts(source, role, partitions)
+        target = self.tables.read_parts(destination, role, partitions)
+        found: list[tuple[str, Sequence[str]]] = []
+        for (node, partition), before in self._before(role):
+            parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
+            keeps_all_rows = self.plan.keeps_all_rows and not role
+            arrived = target.get((node, partition), ())
+            if keeps_all_rows and (lost := count_lost(parts, arrived, before)):
+                self._check_not_broken(node, partition, lost)
+            try:
+                moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
+            except UnknownStateError as error:
+                raise UnknownStateError(
+                    f"{node} died while it moved partition {partition} from {source} to {destination}, and what has"
+                    f" arrived can no longer be determined: {error}; compare the two tables there, drop from the"
+                    " staging table what the target has, and load again"
+                ) from error
+            if moved:
+                found.append((node, moved))
+        return found
+
+    def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
+        """Check that rows which are in neither table were not lost with a part that the server could not read.
+
+        Otherwise somebody has deleted them since, or a merge has removed what was deleted before.
+
+        :raises UnknownStateError: if they were.
+        """
+        tables = self.tables
+        both = [tables.staged(), tables.target]
+        statement = staging_queries.render_read_broken_parts(both, tables.cluster, partition=partition)
+        try:
+            rows = tables.client.query(statement)
+        except ServerError as error:
+            log.warning("could not check %s for broken parts: %s", node, error)
+            rows = []
+        if any(row["node"] == node for row in rows):
+            raise self._rows_lost(node, partition, lost)
+        log.warning(
+            "%s: partition %s has %s fewer than it had with the moved ones: they were deleted meanwhile",
+            node,
+            partition,
+            count_of(lost, "row"),
+        )
+
+    def _is_all_staged(self) -> bool:
+        found = [(self.tables.read_partitions(self.tables.staged(role), role), role) for role in self.plan.before]
+        return all(
+            staged.get(place, {"rows": 0})["rows"] == before.staged_rows
+            for staged, role in found
+            for place, before in self._before(role)
+        )
+
+
+class Append(CommitMode):
+    """``mode=Append(…)``."""
+
+    commit = MovingCommit
+    effect = Effect(replaced=Replaced.NOTHING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnChanges:
+    """What an ALTER has to change of the columns of a staging table.
+
+    :param added: with their defaults, which are the values of the staged rows.
+    """
+
+    added: Sequence[NewColumn] = ()
+    dropped: Sequence[str] = ()
+    modified: Sequence[NewColumn] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(
+            (
+                *(f"ADD COLUMN {column.name} {column.type}" for column in self.added),
+                *(f"DROP COLUMN {name}" for name in self.dropped),
+                *(f"MODIFY COLUMN {column.name} {column.type}" for column in self.modified),
+            )
+        )
+
+
+def find_changes(staged: Sequence[TableColumn], target: Sequence[TableColumn]) -> ColumnChanges | None:
+    """Find how to give a staging table the columns that its target has by now.
+
+    :returns: None if it has them, or if a column is gone and another one is new: it may have been renamed, and the
+        staged values would be lost.
+    """
+    types = {column.name: column.type for column in staged}
+    names = {column.name for column in target}
+    changes = ColumnChanges(
+        added=[
+            NewColumn(name=one.name, type=f"{one.type} {one.default_kind} {one.default_expression}".strip())
+            for one in target
+            if one.name not in types
+        ],
+        dropped=[one.name for one in staged if one.name not in names],
+        modified=[
+            NewColumn(name=one.name, type=one.type) for one in target if types.get(one.name, one.type) != one.type
+        ],
+    )
+    return None if (changes.added and changes.dropped) or not str(changes) else changes

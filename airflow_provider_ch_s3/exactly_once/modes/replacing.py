@@ -1,0 +1,299 @@
+"""REPLACE PARTITION on each node, and its completion after a break: what all modes share that replace rows.
+
+A mode that replaces only some rows of a partition first sets the other rows aside, together with the new ones.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import ClassVar
+
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit, Record
+from airflow_provider_ch_s3.exactly_once.modes.replaced import Replacement, find_foreign, find_replacement
+from airflow_provider_ch_s3.exactly_once.modes.survivors import Survivors, check_changes_applied
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part
+from airflow_provider_ch_s3.exactly_once.staging import MERGED, StagingTable
+from airflow_provider_ch_s3.exactly_once.tables import Place, parts_of, place_of
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.load_queries import render_flush_logs
+from airflow_provider_ch_s3.table.target import TableName
+
+log = get_log(__name__)
+
+Found = tuple[Mapping[Place, Replacement], Mapping[Place, Sequence[Part]]]
+"""How far the replacement of each partition is, and what others have written since where it has not begun."""
+
+
+@dataclass(kw_only=True)
+class ReplacingCommit(Commit):
+    """Replaces partitions of the target with those of the staging table.
+
+    :cvar source: role of the table whose partitions replace those of the target.
+    """
+
+    source: ClassVar[str] = ""
+    _owed: Collection[Place] | None = field(default=None, init=False)
+
+    def run(self) -> None:
+        self._replace(self._replaced())
+
+    def resume(self, record: Record) -> None:
+        found, foreign = self._find_replacements()
+        self._check_nothing_lost()
+        for place, parts in foreign.items():
+            raise self._would_remove(place, parts)
+        ready, touched = _take_stock(found)
+        self._limit_to(ready | touched)  # all their rows go
+        record(self.plan)
+
+    def _is_unchanged(self) -> bool:
+        found, _ = self._find_replacements()
+        return not {Replacement.DONE, Replacement.HALF} & set(found.values())
+
+    def _replaced(self) -> Collection[str]:
+        """Return the partitions to be replaced, or emptied, on all nodes."""
+        return self.plan.partitions
+
+    def _changed(self, held: Collection[str]) -> Collection[str]:
+        return self._replaced()
+
+    def _count_replaced(self) -> dict[str, int]:
+        replaced: Counter[str] = Counter()
+        for (_, partition), before in self._before(""):
+            replaced[partition] += before.rows
+        return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
+
+    def _check_nothing_lost(self) -> None:
+        """Check that an interrupted commit that replaces partitions still has all rows to replace them with.
+
+        :raises UnknownStateError: if some are gone.
+        """
+        found: Counter[str] = Counter()
+        for (_, partition), row in self.tables.read_partitions(self.tables.staged(), "").items():
+            found[partition] += row["rows"]
+        nodes = {partition: node for (node, partition), _ in self._before("")}
+        for partition, rows in self.plan.partitions.items():
+            if self.plan.keeps_all_rows and found[partition] < rows:
+                raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - found[partition])
+
+    def _replace(self, partitions: Collection[str] = ()) -> None:
+        """Replace partitions on all nodes; of a commit that was interrupted, only what it still owes."""
+        role = self.source
+        nodes = self.tables.agree(self.tables.staged(role), role)
+        render = partial(
+            staging_queries.render_replace_partitions,
+            self.tables.staged(role),
+            self.tables.target,
+            allow_empty=self.plan.allow_empty,
+        )
+        if self._owed is None:
+            self.tables.alter(nodes.values(), partitions, render)
+        else:
+            self._check_nodes("", nodes)
+            for node, places in groupby(sorted(self._owed), key=itemgetter(0)):
+                owed = [partition for _, partition in places]
+                self.tables.alter([nodes[node]], owed, render)
+        self.tables.agree(self.tables.target, role)
+
+    def _limit_to(self, places: Collection[Place]) -> None:
+        """Limit the plan to the places that have not been replaced yet."""
+        self._owed = places
+        before: dict[str, dict[str, Before]] = {}
+        for (node, partition), one in self._before(""):
+            if (node, partition) in places:
+                before.setdefault(node, {})[partition] = one
+        self.plan = replace(self.plan, before={"": before})
+
+    def _owed_places(self) -> Mapping[Place, Before]:
+        """Return the places that the plan owes a replacement."""
+        return dict(self._before(""))
+
+    def _find_replacements(self) -> Found:
+        """Find how far the replacement of each partition is, where the plan says that it is owed.
+
+        :raises UnknownStateError: if that cannot be determined.
+        """
+        places = self._owed_places()
+        if not places:
+            return {}, {}
+        source = self.tables.staged(self.source)
+        nodes = {table: self.tables.agree(table, self.source) for table in (source, self.tables.target)}
+        self._check_nodes("", nodes[self.tables.target])
+        partitions = sorted({partition for _, partition in places})
+        rows = self.tables.client.query(
+            staging_queries.render_read_parts(list(nodes), self.tables.cluster, partitions=partitions)
+        )
+        restarted = {node.host for node in self.tables.staging.replicas.nodes} - {
+            row["node"] for row in rows if row["up_since"] < self.began_at - CLOCK_MARGIN_SECONDS
+        }
+        coming, held = (parts_of([row for row in rows if row["table"] == table.table]) for table in nodes)
+        logged = self._read_logged(partitions, restarted)
+        found: dict[Place, Replacement] = {}
+        foreign: dict[Place, Sequence[Part]] = {}
+        for place, before in places.items():
+            parts = coming.get(place, ()), held.get(place, ())
+            found[place] = find_replacement(
+                *parts,
+                before,
+                is_whole=self.tables.staging.replicas.exist or place[0] not in restarted,
+                is_logged=logged.get(place),
+            )
+            if found[place] is Replacement.UNKNOWN:
+                raise self._unknown(place, source)
+            if found[place] is Replacement.TOUCHED and (theirs := find_foreign(*parts, before)):
+                foreign[place] = theirs
+        return found, foreign
+
+    def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
+        """Read from the servers' part logs where statements of this commit have added parts to the target.
+
+        What the log of a node does not tell is missing: it has no entry since, or lost some when it was restarted.
+        """
+        nodes = self.tables.staging.replicas.nodes
+        groups = {
+            node.host: {one.host for one in nodes if one.shard == node.shard}
+            if self.tables.staging.replicas.exist
+            else {node.host}
+            for node in nodes
+        }
+        statement = staging_queries.render_read_logged_parts(
+            self.plan.table_uuids,
+            self.tables.cluster,
+            partitions=partitions,
+            query_prefix=self.attempt.commit_prefix,
+            since=int(self.began_at - CLOCK_MARGIN_SECONDS),
+        )
+        try:
+            # all logs, because older servers know no other form
+            self.tables.client.broadcast(lambda cluster: render_flush_logs(cluster, None))
+        except ChS3Error as error:
+            log.debug("the part logs are as old as the servers keep them: %s", error)
+        try:
+            rows = {place_of(row): bool(row["is_logged"]) for row in self.tables.client.query(statement)}
+        except ServerError as error:
+            log.info("cannot read the part logs, so only the parts tell what has been replaced: %s", error)
+            return {}
+        found: dict[Place, bool] = {}
+        for node, group in groups.items():
+            for partition in partitions:
+                known = [rows[place] for one in group if (place := (one, partition)) in rows]
+                if any(known) or (known and not group & set(restarted)):
+                    found[node, partition] = any(known)
+        return found
+
+    def _unknown(self, place: Place, source: TableName) -> UnknownStateError:
+        node, partition = place
+        beginning, *_ = str(self.tables.staged()).rpartition("_")  # each owner has its own epoch at the end
+        return UnknownStateError(
+            f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
+            f" {self.tables.target} on {node} since, and whether it had been replaced by then can no longer be"
+            f" determined; compare it with {source}, which is what the commit puts there: if it was replaced, replace"
+            f" the others of {', '.join(sorted({partition for (_, partition), _ in self._before('')}))} by hand; then"
+            f" drop all tables {beginning}… on every node, and load again"
+        )
+
+    def _would_remove(self, place: Place, parts: Sequence[Part]) -> LoadError:
+        node, partition = place
+        target = self.tables.target
+        return LoadError(
+            f"the commit of {self.attempt.query_id} was interrupted before it replaced partition {partition} of"
+            f" {target} on {node}, and others have written there since, which the commit would remove; copy the rows"
+            f" that are to stay into another table, then remove their parts on {node} with ALTER TABLE {target}"
+            f" {', '.join(f'DROP PART {part.name!r}' for part in parts)}, then load again"
+        )
+
+
+@dataclass(kw_only=True)
+class KeepingCommit(ReplacingCommit):
+    """Replaces partitions with the rows to keep and the new ones, which a table of the attempt has together."""
+
+    source: ClassVar[str] = MERGED
+
+    @abstractmethod
+    def _survivors(self, only: Collection[str] | None = None) -> Survivors:
+        """Return what collects the rows.
+
+        :param only: as in :class:`Survivors`.
+        """
+
+    def _make_ready(self) -> None:
+        collected = self._survivors().collect()
+        report = replace(self.plan.report, merge=collected.counts)
+        self.plan = replace(self.plan, touched=collected.partitions, report=report)
+
+    def _replaced(self) -> Collection[str]:
+        return self.plan.touched
+
+    def _changed(self, held: Collection[str]) -> Collection[str]:
+        return {*self.plan.partitions, *self.plan.touched}
+
+    def resume(self, record: Record) -> None:
+        """Replace what has to be replaced as it was prepared, and work out the rest again."""
+        found, _ = self._find_replacements()
+        ready, touched = _take_stock(found)
+        if ready:
+            check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
+        if not touched and self._is_set_aside():
+            self._limit_to(ready)
+        else:
+            self._set_aside_again(ready, touched, record)
+        record(self.plan)
+
+    def _set_aside_again(self, ready: Collection[Place], touched: Collection[Place], record: Record) -> None:
+        if self.plan.is_untouched:
+            self.plan = replace(self.plan, is_set_aside=False)
+            record(self.plan)
+            self.plan = replace(self.plan, replaced={})
+            self.prepare()
+        else:
+            if ready:
+                self._limit_to(ready)
+                self._replace()
+            self._work_out(touched, record)
+        self.plan = replace(self.plan, is_set_aside=True)
+
+    def _work_out(self, places: Collection[Place], record: Record) -> None:
+        """Set aside again what some places are to hold, because others have changed these; the rest is done."""
+        self._limit_to(places)
+        self.plan = replace(self.plan, is_set_aside=False)
+        record(self.plan)
+        self._survivors(sorted({partition for _, partition in places})).collect()
+        self.plan = replace(self.plan, before={"": self._read_before("")})
+        self._limit_to(places)
+
+    def _is_set_aside(self) -> bool:
+        """Whether every node still has the rows that replace those of the target."""
+        table = StagingTable(attempt=self.tables.attempt, epoch=self.tables.epoch, role=MERGED)
+        nodes = {node.host for node in self.tables.staging.replicas.nodes}
+        return self.plan.is_set_aside and nodes <= self.tables.staging.find().get(table, set())
+
+    def _owed_places(self) -> Mapping[Place, Before]:
+        return {place: before for place, before in self._before("") if place[1] in self.plan.touched}
+
+    def _find_replacements(self) -> Found:
+        if not self._is_set_aside():
+            # An owner died, or lost the lock, while it set them aside: none of these has been replaced.
+            return dict.fromkeys(self._owed_places(), Replacement.TOUCHED), {}
+        return super()._find_replacements()
+
+
+def _take_stock(found: Mapping[Place, Replacement]) -> tuple[set[Place], set[Place]]:
+    """Find the places that may be replaced as it was prepared, and the places that others have changed meanwhile."""
+    ready = {place for place, state in found.items() if state in (Replacement.OWED, Replacement.HALF)}
+    touched = {place for place, state in found.items() if state is Replacement.TOUCHED}
+    log.info(
+        "%s of %s have been replaced already, and others have changed %s of the rest",
+        len(found) - len(touched) - len(ready),
+        count_of(len(found), "partition"),
+        len(touched),
+    )
+    return ready, touched

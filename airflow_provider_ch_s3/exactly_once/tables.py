@@ -1,0 +1,110 @@
+"""The tables of one attempt: its staging tables, and the tables that their rows go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count, groupby
+from typing import Any
+
+from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
+from airflow_provider_ch_s3.exactly_once.moved import Part, parse_part
+from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.table.target import TableName
+
+Place = tuple[str, str]
+"""A node, and a partition there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptTables:
+    """The tables of an attempt, as the owner of one epoch reads and changes them.
+
+    A role names a staging table, and the table that its rows go to; ``''`` is the role of the target itself.
+
+    :param epoch: of the lock that this process holds; the staging tables are named after it already.
+    :param keeps_all_rows: merges of the target leave every row as it is.
+    :param views: role → database and name of the table that the rows go to, besides the target.
+    """
+
+    client: ClickHouseClient
+    staging: Staging
+    attempt: AttemptId
+    epoch: int
+    keeps_all_rows: bool
+    views: Mapping[str, Sequence[str]]
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1), init=False, repr=False, compare=False)
+
+    @property
+    def target(self) -> TableName:
+        """The target on every node."""
+        return self.staging.target
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster that has these tables; None for a single server."""
+        return self.staging.cluster
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """Roles of the tables that are committed: the target's, and one for each view."""
+        return ("", *self.views)
+
+    def next_query_id(self) -> str:
+        """Return a query id for a statement that may take long."""
+        return f"{self.attempt.commit_prefix}{self.epoch}-{next(self._numbers)}"
+
+    def staged(self, role: str = "") -> TableName:
+        """Name of the staging table of a role."""
+        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+
+    def destination(self, role: str) -> TableName:
+        """Name of the table that the rows of a role go to."""
+        if not role:
+            return self.target
+        database, table = self.views[role]
+        return TableName(database=database, table=table)
+
+    def agree(self, table: TableName, role: str = "", *, with_merges: bool = False) -> Mapping[str, str]:
+        """Wait until all replicas hold the same rows, as :meth:`Staging.agree`."""
+        return self.staging.agree(table, is_exact=self._is_exact(role), with_merges=with_merges)
+
+    def read_partitions(self, table: TableName, role: str) -> dict[Place, Mapping[str, Any]]:
+        """Read how many rows each partition has, once all replicas agree."""
+        return {place_of(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
+
+    def read_parts(self, table: TableName, role: str, partitions: Collection[str]) -> dict[Place, list[Part]]:
+        """Read all parts of some partitions, active or not, once all replicas agree."""
+        if not partitions:
+            return {}
+        rows = self._read(
+            table,
+            role,
+            lambda one, cluster: staging_queries.render_read_parts([one], cluster, partitions=sorted(partitions)),
+        )
+        return parts_of(rows)
+
+    def _read(
+        self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]
+    ) -> list[dict[str, Any]]:
+        return self.staging.query_agreed(table, render, is_exact=self._is_exact(role))
+
+    def _is_exact(self, role: str) -> bool:
+        return self.keeps_all_rows and role not in self.views
+
+    def alter(self, nodes: Collection[str], partitions: Collection[str], render: Callable[..., Statement]) -> None:
+        """Change many partitions with few statements, as :meth:`Staging.alter`."""
+        self.staging.alter(nodes, partitions, render, self.next_query_id)
+
+
+def place_of(row: Mapping[str, Any]) -> Place:
+    """Get the place that a row of a statement tells about."""
+    return row["node"], row["partition_id"]
+
+
+def parts_of(rows: Sequence[Mapping[str, Any]]) -> dict[Place, list[Part]]:
+    """Parse rows of ``read_parts``, which are sorted by their places."""
+    return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=place_of)}
