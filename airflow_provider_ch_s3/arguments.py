@@ -98,6 +98,10 @@ class Arrivals(Value):
     on_none: OnNothing | str = declared(choice(OnNothing), OnNothing.FAIL, decides_rows=False)
     skip_if_nothing_new: bool = declared(FLAG, default=False, decides_rows=False)
 
+    def is_marker(self, key: str) -> bool:
+        """Whether an object is one of the expected files, of any folder: these are never loaded."""
+        return any(key == name or key.endswith(f"/{name}") for name in self.expected)
+
 
 @dataclass(frozen=True, repr=False)
 class Columns(Value):

@@ -80,8 +80,20 @@ class Views(Enum):
 class Mode(Value):
     """What happens to the rows already in the table."""
 
-    commits: ClassVar[LoadMode]
-    """How the rows are committed."""
+    is_additive: ClassVar[bool] = False
+    """Commits add rows and replace none, so that they may come in chunks, and with bad rows."""
+    needs_partitions: ClassVar[bool] = False
+    """The table has to have a partition key."""
+
+    @property
+    def commits(self) -> LoadMode:
+        """How the rows are committed."""
+        return LoadMode(self.name)
+
+    @property
+    def is_about_files(self) -> bool:
+        """Whether an argument says what to do with files that a folder has, or no longer has."""
+        return False
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,12 +111,20 @@ class Append(Mode):
     """
 
     name: ClassVar[str] = "append"
-    commits: ClassVar[LoadMode] = LoadMode.APPEND
+    is_additive: ClassVar[bool] = True
     on_loaded: OnLoadedFiles | str = declared(choice(OnLoadedFiles), OnLoadedFiles.SKIP)
     on_changed: OnChangedFiles | str = declared(choice(OnChangedFiles), OnChangedFiles.FAIL)
     on_missing: OnMissingFiles | str = declared(choice(OnMissingFiles), OnMissingFiles.KEEP, decides_rows=False)
     views: Views | str = declared(choice(Views), Views.REFUSE)
     list_after_loaded: bool = declared(FLAG, default=False, decides_rows=False)
+
+    @property
+    def commits(self) -> LoadMode:
+        return LoadMode.REPLACE_FILES if self.on_changed is OnChangedFiles.REPLACE else LoadMode.APPEND
+
+    @property
+    def is_about_files(self) -> bool:
+        return self != Append(views=self.views)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +136,7 @@ class ReplacePartitions(Mode):
     """
 
     name: ClassVar[str] = "replace_partitions"
-    commits: ClassVar[LoadMode] = LoadMode.REPLACE_PARTITIONS
+    needs_partitions: ClassVar[bool] = True
     on_partial: OnPartialPartitions | str = declared(
         choice(OnPartialPartitions), OnPartialPartitions.FAIL, decides_rows=False
     )
@@ -131,7 +151,6 @@ class ReplaceWhere(Mode):
     """
 
     name: ClassVar[str] = "replace_where"
-    commits: ClassVar[LoadMode] = LoadMode.REPLACE_WHERE
     condition: str = declared(SQL, kw_only=False)
 
     def check(self, name: str) -> None:
@@ -148,7 +167,6 @@ class ReplaceTable(Mode):
     """Replace all rows of the table."""
 
     name: ClassVar[str] = "replace_table"
-    commits: ClassVar[LoadMode] = LoadMode.REPLACE_TABLE
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,7 +185,6 @@ class Merge(Mode):
     """
 
     name: ClassVar[str] = "merge"
-    commits: ClassVar[LoadMode] = LoadMode.MERGE
     key: Sequence[str] = declared(TEXTS)
     version: str = declared(TEXT, "")
     deleted: str = declared(SQL, "")
@@ -199,7 +216,10 @@ class Direct(Mode):
     """
 
     name: ClassVar[str] = "direct"
-    commits: ClassVar[LoadMode] = LoadMode.APPEND
+
+    @property
+    def commits(self) -> LoadMode:
+        return LoadMode.APPEND
 
 
 MODES = (Append, ReplacePartitions, ReplaceWhere, ReplaceTable, Merge, Direct)

@@ -43,7 +43,6 @@ from airflow_provider_ch_s3.modes import (
     MODE,
     Append,
     Direct,
-    LoadMode,
     Merge,
     Mode,
     OnChangedFiles,
@@ -141,11 +140,6 @@ class LoadRequest:
         return {name: _fingerprint(value) for name, value in values.items()}
 
     @property
-    def load_mode(self) -> LoadMode:
-        """How the rows are committed."""
-        return self.mode.commits
-
-    @property
     def append(self) -> Append:
         """What ``append`` does with loaded, changed and missing files; the defaults in the other modes."""
         return self.mode if isinstance(self.mode, Append) else Append()
@@ -174,11 +168,6 @@ class LoadRequest:
     def skips_loaded(self) -> bool:
         """Whether files already loaded into the table are left out."""
         return isinstance(self.mode, Append) and self.mode.on_loaded is OnLoadedFiles.SKIP
-
-    @property
-    def is_incremental(self) -> bool:
-        """Whether only the rows after the loaded snapshot of a lake table are taken, if possible."""
-        return self.skips_loaded or isinstance(self.mode, Merge)
 
     @property
     def replaces_changed(self) -> bool:
@@ -233,4 +222,4 @@ class LoadRequest:
     @property
     def is_chunked(self) -> bool:
         """Whether files too many or too large for a single INSERT are loaded and committed in chunks."""
-        return isinstance(self.mode, Append) and isinstance(self.chunks, Chunks) and not self.checks.validate_only
+        return self.mode.is_additive and isinstance(self.chunks, Chunks) and not self.checks.validate_only

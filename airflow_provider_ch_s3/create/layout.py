@@ -10,7 +10,6 @@ from airflow_provider_ch_s3.clickhouse.column_types import UUID_BYTES, base_type
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
 from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas
@@ -23,20 +22,21 @@ def plan_table(
     columns: Sequence[NewColumn],
     *,
     layout: Layout,
-    mode: LoadMode,
+    needs_partitions: bool,
     cluster: str | None,
     is_replicated: bool,
 ) -> NewTable:
     """Lay out a table with these columns.
 
     :param layout: of the lake table with the rows.
+    :param needs_partitions: loads replace whole partitions.
     :param is_replicated: the table is to have replicas.
     :raises ConfigError: if the user's choices contradict the columns, the mode or the cluster.
     """
     typed = _with_types(_with_uuids(columns, layout), create.types)
     engine, engine_reason = _choose_engine(create, is_replicated=is_replicated)
     keys, keys_reason = _choose_keys(create, engine, typed, layout)
-    partition, partition_reason = _choose_partition(create, engine, typed, layout, mode)
+    partition, partition_reason = _choose_partition(create, engine, typed, layout, needs_partitions=needs_partitions)
     return NewTable(
         name=name,
         local=local,
@@ -131,7 +131,7 @@ def _choose_keys(
 
 
 def _choose_partition(
-    create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout, mode: LoadMode
+    create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout, *, needs_partitions: bool
 ) -> tuple[str, str]:
     if create.partition_by is not None:
         return create.partition_by, _GIVEN
@@ -139,7 +139,7 @@ def _choose_partition(
         return "", _KEYLESS
     units = {column.name: "identity" for column in columns if column.in_path} | dict(layout.partition_by)
     parts = [c for c in columns if c.name in units and _may_be_key(c) and not is_nullable(c.type)]
-    if mode is LoadMode.REPLACE_PARTITIONS:
+    if needs_partitions:
         keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
         if not keys:
             raise ConfigError(

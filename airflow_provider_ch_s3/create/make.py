@@ -104,7 +104,7 @@ class TableMaker:
             local,
             (*columns, *new_columns(self.request.provenance)),
             layout=layout,
-            mode=self.request.load_mode,
+            needs_partitions=self.request.mode.needs_partitions,
             cluster=self.cluster.name,
             is_replicated=self._is_replicated,
         )

@@ -8,6 +8,8 @@ from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
@@ -15,7 +17,8 @@ from airflow_provider_ch_s3.exactly_once.lock import Lock
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.introspection.cluster import check_reach
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.table_queries import render_read_table
+from airflow_provider_ch_s3.sql.table_queries import render_add_columns, render_read_table
+from airflow_provider_ch_s3.table.provenance import Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 
@@ -73,6 +76,21 @@ class Target:
             rows[row["partition_id"]] = rows.get(row["partition_id"], 0) + row["rows"]
         return dict(sorted(rows.items()))
 
+    def check_all_seen(self, staged: TableName, *, seen: int, unchecked: str) -> None:
+        """Check that no row policy has hidden staged rows from a query.
+
+        :param seen: how many the query saw, before now.
+        :param unchecked: what cannot be checked otherwise, for the message.
+        :raises LoadError: if there are more.
+        """
+        # Count the parts' rows last: merges may remove rows in between, but never add any.
+        if seen < (stored := sum(self.partition_rows(staged).values())):
+            raise LoadError(
+                f"the user of this connection sees only {format_count(seen)} of {count_of(stored, 'staged row')}, so"
+                f" {unchecked}; {self.spec.name} was not changed: load as a user without a row policy on the database"
+                f" {staged.database}"
+            )
+
     def check_commit(self, view_tables: Sequence[TableName]) -> None:
         """Check that a commit can reach every node and every replica.
 
@@ -92,3 +110,20 @@ class Target:
             and self.cluster.shard_count == 1
             and all(self.staging.replicas.are_one_group(table) for table in view_tables)
         )
+
+
+def check_provenance(target: TargetSpec, provenance: Provenance) -> None:
+    """Check that the table has the columns that say where a row came from.
+
+    :raises TargetError: if it has not; names the ALTER to run.
+    """
+    check_columns(target, provenance, add_columns=_add_columns(target, provenance))
+
+
+def _add_columns(target: TargetSpec, provenance: Provenance) -> str:
+    """Write the statement that adds the columns that the table lacks, and where to run it; '' if it has them all."""
+    missing = missing_columns(target, provenance)
+    if not missing:
+        return ""
+    alter = " ".join(render_add_columns(target.local, None, columns=missing).text.split())
+    return f"{alter} on every node" + (f", and the same for {target.name}" if target.distribution else "")

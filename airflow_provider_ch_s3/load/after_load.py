@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.files.globs import folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, WritableStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.arrivals import ReadyFiles, is_marker, line_up_to
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles, line_up_to
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 
@@ -128,7 +128,7 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
     for folder in sorted(above):
         markers = []
         for file in store.list_files(replace(pattern, globs=(f"{folder}**",))):
-            if is_marker(file.key, request.arrivals.expected):
+            if request.arrivals.is_marker(file.key):
                 markers += [file] if folder_of(file.key) == folder else []
             elif file.size_bytes and not (moved_to and file.key.startswith(moved_to)):
                 break

@@ -22,18 +22,12 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.request import LoadRequest
 
 log = get_log(__name__)
 
 # What XML has no form for, and what its readers take for a line feed.
 _UNREADABLE = re.compile(r"[\0\r]")
-
-
-def is_marker(key: str, names: Sequence[str]) -> bool:
-    """Whether an object is one of the expected files, of any folder: these are never loaded."""
-    return any(key == name or key.endswith(f"/{name}") for name in names)
 
 
 def find_file(store: ObjectStore, pattern: SourcePattern, key: str) -> SourceFile | None:
@@ -145,7 +139,7 @@ class ReadyFiles:
                 continue  # a store that cannot begin a listing after a key
             self.is_sorted = self.is_sorted and key > key_before
             key_before = key
-            if is_marker(key, names):
+            if self.request.arrivals.is_marker(key):
                 self.markers.add(key)
                 continue
             if not pattern.matches(key):
@@ -223,7 +217,7 @@ class ReadyFiles:
             return
         if not self.is_recorded:
             why = "with mode='direct' no later load knows that they are missing"
-        elif isinstance(request.mode, Append):
+        elif request.mode.is_additive:
             why = "with Append(on_loaded='load') a later load would load the others again"
         else:
             why = f"mode={request.mode.name!r} would replace rows by those of the other files alone"

@@ -21,7 +21,9 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN
 from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.target import Target
@@ -31,18 +33,13 @@ from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_key
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
-from airflow_provider_ch_s3.modes import Append, LoadMode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import server_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.sql.table_queries import render_add_columns
-from airflow_provider_ch_s3.table.provenance import Origin, Provenance, check_columns, missing_columns
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = get_log(__name__)
 
-# The columns by which Append(on_changed="replace") finds rows, as messages propose them.
-REPLACES_BY = {"source_file": Origin.PATH, "load_id": Origin.LOAD}
 # As the servers say it of a file in S3.
 _DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")
 
@@ -53,8 +50,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     :raises TargetError: if it cannot.
     :raises ConfigError: if the mode contradicts other arguments.
     """
-    mode = request.load_mode
-    _check_replaces_changed(target, request)
+    mode = mode_for(request)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
@@ -73,12 +69,8 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             target.local,
             target.engine,
         )
-    if mode is LoadMode.REPLACE_PARTITIONS and not target.partition_key:
-        raise TargetError(
-            f"mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
-            " mode='replace_table' or 'replace_where'"
-        )
-    is_fed = isinstance(request.mode, Append) and not request.replaces_changed
+    mode.check_target(target, request)
+    is_fed = mode.effect.replaced is Replaced.NOTHING
     if target.views and (not request.replays_views or not is_fed):
         names = ", ".join(map(str, target.views))
         remedy = (
@@ -89,34 +81,6 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         raise TargetError(
             f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}; see `ch-s3 docs modes`"
         )
-
-
-def _check_replaces_changed(target: TargetSpec, request: LoadRequest) -> None:
-    if not request.replaces_changed:
-        return
-    if not target.keeps_all_rows:
-        raise TargetError(
-            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one file"
-            " cannot be replaced; use a MergeTree table, or another value of on_changed"
-        )
-    check_provenance(target, request.provenance)
-
-
-def check_provenance(target: TargetSpec, provenance: Provenance) -> None:
-    """Check that the table has the columns that say where a row came from.
-
-    :raises TargetError: if it has not; names the ALTER to run.
-    """
-    check_columns(target, provenance, add_columns=_add_columns(target, provenance))
-
-
-def _add_columns(target: TargetSpec, provenance: Provenance) -> str:
-    """Write the statement that adds the columns that the table lacks, and where to run it; '' if it has them all."""
-    missing = missing_columns(target, provenance)
-    if not missing:
-        return ""
-    alter = " ".join(render_add_columns(target.local, None, columns=missing).text.split())
-    return f"{alter} on every node" + (f", and the same for {target.name}" if target.distribution else "")
 
 
 def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
@@ -173,7 +137,7 @@ def check_not_emptied(target: Target, request: LoadRequest) -> None:
 
     :raises SnapshotError: if the ClickHouse table has rows, and was to have those of an empty snapshot instead.
     """
-    if not request.snapshot or request.load_mode is not LoadMode.REPLACE_TABLE:
+    if not request.snapshot or mode_for(request).effect.replaced is not Replaced.TABLE:
         return
     if target.client.query(staging_queries.render_read_partitions(target.ledger.target, target.cluster.name)):
         raise SnapshotError(f"{describe_empty(request)}; {request.table} still has rows")
@@ -203,7 +167,7 @@ def check_known(target: Target, request: LoadRequest) -> None:
     :raises TargetError: if it has rows whose files are unknown, such as one that was restored or copied.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if request.load_mode is LoadMode.REPLACE_TABLE or NO_UUID in uuids or ledger.names:
+    if mode_for(request).effect.replaced is Replaced.TABLE or NO_UUID in uuids or ledger.names:
         return
     earlier = ledger.read_earlier_uuids()
     if not earlier or set(earlier) & set(uuids):
@@ -220,51 +184,6 @@ def check_known(target: Target, request: LoadRequest) -> None:
         )
 
 
-def check_partial_partitions(target: Target, request: LoadRequest, partitions: set[str]) -> None:
-    """Check that the partitions to be replaced hold only rows of these files.
-
-    :param partitions: the ones that get new rows.
-    :raises LoadError: if one holds other rows, which would be lost.
-    """
-    if request.load_mode is not LoadMode.REPLACE_PARTITIONS or request.replaces_partial:
-        return
-    present = target.partition_rows(target.spec.local)
-    manifests: dict[AttemptId, dict[str, str]] = {}
-    known = target.holdings.rows_of_partitions(partitions & present.keys())
-    for partition, (known_rows, loads) in known.items():
-        other = ""
-        if present[partition] > known_rows:
-            other = f"{count_of(present[partition] - known_rows, 'row')} that no load in the ledger wrote"
-        for load in loads:
-            if load.id not in manifests:
-                manifests[load.id] = target.holdings.read_manifest(load)
-            for path in manifests[load.id]:
-                if not request.pattern.covers(path):
-                    other = f"rows of {path!r}"
-        if other:
-            raise LoadError(
-                f"partition {partition} of {target.spec.local} holds {other}, which {request.pattern} does not"
-                " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
-                " use mode='replace_where', or allow the loss with mode=ReplacePartitions(on_partial='replace')"
-            )
-
-
-def check_all_seen(target: Target, staged: TableName, *, seen: int, unchecked: str) -> None:
-    """Check that no row policy has hidden staged rows from a query.
-
-    :param seen: how many the query saw, before now.
-    :param unchecked: what cannot be checked otherwise, for the message.
-    :raises LoadError: if there are more.
-    """
-    # Count the parts' rows last: merges may remove rows in between, but never add any.
-    if seen < (stored := sum(target.partition_rows(staged).values())):
-        raise LoadError(
-            f"the user of this connection sees only {format_count(seen)} of {count_of(stored, 'staged row')}, so"
-            f" {unchecked}; {target.spec.name} was not changed: load as a user without a row policy on the database"
-            f" {staged.database}"
-        )
-
-
 # Older servers have no CHECK GRANT; there, the statement that lacks a right reports it.
 FIRST_VERSION = (25, 8)
 READ_AND_WRITE = ("SELECT", "INSERT")
@@ -277,17 +196,16 @@ REMOVE = ("ALTER DELETE",)
 HOLD = ("ALTER SETTINGS",)
 
 
-def check_rights(target: Target, mode: LoadMode, views: Iterable[View]) -> None:
+def check_rights(target: Target, effect: Effect, views: Iterable[View]) -> None:
     """Check that the user may write to the ledger, stage and commit.
 
+    :param effect: of the commit.
     :raises TargetError: if not; names the missing rights.
     """
     staged = target.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
-    is_append = mode is LoadMode.APPEND
-    holds_merges = is_append or mode in (LoadMode.REPLACE_WHERE, LoadMode.MERGE)
     needs = {
-        staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *(HOLD if holds_merges else ())),
-        target.spec.local: (*READ_AND_WRITE, *(() if is_append else REMOVE)),
+        staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *HOLD),
+        target.spec.local: (*READ_AND_WRITE, *(() if effect.replaced is Replaced.NOTHING else REMOVE)),
         target.ledger.name: READ_AND_WRITE,
         **{view.table: READ_AND_WRITE for view in views},
     }

@@ -75,7 +75,7 @@ class CommittedChunks:
         before = planned.chunk
         now_and_then = {
             "source": (str(request.pattern), planned.source),
-            "mode": (request.load_mode.value, planned.load_mode),
+            "mode": (request.mode.name, planned.load_mode),
         }
         for name, (now, then) in now_and_then.items():
             if now != then:

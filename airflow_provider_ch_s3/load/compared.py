@@ -12,10 +12,11 @@ from airflow_provider_ch_s3.clickhouse.expressions import replace_calls, split_c
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from airflow_provider_ch_s3.exactly_once.history import Attempt
+from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.explain import is_about_expression, reason_of
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, ledger_queries
 from airflow_provider_ch_s3.sql.filters import literal
@@ -24,7 +25,6 @@ from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, 
 OLD = "old"
 """Whose aggregates are those of the rows that will be replaced: ``old.count()``."""
 
-_BY_PARTITION = (LoadMode.REPLACE_PARTITIONS, LoadMode.MERGE)
 MAX_ATTEMPTS = 1_000
 
 
@@ -104,12 +104,13 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
     if not named:
         return {}
     target.partition_rows(target.spec.local)  # once all replicas agree on what the table holds
+    effect = mode_for(request).effect
     statement = check_queries.render_read_old_values(
         target.spec.local,
         target.cluster.name,
         expressions=named,
         # No partition has an empty id, but IN needs a value if no row is staged.
-        partitions=[*partitions, ""] if request.load_mode in _BY_PARTITION else None,
+        partitions=[*partitions, ""] if effect.replaced is Replaced.PARTITIONS or effect.merges else None,
         condition=request.replace_where,
     )
     try:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.arguments import Chunks, Delete, Keep, Move
+from airflow_provider_ch_s3.arguments import Chunks, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.modes import Append, ReplaceTable
+from airflow_provider_ch_s3.modes import ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.file_schema import parse_structure
-from airflow_provider_ch_s3.table.provenance import Origin
 
 # Settings of the parsers, which do not take lines apart.
 _OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
@@ -28,9 +28,7 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
     _check_expressions(request)
     _check_direct(request)
     _check_chunks(request)
-    _check_listing(request)
-    _check_changed(request)
-    _check_missing(request)
+    mode_for(request).check_arguments(request)
     _check_after_load(request, store)
     _check_reject(request)
     if request.checks.validate_only and request.adds_columns:
@@ -78,69 +76,12 @@ def _check_direct(request: LoadRequest) -> None:
 
 
 def _check_chunks(request: LoadRequest) -> None:
-    if request.chunks != type(request).chunks and not isinstance(request.mode, Append):
+    if request.chunks != type(request).chunks and not request.mode.is_additive:
         given = request.chunks if isinstance(request.chunks, Chunks) else request.chunks.name
         raise ConfigError(
             f"chunks={given!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
             " query; remove one of them"
         )
-
-
-def _check_listing(request: LoadRequest) -> None:
-    """Check that what a listing from the last loaded key on leaves out is loaded already."""
-    if not request.append.list_after_loaded or (request.skips_loaded and len(request.pattern.prefixes) == 1):
-        return
-    raise ConfigError(
-        "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and needs"
-        " on_loaded='skip' and a single address in source; remove it, or use one task for each address (source is"
-        f" {request.pattern})"
-    )
-
-
-def _check_changed(request: LoadRequest) -> None:
-    if not request.replaces_changed:
-        return
-    if not request.skips_loaded:
-        raise ConfigError("Append(on_changed='replace') needs on_loaded='skip'; remove one of them")
-    if request.append.list_after_loaded:
-        raise ConfigError(
-            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out the ones that were loaded before; remove one of them"
-        )
-    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
-        raise ConfigError(
-            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
-            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
-            " to a table that lacks them"
-        )
-    if not request.pattern.scheme.is_reliable:
-        raise ConfigError(
-            "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
-            f" ({request.pattern}); use mode=ReplaceWhere(…)"
-        )
-
-
-def _check_missing(request: LoadRequest) -> None:
-    if not request.removes_missing:
-        return
-    if not request.replaces_changed:
-        raise ConfigError(
-            "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
-            " on_missing"
-        )
-    if isinstance(request.after_load, (Move, Delete)):
-        raise ConfigError(
-            "Append(on_missing='delete') would remove the rows of all files that"
-            f" after_load={request.after_load!r} takes out of the source; remove one of them"
-        )
-    for glob in request.pattern.globs:
-        folder, _, name = glob.rpartition("/")
-        if before_wildcards(folder) != folder or "**" in name:
-            raise ConfigError(
-                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
-                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
-                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
-            )
 
 
 def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
@@ -173,7 +114,7 @@ def _check_reject(request: LoadRequest) -> None:
         return
     dialect = request.csv
     unsupported = {
-        f"mode={request.mode.name!r}": not isinstance(request.mode, Append),
+        f"mode={request.mode.name!r}": not request.mode.is_additive,
         "select": request.select,
         "where": request.where,
         "provenance": request.provenance,
@@ -200,8 +141,7 @@ def check_lake(request: LoadRequest) -> None:
     """
     given = {
         "mode='direct'": request.is_direct,
-        f"mode={request.mode!r}": isinstance(request.mode, Append)
-        and request.mode != Append(views=request.mode.views),
+        f"mode={request.mode!r}": request.mode.is_about_files,
         "Arrivals(min_age=…)": request.arrivals.min_age,
         "Arrivals(expected=…)": request.arrivals.expected,
     }

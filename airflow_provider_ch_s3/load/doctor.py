@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.introspection.cluster import (
     ConnectedServer,
     check_reach,
@@ -197,7 +198,7 @@ def check_table(subject: Subject) -> str:
         return f"{load.request.table} does not exist; the load creates it"
     spec = load.target.spec
     checks.check_mode(spec, load.request)
-    load.target.check_commit([view.table for view in load.views])
+    load.target.check_commit([view.table for view in load.site.views])
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
 
 
@@ -206,7 +207,7 @@ def check_rights(subject: Subject) -> str:
     load = subject.load
     if not load.has_table:
         return NotKnown("the load checks them when it has created the table")
-    checks.check_rights(load.target, load.request.load_mode, load.views)
+    checks.check_rights(load.target, mode_for(load.request).effect, load.site.views)
     if load.target.cluster.server_version < checks.FIRST_VERSION:
         return NotKnown("this version cannot tell; a statement that lacks one reports it")
     return "all that staging and committing take"

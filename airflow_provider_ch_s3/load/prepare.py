@@ -20,6 +20,8 @@ from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.create.observe import kept_form
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
+from airflow_provider_ch_s3.exactly_once.target import check_provenance
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
@@ -34,8 +36,7 @@ from airflow_provider_ch_s3.introspection.files import (
 )
 from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
-from airflow_provider_ch_s3.load.checks import check_provenance, check_sent_once, check_space
-from airflow_provider_ch_s3.load.merge import check_filled
+from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -199,7 +200,7 @@ def prepare_load(
         for argument, condition in (("where", request.where), ("mode.deleted", request.deleted)):
             check_condition(client, source, argument, condition, inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
-        check_filled(target, request.merge, {column.target for column in mapping})
+        mode_for(request).check_filled(target, request, {column.target for column in mapping})
 
     source = replace(source, may_list=may_list and access.lists_as_the_worker)
     volumes = read_volumes(client, target, cluster.name)

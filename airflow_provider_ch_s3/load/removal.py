@@ -6,8 +6,9 @@ way, any later process can finish it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
@@ -18,73 +19,41 @@ from airflow_provider_ch_s3.errors import (
     ServerUnreachableError,
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
+from airflow_provider_ch_s3.exactly_once.modes.removal import Removal
 from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
 from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.verify import takes_empty_partitions
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.report import LoadReport
 
 log = get_log(__name__)
 
 # Others may change what is to be removed between two looks.
 ROUNDS = 3
-NO_SOURCE = SourcePattern(bucket="", globs=())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Removal:
-    """What is to be removed.
-
-    :param load_mode: of its commit.
-    :param name: what is done, for messages.
-    :param what: which rows these are, for people.
-    :param source: where they are from, for the list of loads.
-    :param condition: the SQL condition that these rows fulfil, and no others.
-    :param undoes: of loads, query id of an INSERT → rows of each partition that it has added.
-    :param files: that the table holds in no version afterwards; ``pattern``: what selects them.
-    """
-
-    load_mode: str
-    name: str
-    what: str
-    source: str
-    condition: str
-    undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    files: tuple[SourceFile, ...] = ()
-    pattern: SourcePattern = NO_SOURCE
-
-
-def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no merge has relied on rows that are to be taken back, and that they did not come by a merge.
-
-    A merge leaves out what the table holds already, or a newer version of, and replaces older rows.
-
-    :param attempts: that loaded these rows.
-    :raises LoadError: if one has, or they have.
-    """
-    merged_at, merged_by = target.holdings.last_merge()
-    for one in attempts:
-        if one.committed and one.committed.load_mode == LoadMode.MERGE.value:
-            raise LoadError(
-                f"{one.id.query_id} merged files into {target.spec.local}, and what it replaced or left out would be"
-                " missing without its rows; nothing was changed: load those files with mode='merge' again, and"
-                " have their changes delete rows that are to go (Merge(deleted=…))"
-            )
-        committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
-        if committed_at < merged_at:
-            raise LoadError(
-                f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
-                " were the same as those of the table, or older; nothing was changed: delete the rows of"
-                f" {one.id.query_id} by hand, and merge those files again"
-            )
 
 
 Find = Callable[[], Removal | None]
 """Finds what is to be removed now; None if there is nothing."""
+
+
+def remove_gone(site: Site, find_target: Callable[[LoadIdentity], Target]) -> None:
+    """Remove, after a load, what its mode says: one commit removes as much as a statement can name.
+
+    It is a load of its own in the ledger, which names the files without a version. A retry of the task looks again.
+
+    :param find_target: wires the table for another load.
+    :raises LoadError: if the rows cannot be told from others, or others change the table at the same time.
+    """
+    if (find := mode_for(site.request).find_to_remove(site)) is None:
+        return
+    target = find_target(replace(site.identity, task_id=f"{site.identity.task_id}.missing_files"))
+    find_now = partial(find, target)
+    while find_now() and (removed := remove_rows(target, find_now)):
+        log.info("removed %s", removed.what)
 
 
 def remove_rows(target: Target, find: Find) -> Removal | None:

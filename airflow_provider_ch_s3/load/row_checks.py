@@ -20,9 +20,7 @@ from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCo
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.introspection.explain import explain_expression, is_about_expression, reason_of
-from airflow_provider_ch_s3.load.checks import check_all_seen
 from airflow_provider_ch_s3.load.compared import OLD, old_calls
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries
 from airflow_provider_ch_s3.sql.filters import literal
@@ -54,7 +52,7 @@ def try_checks(target: Target, request: LoadRequest) -> None:
             continue
         argument = f"checks[{name!r}]"
         named = f"{argument}={check.expression!r}"
-        if old_calls(check) and request.load_mode is LoadMode.APPEND:
+        if old_calls(check) and request.mode.is_additive:
             raise ConfigError(
                 f"{named} compares with rows that are to be replaced, and mode='append' replaces none; use"
                 " Expect(…) to compare with earlier loads"
@@ -180,7 +178,7 @@ def run_checks(
         return []
     seen, results = _compute(target, staged, checks, where)
     if not where:
-        check_all_seen(target, staged, seen=seen, unchecked="they cannot be checked")
+        target.check_all_seen(staged, seen=seen, unchecked="they cannot be checked")
     for result in results:
         log.log(logging.INFO if result.passed else logging.WARNING, "%s", result.line)
     if failed := [(result, bound) for result, bound in zip(results, checks, strict=True) if result.is_failure]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from airflow_provider_ch_s3.common.text import count_of, name_first
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, RECENT_EPOCHS, Ledger
+from airflow_provider_ch_s3.exactly_once.modes.mode import FileSelection, ReadVersions
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
@@ -21,7 +23,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore, at_s
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles, find_file
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
-from airflow_provider_ch_s3.modes import LoadMode, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import ledger_queries
 
@@ -75,19 +76,6 @@ class LeftOut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSelection:
-    """What to do with some files: load them, or skip them because the table holds them or another version of them.
-
-    :param replaced: keys of the files to load whose older versions they replace.
-    """
-
-    files: tuple[SourceFile, ...]
-    loaded: tuple[SourceFile, ...] = ()
-    changed: tuple[SourceFile, ...] = ()
-    replaced: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ChunkSelection:
     """The files of one chunk, and what the whole listing leaves out; the first chunk reports that for all of them."""
 
@@ -107,44 +95,8 @@ class ChunkSelection:
         return replace(self, files=files, chunk=replace(self.chunk, size_bytes=size_bytes, bytes_total=size_bytes))
 
 
-def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:
-    """Compare files with what the table holds according to the ledger.
-
-    :param loaded: path → ETags of the versions that the table holds.
-    :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``;
-        SnapshotError: if it is a lake's, whose files do not change.
-    """
-    files, old, changed, replaced = [], [], [], set()
-    for file in listed:
-        versions = loaded.get(request.pattern.path(file.key))
-        is_left_out = request.append.on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
-        if versions and file.etag not in versions and is_left_out:
-            changed.append(file)
-        elif versions and file.etag in versions and request.skips_loaded:
-            old.append(file)
-        else:
-            files.append(file)
-            if versions and request.replaces_changed:
-                replaced.add(file.key)
-    if changed and request.append.on_changed is OnChangedFiles.FAIL:
-        named = name_first(changed[0].key, len(changed))
-        if request.snapshot:
-            raise SnapshotError(
-                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an"
-                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds;"
-                f" {LOAD_ALL}"
-            )
-        raise SourceError(
-            f"{named} changed since it was loaded, and the table holds the rows of the old version;"
-            " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
-            " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
-            " to leave the new version out"
-        )
-    return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
-
-
 def select_chunk(
-    read_versions: Callable[[Set[str]], Mapping[str, Set[str]]],
+    read_versions: ReadVersions,
     store: ObjectStore,
     request: LoadRequest,
     start: Chunk,
@@ -157,8 +109,8 @@ def select_chunk(
 
     :param read_versions: takes paths; returns, for the ones that the table holds, the ETags of the versions it holds.
     :param start: where the chunk begins.
-    :raises SourceError: as :func:`select_files` and :class:`ReadyFiles`, or if the store lists its keys in no order
-        and they are too many for one chunk.
+    :raises SourceError: as :meth:`CommitMode.select` and :class:`ReadyFiles`, or if the store lists its keys in no
+        order and they are too many for one chunk.
     """
     arrivals = ReadyFiles(
         store=at_snapshots(store, start.snapshots),
@@ -172,7 +124,7 @@ def select_chunk(
     # The first chunk goes through everything; the others list no more than they need.
     group_size = FILES_PER_STATEMENT if start.number == 1 else int(min(FILES_PER_STATEMENT, limits.files))
     for group in batches(arrivals, group_size):
-        selection = _select_new(read_versions, group, request)
+        selection = mode_for(request).select(group, read_versions, request)
         left_out.add(selection)
         later = selection.files if last else taken.take(selection.files, selection.replaced)
         bytes_after += sum(file.size_bytes for file in later)
@@ -216,7 +168,7 @@ def check_added_once(selection: ChunkSelection) -> None:
 
 def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
     """Read which snapshots the table holds of a lake's table, if the source is one and they decide what is loaded."""
-    if not isinstance(store, SnapshotStore) or not request.is_incremental:
+    if not isinstance(store, SnapshotStore) or not mode_for(request).is_incremental(request):
         return ()
     return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
 
@@ -230,26 +182,12 @@ def pin_snapshots(
     by those of a newer snapshot, which has them in other files.
 
     :param records: of the snapshots that the table holds, in the order of their commits.
-    :raises SnapshotError: if it is unknown which of their rows the table lacks.
+    :raises SnapshotError: as :meth:`CommitMode.pin`.
     """
     if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
         return chunk.snapshots
-    if request.load_mode is LoadMode.MERGE:
-        return _pin_to_merge(store, request, records)
-    pinned = store.pin(records, begun=chunk.snapshots.id if chunk.snapshots else "")
-    return replace(pinned, is_mixed=request.load_mode in (LoadMode.REPLACE_PARTITIONS, LoadMode.REPLACE_WHERE))
-
-
-def _pin_to_merge(store: SnapshotStore, request: LoadRequest, records: Sequence[str]) -> SnapshotRange:
-    """Choose what was added to a lake's table or, if that is not all that happened to it, all of its rows."""
-    try:
-        pinned = store.pin(records)
-        any(store.at(pinned).list_files(request.pattern))
-        return pinned
-    except SnapshotError as error:
-        cause, *_ = str(error).partition(f"; {LOAD_ALL}")
-        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
-        return store.pin(())
+    begun = chunk.snapshots.id if chunk.snapshots else ""
+    return mode_for(request).pin(store, request, records, begun=begun)
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
@@ -293,20 +231,11 @@ def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterat
 def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: LoadRequest) -> bool:
     """Whether the table still holds none of the files selected earlier.
 
-    :raises SourceError: as :func:`select_files`.
+    :raises SourceError: as :meth:`CommitMode.select`.
     """
     groups = batches(files, FILES_PER_STATEMENT)
     read_versions = partial(holdings.versions, whole=request.skips_loaded)
-    return all(_select_new(read_versions, group, request).files == group for group in groups)
-
-
-def _select_new(
-    read_versions: Callable[[Set[str]], Mapping[str, Set[str]]], listed: Sequence[SourceFile], request: LoadRequest
-) -> FileSelection:
-    if request.load_mode is not LoadMode.APPEND:
-        return FileSelection(files=tuple(listed))
-    paths = {request.pattern.path(file.key) for file in listed}
-    return select_files(listed, read_versions(paths), request)
+    return all(mode_for(request).select(group, read_versions, request).files == group for group in groups)
 
 
 def _is_unordered(request: LoadRequest, count: int) -> SourceError:

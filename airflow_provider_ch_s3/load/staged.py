@@ -42,12 +42,14 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.modes.merge import create_merge_staging
+from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, owned, tidy_up, tidy_up_earlier_names
 from airflow_provider_ch_s3.exactly_once.planned import Planned
-from airflow_provider_ch_s3.exactly_once.staging import VIEW, Staging
+from airflow_provider_ch_s3.exactly_once.site import Site
+from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.exactly_once.views import View, read_views, stage_views
+from airflow_provider_ch_s3.exactly_once.views import stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import WritableStore
@@ -60,7 +62,6 @@ from airflow_provider_ch_s3.load.checks import (
     check_mode,
     check_named,
     check_not_emptied,
-    check_partial_partitions,
     check_rights,
     check_unbroken,
     name_gone,
@@ -83,11 +84,9 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.measure import read_past_loads
-from airflow_provider_ch_s3.load.merge import check_merge
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure, check_row_groups
-from airflow_provider_ch_s3.load.replace_files import check_replaced_files, remove_gone, replace_changed
-from airflow_provider_ch_s3.load.replace_where import check_replace_where
+from airflow_provider_ch_s3.load.removal import remove_gone
 from airflow_provider_ch_s3.load.row_checks import check_chunk, try_checks
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
@@ -102,7 +101,6 @@ from airflow_provider_ch_s3.load.selection import (
 )
 from airflow_provider_ch_s3.load.verify import verify_staged, wait_until_settled
 from airflow_provider_ch_s3.load.wiring import find_target
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus
 from airflow_provider_ch_s3.rejects.stage import create_rejected, stage_lines
 from airflow_provider_ch_s3.report import LoadReport, describe_settings
@@ -138,7 +136,7 @@ class StagedLoad(Load):
     columns_added: dict[str, str] = field(default_factory=dict, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _target: Target | None = field(default=None, init=False)
-    _views: tuple[View, ...] | None = field(default=None, init=False)
+    _site: Site | None = field(default=None, init=False)
     _kept: TableName | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
@@ -215,14 +213,13 @@ class StagedLoad(Load):
 
     def recover(self) -> Step:
         """Check what the load needs, and continue where an earlier process stopped."""
-        self._target = self._views = None  # the table may have been altered
+        self._target = self._site = None  # the table may have been altered
         target = self.target
         check_mode(target.spec, self.request)
         if self.request.rejects:
             create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
-        target.check_commit([view.table for view in self.views])
-        mode = LoadMode.REPLACE_WHERE if self.request.replaces_changed else self.request.load_mode
-        check_rights(target, mode, self.views)
+        target.check_commit([view.table for view in self.site.views])
+        check_rights(target, self.mode.effect, self.site.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
@@ -318,9 +315,7 @@ class StagedLoad(Load):
 
     def _plan(self, selection: ChunkSelection, past: Mapping[str, PastLoad]) -> PreparedLoad | None:
         """Inspect the files, and compute the settings; None if all files are loaded already."""
-        check_replace_where(self.target, self.request)
-        check_merge(self.target, self.request)
-        check_replaced_files(self.target, self.request, self.store.access(), selection.files)
+        self.mode.check_before_staging(self.site, selection.files)
         try_checks(self.target, self.request)
         if not selection.files:
             self._check_arguments(selection.left_out.example)
@@ -451,11 +446,12 @@ class StagedLoad(Load):
         attempt = AttemptId(load_id=self.identity.load_id, generation=self.identity.generation, number=owner.epoch)
         planning.tell(rows=prepared.rows, query_id=attempt.query_id)
         planned = self._describe(selection, prepared, plan_seconds=planning.seconds)
-        stage: Stage = partial(stage_views, views=self.views)
+        stage: Stage = partial(stage_views, views=self.site.views)
         if prepared.line_format is not None:
             stage = partial(stage_lines, prepared.line_format, reject_table(self.target.spec.local))
-        create = create_merge_staging if self.request.merge else Staging.create
-        staging = owner.begin(attempt, selection.recorded, self.request.pattern, planned, stage, create)
+        staging = owner.begin(
+            attempt, selection.recorded, self.request.pattern, planned, stage, self.mode.create_staging
+        )
         return Submit(attempt, prepared.insert(self.identity, into=staging))
 
     def _describe(self, selection: ChunkSelection, prepared: PreparedLoad, *, plan_seconds: float) -> Planned:
@@ -471,7 +467,7 @@ class StagedLoad(Load):
             definition=self.target.spec.definition,
             table=request.table,
             source=str(request.pattern),
-            load_mode=request.load_mode.value,
+            load_mode=request.mode.name,
             arguments=request.fingerprints,
             files=len(selection.files),
             files_skipped=selection.left_out.skipped_count,
@@ -486,7 +482,7 @@ class StagedLoad(Load):
             provenance={name: origin.value for name, origin in request.provenance.items()},
             # a filter on _path drops the rows of files with similar names after they have been read
             is_filtered=bool(request.where or source.path_filter or source.header),
-            views={f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.views)},
+            views={f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.site.views)},
             reduction=prepared.plan.reduction,
             plan_seconds=plan_seconds,
             settings=describe_settings(prepared.plan),
@@ -604,7 +600,7 @@ class StagedLoad(Load):
             step = decide_next(owner.history, attempt.id, self.request)
             if not isinstance(step, Resume):
                 return step
-            plan = self._check_replaced(attempt, plan, paths)
+            plan = self.mode.plan_commit(self.site, attempt, plan, paths)
             prepared = owner.prepare_commit(attempt.id, plan).plan
             owner.abandon(attempt.id, is_validated_only=True)
         if not attempt.planned.chunk.is_last:
@@ -621,9 +617,7 @@ class StagedLoad(Load):
         manifest = target.ledger.read_manifest(attempt.id)
         with timed_step("verify", **report.about) as verifying:
             plan = verify_staged(
-                target,
-                self.store,
-                self.request,
+                self.site,
                 attempt,
                 report,
                 manifest=manifest,
@@ -645,7 +639,7 @@ class StagedLoad(Load):
                 log.info("%s", news)
                 owner.abandon(attempt.id)
                 return Recover()
-            plan = self._check_replaced(attempt, plan, paths)
+            plan = self.mode.plan_commit(self.site, attempt, plan, paths)
             if not owner.commit(attempt.id, plan):
                 self._count_alteration()
                 owner.abandon(attempt.id)
@@ -657,23 +651,13 @@ class StagedLoad(Load):
     def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
         """Find what has happened in the meantime so that the files have to be selected again; '' if nothing has."""
         chunk = attempt.planned.chunk
-        if not (self.request.is_incremental if chunk.snapshots else self.request.skips_loaded):
+        if not (self.mode.is_incremental(self.request) if chunk.snapshots else self.request.skips_loaded):
             return ""
         if self.target.holdings.versions(paths, after=attempt.id.number):
             return "another load has committed some of these files in the meantime: loading without them"
         if not chunk.needed_records <= set(read_records(self.target.holdings, self.store, self.request)):
             return "the snapshot that this load goes on from was undone or replaced in the meantime: beginning again"
         return ""
-
-    def _check_replaced(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
-        """Check what the commit would replace, and add to its plan which rows these are; by the target's owner.
-
-        :raises LoadError: if they may not be replaced.
-        """
-        check_partial_partitions(self.target, self.request, set(plan.partitions))
-        if not self.request.replaces_changed:
-            return plan
-        return replace_changed(self.target, self.request, self.store.access(), attempt.id, plan, paths)
 
     def _count_alteration(self) -> None:
         """Log that the target was altered in the meantime, so that the rows have to be staged again.
@@ -711,9 +695,7 @@ class StagedLoad(Load):
         self._log_report(report)
         if self.request.checks.validate_only:
             return
-        if self.request.replaces_changed:
-            find = partial(find_target, self.client, self.declaration, timing=self.timing)
-            remove_gone(self.identity, find, self.request, self.store)
+        remove_gone(self.site, partial(find_target, self.client, self.declaration, timing=self.timing))
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)
@@ -786,6 +768,24 @@ class StagedLoad(Load):
         return find()
 
     @property
+    def mode(self) -> CommitMode:
+        """What the load mode decides."""
+        return mode_for(self.request)
+
+    @property
+    def site(self) -> Site:
+        """What the load works with, until it looks at the table again."""
+        if self._site is None:
+            self._site = Site(
+                target=self.target,
+                store=self.store,
+                request=self.request,
+                identity=self.identity,
+                monitor=self.monitor,
+            )
+        return self._site
+
+    @property
     def cluster(self) -> ClusterSpec:
         return self.target.cluster
 
@@ -800,17 +800,6 @@ class StagedLoad(Load):
     @property
     def column_types(self) -> Mapping[str, str]:
         return self._target.spec.column_types if self._target else {}
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """The views that the target feeds; bad rows are committed like the rows of one."""
-        if self._views is None:
-            if self.request.rejects:
-                rejected = reject_table(self.target.spec.local)
-                self._views = (View(name=rejected, table=rejected, select=""),)
-            else:
-                self._views = read_views(self.client, self.target.spec, self.cluster.name)
-        return self._views
 
     def _committed_chunks(self, history: History) -> CommittedChunks:
         """The chunks of this load that the target holds.

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
-from airflow_provider_ch_s3.common.text import count_of, format_count
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
-from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
-from airflow_provider_ch_s3.exactly_once.modes.survivors import count_rows
+from airflow_provider_ch_s3.exactly_once.modes.registry import UNDO
+from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
 from airflow_provider_ch_s3.exactly_once.owner import owned
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.load.checks import check_rights
-from airflow_provider_ch_s3.load.removal import Removal, check_not_merged, remove_rows
-from airflow_provider_ch_s3.load.replace_where import check_keepable
-from airflow_provider_ch_s3.modes import LoadMode
-from airflow_provider_ch_s3.sql.filters import expression, identifier, literals
-from airflow_provider_ch_s3.table.provenance import Origin
-
-SHOWN_PARTITIONS = 10
+from airflow_provider_ch_s3.load.removal import remove_rows
 
 
 def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = False) -> str:
@@ -35,8 +23,8 @@ def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = F
     :raises LoadError: if it is not over, or the table does not hold exactly its rows any more.
     """
     target.check_commit([])
-    check_rights(target, LoadMode.REPLACE_WHERE, ())
-    find = partial(_find, target, name, ignores_open=abandons_open)
+    check_rights(target, UNDO.effect, ())
+    find = partial(UNDO.find, target, name, ignores_open=abandons_open)
     if abandons_open and not is_dry_run:
         _abandon_open(target, name)
     found = find() if is_dry_run else remove_rows(target, find)
@@ -45,149 +33,9 @@ def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = F
     return f"{name} into {target.spec.local}: {'would remove' if is_dry_run else 'removed'} {found.what}"
 
 
-def _load_id(name: str) -> str:
-    return AttemptId.parse(name).load_id if name.endswith("-insert") else name
-
-
 def _abandon_open(target: Target, name: str) -> None:
     """End what tries of the load have begun: a process that is at work on it after all fails, and changes nothing."""
     with owned(target) as owner:
-        for one in replace(target.ledger, load_id=_load_id(name)).read().of_load(_load_id(name)):
+        for one in replace(target.ledger, load_id=load_id_of(name)).read().of_load(load_id_of(name)):
             if one.is_open:
                 owner.abandon(one.id)
-
-
-def _find(target: Target, name: str, *, ignores_open: bool) -> Removal | None:
-    """Find what is to be taken back, and check that it can be, exactly; None if it has been already."""
-    load_id = _load_id(name)
-    of_load = replace(target.ledger, load_id=load_id).read().of_load(load_id)
-    named = [one for one in of_load if name in (load_id, one.id.query_id)]
-    if not named:
-        raise ConfigError(
-            f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
-            " those it has"
-        )
-    unfinished = [one for one in of_load if one.is_open]
-    if unfinished and not ignores_open:
-        raise LoadError(
-            f"{unfinished[0].id.query_id} is not over: its task is running, or will be tried again; wait until it has"
-            " ended, then try again; or, if that try has died for good, repeat this with --abandon"
-        )
-    committed = [one for one in named if one.state is EventKind.COMMITTED]
-    if not committed:
-        if any(one.state is EventKind.UNDONE for one in named):
-            return None
-        raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
-    column = _check_attempts(target, committed)
-    check_not_merged(target, committed)
-    _check_not_added_to_since(target, committed)
-    check_keepable(target, "undo")
-    added = {one.id.query_id: one.committed.partitions for one in committed if one.committed}
-    condition = f"{identifier(column)} IN ({literals(added)})"
-    if len(condition) > MAX_KEY_LIST_BYTES:
-        raise LoadError(
-            f"{name} has {count_of(len(added), 'chunk')}, more than one commit may name; undo them one by one: `ch-s3"
-            " loads show` lists their query ids"
-        )
-    files = sum(one.planned.files for one in committed)
-    kept = _count_kept(target, committed)
-    stay = f", and the table keeps another version of {count_of(kept, 'file')}" if kept else ""
-    return Removal(
-        load_mode=LoadMode.UNDO.value,
-        name=f"undo of {name}",
-        what=f"{_check_rows(target, added, condition)}; {count_of(files - kept, 'file')} can be loaded again{stay}",
-        source=", ".join(added),
-        condition=condition,
-        undoes=added,
-    )
-
-
-def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
-    """Count the files that the table holds in another version, too: these count as loaded afterwards."""
-    undone = {one.id for one in attempts}
-    # those of a lake never change
-    manifests = [target.ledger.read_manifest(one.id) for one in attempts if one.planned.chunk.snapshots is None]
-    holding = target.holdings.attempts_holding(set().union(*manifests))
-    return sum(bool(held_by - undone) for held_by in holding.values())
-
-
-def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
-    """Check that the rows can be told from others; returns the column that tells them."""
-    spec = target.spec
-    columns: set[str] = set()
-    if not spec.keeps_all_rows:
-        raise TargetError(
-            f"merges of {spec.local} ({spec.engine}, or a TTL) may fold or remove rows, so that those of a load can"
-            " no longer be told from others; delete them by hand"
-        )
-    for one in attempts:
-        planned, committed, query_id = one.planned, one.committed, one.id.query_id
-        if not planned.is_known or not committed:
-            raise TargetError(f"the records of {query_id} were pruned, so its rows are unknown")
-        if (mode := committed.load_mode) != LoadMode.APPEND.value:
-            raise TargetError(
-                f"{query_id} was committed with mode={mode!r}, and what it replaced is gone; only"
-                " mode='append' can be undone"
-            )
-        if not set(one.committed_uuids) & set(spec.uuids):
-            raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
-        if planned.views or spec.views:
-            raise TargetError(
-                f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot be"
-                " told from others there; delete the rows of this load by hand, there and in"
-                f" {spec.local}"
-            )
-        named = [name for name, origin in planned.provenance.items() if origin == Origin.LOAD.value]
-        if not named:
-            raise TargetError(
-                f"no column tells which rows {query_id} wrote; give loads provenance={{'load_id': 'load'}}, and"
-                " delete the rows of this one by hand"
-            )
-        columns.add(named[0])
-    if len(columns) > 1:
-        raise TargetError(f"these loads have their ids in several columns ({', '.join(sorted(columns))}); undo each")
-    column = columns.pop()
-    if base_type(spec.column_types.get(column, "")) != "String":
-        raise TargetError(f"{spec.local} no longer has the column {column!r} with the ids of loads")
-    return column
-
-
-def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no load of the same lake's table goes on from these rows: loads begin after the newest snapshot.
-
-    :raises LoadError: if one was committed since, such as a later chunk of the same load.
-    """
-    undone = {one.id for one in attempts}
-    for one in attempts:
-        if one.planned.chunk.snapshots is None:
-            continue
-        path = max(target.ledger.read_manifest(one.id), default="")  # the record is the last one
-        held_by = [attempt for _, attempt in target.holdings.versions_in_order(path)]
-        later = held_by[held_by.index(one.id) + 1 :] if one.id in held_by else []
-        if kept := next((attempt for attempt in reversed(later) if attempt not in undone), None):
-            raise LoadError(
-                f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
-                " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
-                " changed: undo what was loaded later first, or load once with mode='replace_table'"
-            )
-
-
-def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], condition: str) -> str:
-    """Check that the table holds exactly the rows that were committed; returns which rows these are, for people."""
-    table = target.spec.local
-    expected: Counter[str] = Counter()
-    for rows_of_partitions in added.values():
-        expected.update(rows_of_partitions)
-    target.staging.agree(table, is_exact=True)
-    rows, others = count_rows(target.client, table, target.cluster.name, expression(condition))
-    if rows - others != expected.total():
-        raise LoadError(
-            f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
-            f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
-            " delete the rest by hand, and load its files again with Append(on_loaded='load') (a lake's table with"
-            " mode='replace_table') if they are wanted"
-        )
-    shown = sorted(expected)[:SHOWN_PARTITIONS]
-    more = ", …" if len(expected) > SHOWN_PARTITIONS else ""
-    named = f" ({', '.join(shown)}{more})" if shown else ""
-    return f"{count_of(expected.total(), 'row')} of {count_of(len(expected), 'partition')}{named}"

@@ -18,11 +18,13 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
+from airflow_provider_ch_s3.exactly_once.holdings import Replaced
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
+from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.introspection.parts import read_tables, select_nodes
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.counts import (
@@ -32,18 +34,14 @@ from airflow_provider_ch_s3.load.counts import (
     verify_reading,
     verify_staging,
 )
-from airflow_provider_ch_s3.load.merge import check_staged_keys
 from airflow_provider_ch_s3.load.prepare import read_server_settings
-from airflow_provider_ch_s3.load.replace_where import check_staged_rows
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_table
-from airflow_provider_ch_s3.table.merge_rule import DELETED
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -97,9 +95,7 @@ EMPTY_SOURCE_SETTING = "allow_replace_partition_from_empty_source"
 
 
 def verify_staged(
-    target: Target,
-    store: ObjectStore,
-    request: LoadRequest,
+    site: Site,
     attempt: Attempt,
     report: LoadReport,
     *,
@@ -109,12 +105,15 @@ def verify_staged(
 ) -> CommitPlan:
     """Compare what was listed, read and staged; returns the plan of the commit, which contains the report.
 
+    Which rows go is added right before the commit.
+
     :param report: the INSERT according to the servers' logs.
     :param manifest: path → ETag of the attempt's files.
     :param rows_before: rows that earlier chunks of the load have added to the table.
     :param verifying: tells how long this has taken.
     :raises LoadError: if something differs, or a check is not fulfilled.
     """
+    target, request, mode = site.target, site.request, mode_for(site.request)
     planned = attempt.planned
     staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
@@ -125,14 +124,9 @@ def verify_staged(
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
     checks = _verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
-        checks.append(verify_files(manifest, list_chunk(store, request, planned.chunk), request.pattern))
-    if request.replace_where:
-        checks.append(check_staged_rows(target, staged, request.replace_where))
-    rule = request.merge and dataclasses.replace(request.merge, compared=tuple(planned.filled))
-    if rule:
-        checks.append(check_staged_keys(target, staged, rule))
+        checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
+    checks += mode.check_staged(site, attempt, staged)
     bound = bind_checks(target, request, attempt, partitions)
-    stays = f"NOT {DELETED}" if rule else ""
     row_checks = run_checks(
         target,
         staged,
@@ -140,14 +134,13 @@ def verify_staged(
         rows=sum(partitions.values()),
         paths=manifest,
         provenance=request.provenance,
-        where=stays,
+        where=mode.checked_rows,
     )
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
-    mode = request.load_mode.value
     report = dataclasses.replace(
         report,
-        load_mode=mode,
+        load_mode=request.mode.name,
         checks=checks,
         row_checks=row_checks,
         partitions=partitions,
@@ -164,13 +157,10 @@ def verify_staged(
         plan_seconds=planned.plan_seconds,
     )
     return CommitPlan(
-        load_mode=mode,
+        load_mode=request.mode.name,
         partitions=partitions,
         table_uuids=target.spec.uuids,
-        allow_empty=(request.load_mode is not LoadMode.APPEND or request.replaces_changed)
-        and takes_empty_partitions(target.client),
-        replace_where=request.replace_where,
-        merge=rule,
+        allow_empty=mode.effect.replaced is not Replaced.NOTHING and takes_empty_partitions(target.client),
         keeps_all_rows=target.spec.keeps_all_rows,
         views=planned.views,
         report=report,

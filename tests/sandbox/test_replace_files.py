@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.exactly_once.modes import replace_files
+from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.load import replace_files, staged
-from airflow_provider_ch_s3.load.replace_files import remove_gone
+from airflow_provider_ch_s3.load import staged
+from airflow_provider_ch_s3.load.removal import remove_gone
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from airflow_provider_ch_s3.request import LoadRequest
 from tests.marks import thorough
@@ -324,8 +327,8 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
             yield from islice(self.store.list_files(pattern), 1)
             raise SourceError("the store is gone")
 
-    def remove(identity: Any, find_target: Any, request: Any, store: ObjectStore) -> None:
-        remove_gone(identity, find_target, request, Unreliable(store))  # type: ignore[arg-type]
+    def remove(site: Site, find_target: Any) -> None:
+        remove_gone(dataclasses.replace(site, store=Unreliable(site.store)), find_target)  # type: ignore[arg-type]
 
     lab.monkeypatch.setattr(staged, "remove_gone", remove)
     with pytest.raises(SourceError, match="the store is gone"):

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
-from airflow_provider_ch_s3.load import undo
+from airflow_provider_ch_s3.exactly_once.modes import undo
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker

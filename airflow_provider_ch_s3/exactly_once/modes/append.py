@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import LoadError, ServerError, UnknownStateError
+from airflow_provider_ch_s3.errors import (
+    ConfigError,
+    LoadError,
+    ServerError,
+    SnapshotError,
+    SourceError,
+    UnknownStateError,
+)
 from airflow_provider_ch_s3.exactly_once.commit import Commit, Record
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
-from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode, FileSelection, ReadVersions
 from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import read_columns
+from airflow_provider_ch_s3.modes import OnChangedFiles
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn
@@ -31,10 +43,12 @@ class MovingCommit(Commit):
             self.tables.agree(self.tables.staged(role), role, with_merges=True)
 
     def run(self) -> None:
+        """Move what is staged."""
         for role in self.tables.roles:
             self._move(role)
 
     def resume(self, record: Record) -> None:
+        """Drop what has arrived already."""
         for role in self.plan.before:
             self._drop_moved(role)
         self.prepare()
@@ -158,8 +172,69 @@ class MovingCommit(Commit):
 class Append(CommitMode):
     """``mode=Append(…)``."""
 
-    commit = MovingCommit
+    commit: ClassVar[type[Commit]] = MovingCommit
     effect = Effect(replaced=Replaced.NOTHING)
+
+    def check_arguments(self, request: LoadRequest) -> None:
+        """Check that what a listing from the last loaded key on leaves out is loaded already."""
+        if request.append.list_after_loaded and not (request.skips_loaded and len(request.pattern.prefixes) == 1):
+            raise ConfigError(
+                "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
+                " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
+                f" (source is {request.pattern})"
+            )
+        if request.removes_missing and not request.replaces_changed:
+            raise ConfigError(
+                "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
+                " on_missing"
+            )
+
+    def is_incremental(self, request: LoadRequest) -> bool:
+        """Unless loaded files are loaded again."""
+        return request.skips_loaded
+
+    def select(
+        self, listed: Sequence[SourceFile], read_versions: ReadVersions, request: LoadRequest
+    ) -> FileSelection:
+        """Leave out the files that the table holds."""
+        paths = {request.pattern.path(file.key) for file in listed}
+        return select_files(listed, read_versions(paths), request)
+
+
+def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:
+    """Compare files with what the table holds according to the ledger.
+
+    :param loaded: path → ETags of the versions that the table holds.
+    :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``;
+        SnapshotError: if it is a lake's, whose files do not change.
+    """
+    files, old, changed, replaced = [], [], [], set()
+    for file in listed:
+        versions = loaded.get(request.pattern.path(file.key))
+        is_left_out = request.append.on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
+        if versions and file.etag not in versions and is_left_out:
+            changed.append(file)
+        elif versions and file.etag in versions and request.skips_loaded:
+            old.append(file)
+        else:
+            files.append(file)
+            if versions and request.replaces_changed:
+                replaced.add(file.key)
+    if changed and request.append.on_changed is OnChangedFiles.FAIL:
+        named = name_first(changed[0].key, len(changed))
+        if request.snapshot:
+            raise SnapshotError(
+                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an"
+                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds;"
+                f" {LOAD_ALL}"
+            )
+        raise SourceError(
+            f"{named} changed since it was loaded, and the table holds the rows of the old version;"
+            " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
+            " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
+            " to leave the new version out"
+        )
+    return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.exactly_once.modes.replace_table import ReplaceTable
 from airflow_provider_ch_s3.exactly_once.modes.replace_where import ReplaceWhere
 from airflow_provider_ch_s3.exactly_once.modes.undo import Undo
 from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.request import LoadRequest
 
 _MODES: Mapping[LoadMode, type[CommitMode]] = {
     LoadMode.APPEND: Append,
@@ -26,6 +27,7 @@ _MODES: Mapping[LoadMode, type[CommitMode]] = {
     LoadMode.UNDO: Undo,
 }
 
+UNDO = Undo(LoadMode.UNDO.value)
 EFFECTS: Mapping[str, Effect] = {mode.value: kind.effect for mode, kind in _MODES.items()}
 """Load mode → what its commits leave of earlier loads."""
 
@@ -41,3 +43,8 @@ def mode_of(name: str) -> CommitMode:
             " support; upgrade it on this worker"
         )
     return _MODES[LoadMode(name)](name)
+
+
+def mode_for(request: LoadRequest) -> CommitMode:
+    """Look up the mode of a request."""
+    return mode_of(request.mode.commits.value)

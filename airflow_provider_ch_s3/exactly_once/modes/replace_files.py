@@ -1,14 +1,242 @@
-"""``replace_files``: the rows of older versions of files go, and those of files that are gone."""
+"""``replace_files``: the rows of older versions of files go, and those of files that are gone.
+
+What replaces rows is an append whose commit also removes those of older versions. Which versions the table holds is
+decided by the owner of the table, right before the commit. Files that are gone, or have become empty, lose their rows
+after the load.
+"""
 
 from __future__ import annotations
 
-from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
-from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+
+from airflow_provider_ch_s3.arguments import Delete, Move
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
+from airflow_provider_ch_s3.exactly_once.holdings import GONE, Effect, Replaced
+from airflow_provider_ch_s3.exactly_once.modes.append import Append
+from airflow_provider_ch_s3.exactly_once.modes.removal import Removal, check_not_merged
 from airflow_provider_ch_s3.exactly_once.modes.replace_where import ConditionCommit
+from airflow_provider_ch_s3.exactly_once.modes.survivors import check_keepable
+from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.site import Site
+from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
+from airflow_provider_ch_s3.table.provenance import Origin, names_of
+from airflow_provider_ch_s3.table.target import TargetSpec
+
+log = get_log(__name__)
 
 
-class ReplaceFiles(CommitMode):
+class ReplaceFiles(Append):
     """``mode=Append(on_changed="replace")``."""
 
     commit = ConditionCommit
     effect = Effect(replaced=Replaced.ROWS, outdates=True)
+
+    def check_arguments(self, request: LoadRequest) -> None:
+        """Check that old rows can be found, and that files which are gone can be told from others."""
+        super().check_arguments(request)
+        _check_changed(request)
+        if request.removes_missing:
+            _check_missing(request)
+
+    def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
+        """Check that the table keeps rows as they were loaded, and where they came from."""
+        if not target.keeps_all_rows:
+            raise TargetError(
+                f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one"
+                " file cannot be replaced; use a MergeTree table, or another value of on_changed"
+            )
+        check_provenance(target, request.provenance)
+
+    def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
+        """Check that the rows of older versions can be told from others, and replaced."""
+        pattern = site.request.pattern
+        holding = site.target.holdings.attempts_holding({pattern.path(file.key) for file in files})
+        if not holding:
+            return
+        _old_rows(site, holding)
+        check_keepable(site.target, "Append(on_changed='replace')")
+        log.info("replacing the rows of %s that changed", count_of(len(holding), "file"))
+
+    def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
+        """Plan to remove what the table holds of the older versions; without any, the commit is an append."""
+        holding = site.target.holdings.attempts_holding(paths)
+        if not holding:
+            return plan
+        # Its own rows fulfil the condition, too: so they are never mistaken for rows that stay.
+        own = f"{identifier(_column(site.request, Origin.LOAD))} = {literal(attempt.id.query_id)}"
+        return replace(plan, load_mode=self.name, replace_where=f"{own} OR ({_old_rows(site, holding)})")
+
+    def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
+        """Look for files that are empty now or, if that is wanted, no longer in the source."""
+        request, store = site.request, site.store
+        if not request.removes_missing and not _list_now(request, store, epoch=0).empty:
+            return None
+        listing = _list_now(request, store, epoch=site.target.ledger.read_epoch())
+        return partial(_find_gone, self.name, site, listing)
+
+
+def _check_changed(request: LoadRequest) -> None:
+    if not request.skips_loaded:
+        raise ConfigError("Append(on_changed='replace') needs on_loaded='skip'; remove one of them")
+    if request.append.list_after_loaded:
+        raise ConfigError(
+            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
+            " out the ones that were loaded before; remove one of them"
+        )
+    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
+        raise ConfigError(
+            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
+            " to a table that lacks them"
+        )
+    if not request.pattern.scheme.is_reliable:
+        raise ConfigError(
+            "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
+            f" ({request.pattern}); use mode=ReplaceWhere(…)"
+        )
+
+
+def _check_missing(request: LoadRequest) -> None:
+    if isinstance(request.after_load, (Move, Delete)):
+        raise ConfigError(
+            "Append(on_missing='delete') would remove the rows of all files that"
+            f" after_load={request.after_load!r} takes out of the source; remove one of them"
+        )
+    for glob in request.pattern.globs:
+        folder, _, name = glob.rpartition("/")
+        if before_wildcards(folder) != folder or "**" in name:
+            raise ConfigError(
+                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
+                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The paths of the files that are in the source, listed once for all commits of a removal.
+
+    :param filled: those with content; ``empty``: those without.
+    :param epoch: the last one that had begun before. What was planned since may be of files that are newer than this
+        listing: their rows stay.
+    """
+
+    filled: Set[str]
+    empty: Set[str]
+    epoch: int
+
+
+def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listing:
+    pattern = request.pattern
+    filled: set[str] = set()
+    empty: set[str] = set()
+    for file in store.list_files(pattern):
+        if pattern.matches(file.key) and not request.arrivals.is_marker(file.key):
+            (filled if file.size_bytes else empty).add(pattern.path(file.key))
+    return Listing(filled=filled, empty=empty, epoch=epoch)
+
+
+def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Removal | None:
+    """Find the first ones. An address without any file is rather a mistake, so that its rows stay."""
+    request, pattern = site.request, site.request.pattern
+    holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
+    for glob in pattern.globs if request.removes_missing else ():
+        address = replace(pattern, globs=(glob,))
+        if any(map(address.covers, listing.filled)):
+            holding |= _find_missing(target, address, listing.filled)
+        else:
+            log.info("%s has no file now, so the rows of its files stay", address)
+    holding = {path: by for path, by in holding.items() if all(one.number <= listing.epoch for one in by)}
+    if not holding:
+        return None
+    check_keepable(target, "Append(on_changed='replace')")
+    chosen = dict(_as_many_as_fit(holding))
+    keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
+    more = ", …" if len(keys) > 1 else ""
+    return Removal(
+        load_mode=mode,
+        name="removal of files that are gone",
+        what=(
+            f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern}, or are empty now"
+            f" ({keys[0]!r}{more})"
+        ),
+        source=str(pattern),
+        condition=_old_rows(site, chosen),
+        files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
+        pattern=pattern,
+    )
+
+
+def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
+    """Find which files the table holds of one address that has them no longer."""
+    (prefix,) = address.prefixes
+    return target.holdings.attempts_holding_under(
+        address.path(prefix), lambda path: address.covers(path) and path not in filled
+    )
+
+
+def _as_many_as_fit(holding: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str, Set[AttemptId]]]:
+    left_bytes = MAX_KEY_LIST_BYTES // 2  # quotes and separators need room, too
+    for path, attempts in sorted(holding.items()):
+        if left_bytes < 0:
+            return
+        left_bytes -= len(path.encode()) + sum(len(one.query_id) for one in attempts)
+        yield path, attempts
+
+
+def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
+    """Write the SQL condition that a row is of one of the versions of files that the table holds.
+
+    :param holding: path → the attempts that loaded these versions.
+    :raises LoadError: if their rows cannot be told from others.
+    """
+    request, access = site.request, site.store.access()
+    attempts = set().union(*holding.values())
+    _check_recorded(site.target, request, attempts)
+    start = request.pattern.path("")
+    paths = [access.path(request.pattern.bucket, path.removeprefix(start)) for path in sorted(holding)]
+    condition = (
+        f"{identifier(_column(request, Origin.LOAD))} IN ({literals(sorted(one.query_id for one in attempts))})"
+        f" AND {identifier(_column(request, Origin.PATH))} IN ({literals(paths)})"
+    )
+    if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
+        raise LoadError(
+            f"{count_of(len(holding), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
+            f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer at a time"
+            " (Chunks(max_files=…))"
+        )
+    return condition
+
+
+def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptId]) -> None:
+    """Check that earlier loads have recorded in the same columns where their rows came from."""
+    wanted = {_column(request, origin): origin.value for origin in (Origin.PATH, Origin.LOAD)}
+    numbers = {attempt.number for attempt in attempts}
+    ledgers = [target.ledger, *map(target.ledger.of, target.ledger.earlier_names)]
+    known = {key: one for ledger in ledgers for key, one in ledger.read(numbers).attempts.items()}
+    for attempt in sorted(attempts):
+        planned = known[attempt].planned if attempt in known else Planned()
+        if not wanted.items() <= planned.provenance.items():
+            raise LoadError(
+                f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
+                f" {' and '.join(wanted)} tell its rows from others (it had another provenance, or its records were"
+                " pruned); these rows were not changed: replace them with"
+                " mode='replace_where' or 'replace_partitions'"
+            )
+    check_not_merged(target, [known[attempt] for attempt in sorted(attempts)])
+
+
+def _column(request: LoadRequest, origin: Origin) -> str:
+    return names_of(request.provenance, origin)[0]

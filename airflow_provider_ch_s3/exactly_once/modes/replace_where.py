@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
+from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.replacing import KeepingCommit
-from airflow_provider_ch_s3.exactly_once.modes.survivors import Collected, Survivors
+from airflow_provider_ch_s3.exactly_once.modes.survivors import Collected, Survivors, check_keepable, count_rows
+from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
+from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import expression
+from airflow_provider_ch_s3.table.target import TableName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +109,47 @@ class ReplaceWhere(CommitMode):
 
     commit = ReplaceWhereCommit
     effect = Effect(replaced=Replaced.ROWS)
+
+    def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
+        """Check that the condition is repeatable, and that the rows to keep can be kept."""
+        _check_condition(site.target, site.request.replace_where)
+        check_keepable(site.target, "mode=ReplaceWhere(…)")
+
+    def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
+        """Check that the condition holds for all staged rows: otherwise loading again would duplicate the others."""
+        target, condition = site.target, site.request.replace_where
+        seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
+        if outside:
+            raise LoadError(
+                f"ReplaceWhere({condition!r}) does not hold for {format_count(outside)} of {count_of(seen, 'row')}"
+                f" from the files, so the next load would not replace them; {target.spec.name} was not changed:"
+                " correct the condition of ReplaceWhere, or leave those rows out with where"
+            )
+        unchecked = f"it cannot be checked that all satisfy ReplaceWhere({condition!r})"
+        target.check_all_seen(staged, seen=seen, unchecked=unchecked)
+        return [f"all staged rows satisfy {condition}"]
+
+    def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
+        """Add the condition."""
+        return replace(plan, replace_where=site.request.replace_where)
+
+
+def _check_condition(target: Target, condition: str) -> None:
+    columns = target.spec.readable_columns
+    if called := find_called_by_name(condition, columns):
+        raise _is_not_repeatable(condition, f"calls {called}()")
+    statement = staging_queries.render_check_condition(target.spec.local, columns=columns, condition=condition)
+    try:
+        target.client.query(statement)
+    except ServerError as error:
+        if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
+            raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
+        explained = explain_expression("mode.condition", condition, error, columns, whose=str(target.spec.local))
+        raise (explained or error) from error
+
+
+def _is_not_repeatable(condition: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"ReplaceWhere({condition!r}) {why}: its result may be different when an interrupted commit is finished;"
+        " write the value itself, or a template for it, such as \"day = '{{ ds }}'\""
+    )

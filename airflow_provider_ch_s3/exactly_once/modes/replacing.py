@@ -44,9 +44,11 @@ class ReplacingCommit(Commit):
     _owed: Collection[Place] | None = field(default=None, init=False)
 
     def run(self) -> None:
+        """Replace the partitions that the mode names."""
         self._replace(self._replaced())
 
     def resume(self, record: Record) -> None:
+        """Owe only what has not been replaced; refuse if others have written there since."""
         found, foreign = self._find_replacements()
         self._check_nothing_lost()
         for place, parts in foreign.items():

@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.staging import MERGED, StagingTable
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.target import TableName
@@ -217,3 +218,53 @@ def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: s
             " system.mutations shows is_done, or cancel the mutation with KILL MUTATION; apply lightweight updates"
             f" with ALTER TABLE {table} APPLY PATCHES; then load again"
         )
+
+
+def check_keepable(target: Target, argument: str) -> None:
+    """Check that the rows of a table can be kept as they are.
+
+    :param argument: the argument that keeps them, for messages.
+    :raises TargetError: if this user does not see all rows of the table.
+    :raises LoadError: if a change has not been written into the table's parts yet.
+    """
+    check_changes_applied(target.client, target.spec.local, target.cluster.name)
+    _check_all_visible(target, argument)
+
+
+def _check_all_visible(target: Target, argument: str) -> None:
+    """Check that this user sees as many rows as the parts hold.
+
+    Only partitions that did not change between the two counts can be compared.
+    """
+    table, cluster = target.spec.local, target.cluster.name
+    before = _read_stored(target)
+    try:
+        rows = target.client.query(staging_queries.render_count_visible(table, cluster))
+    except ServerError as error:
+        raise ServerError(
+            f"cannot count the rows of {table} that {argument} keeps: {error}; the user needs the right to SELECT"
+            f" all columns: GRANT SELECT ON {table} TO …",
+            code=error.code,
+        ) from error
+    visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
+    unchanged = before.items() & _read_stored(target).items()
+    for (node, partition), (stored, *_) in sorted(unchanged):
+        seen = visible.get((node, partition), 0)
+        if seen != stored:
+            raise TargetError(
+                f"the user of this connection sees {format_count(seen)} of {count_of(stored, 'row')} in partition"
+                f" {partition} of {table} on {node}, because of a row policy or a setting (additional_table_filters,"
+                f" final), and {argument} cannot decide whether to keep the others; load as a user who sees all"
+                " rows"
+            )
+
+
+def _read_stored(target: Target) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Read rows, last block and version of each partition on each node; patch parts hold no rows of their own."""
+    statement = staging_queries.render_read_partitions(target.spec.local, target.cluster.name)
+    rows = target.client.query(statement)
+    return {
+        (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
+        for row in rows
+        if not row["partition_id"].startswith("patch-")
+    }

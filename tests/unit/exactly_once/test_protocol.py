@@ -31,7 +31,10 @@ from airflow_provider_ch_s3.exactly_once import lock
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import Lock
+from airflow_provider_ch_s3.exactly_once.modes import replace_files
+from airflow_provider_ch_s3.exactly_once.modes import undo as undo_mode
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
+from airflow_provider_ch_s3.exactly_once.modes.replace_where import ReplaceWhere as ReplaceWhereMode
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.target import Target
@@ -42,7 +45,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import read_definition
-from airflow_provider_ch_s3.load import base, kill, replace_files, staged, undo
+from airflow_provider_ch_s3.load import base, kill, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.modes import (
     Append,
@@ -382,8 +385,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(base, "prepare_load", prepare_model_load)
-    monkeypatch.setattr(staged, "check_replace_where", lambda *_: None)
-    for module in (undo, replace_files):
+    monkeypatch.setattr(ReplaceWhereMode, "check_before_staging", lambda *_: None)
+    for module in (undo_mode, replace_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
 
 

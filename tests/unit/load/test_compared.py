@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.load.compared import bind_checks
-from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions
 from airflow_provider_ch_s3.table.row_check import USUAL, BoundCheck, Check, Expect
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -52,7 +52,7 @@ class FoundLedger:
 
 
 def bind(check: Check, *rows: dict[str, Any]) -> BoundCheck:
-    request = SimpleNamespace(checks=Checks({"c": check}), load_mode=LoadMode.APPEND, replace_where="")
+    request = SimpleNamespace(checks=Checks({"c": check}), mode=Append(), replace_where="")
     target = SimpleNamespace(ledger=FoundLedger(list(rows)))
     (bound,) = bind_checks(target, request, ATTEMPT, {"1": 5})  # type: ignore[arg-type]
     return bound
@@ -141,7 +141,7 @@ def test_old_values_become_literals_of_their_type() -> None:
         "plain": Check("count() > 0"),
         "growth": Expect("count() / old.count()", within=0.1),
     }
-    request = SimpleNamespace(checks=Checks(checks), load_mode=LoadMode.REPLACE_PARTITIONS, replace_where="")
+    request = SimpleNamespace(checks=Checks(checks), mode=ReplacePartitions(), replace_where="")
     two, null, plain, growth = bind_checks(target, request, ATTEMPT, {"20130101": 5})  # type: ignore[arg-type]
     assert two.condition == "count() < CAST('5', 'UInt64') AND CAST('5', 'UInt64') > 0"
     assert (two.note, two.comparison) == ("old.count() is 5", "")

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, ServerError, TargetError
-from airflow_provider_ch_s3.load.merge import check_merge
+from airflow_provider_ch_s3.exactly_once.modes.merge import check_merge
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
@@ -53,8 +53,7 @@ def check(
     target = SimpleNamespace(
         spec=spec, client=SimpleNamespace(query=query), cluster=SimpleNamespace(name=None), staging=None
     )
-    request = SimpleNamespace(merge=MergeRule(**{"key": ("id",), "version": "at", **rule}))
-    check_merge(target, request)  # type: ignore[arg-type]
+    check_merge(target, MergeRule(**{"key": ("id",), "version": "at", **rule}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.load.row_checks import run_checks, try_checks
-from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.modes import ReplaceTable
 from airflow_provider_ch_s3.table.row_check import BoundCheck, Check
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -39,7 +39,7 @@ class Client:
 def target_of(client: Client) -> Any:
     spec = SimpleNamespace(name=TABLE, local=TABLE, readable_columns=["n", "s"])
     return SimpleNamespace(
-        client=client, spec=spec, cluster=SimpleNamespace(name=None), partition_rows=lambda table: {"1": 3}
+        client=client, spec=spec, cluster=SimpleNamespace(name=None), check_all_seen=lambda *_, **__: None
     )
 
 
@@ -91,7 +91,7 @@ def test_a_server_that_is_at_fault_is_asked_again_by_a_retry() -> None:
 
 def attempt(answer: Callable[[str], dict[str, Any]], expression: str) -> Client:
     client = Client(answer)
-    request: Any = SimpleNamespace(checks=Checks({"c": Check(expression)}), load_mode=LoadMode.REPLACE_TABLE)
+    request: Any = SimpleNamespace(checks=Checks({"c": Check(expression)}), mode=ReplaceTable())
     try_checks(target_of(client), request)
     return client
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.exactly_once.modes.append import select_files
+from airflow_provider_ch_s3.exactly_once.modes.mode import FileSelection
 from airflow_provider_ch_s3.files.addresses import parse_source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.selection import (
     ChunkSelection,
-    FileSelection,
     LeftOut,
     check_added_once,
-    select_files,
 )
 from airflow_provider_ch_s3.modes import Append, OnChangedFiles, OnLoadedFiles
 from airflow_provider_ch_s3.request import LoadRequest

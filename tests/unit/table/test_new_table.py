@@ -20,7 +20,6 @@ from airflow_provider_ch_s3.create.observe import (
 )
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
-from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.table.new_table import CREATE_TABLE, CreateTable, NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -168,13 +167,20 @@ COLUMNS = (
 def plan(
     create: CreateTable,
     columns: Sequence[NewColumn] = COLUMNS,
-    mode: LoadMode = LoadMode.APPEND,
     *,
+    needs_partitions: bool = False,
     layout: Layout = PLAIN,
     is_replicated: bool = False,
 ) -> NewTable:
     return plan_table(
-        create, NAME, NAME, columns, layout=layout, mode=mode, cluster=None, is_replicated=is_replicated
+        create,
+        NAME,
+        NAME,
+        columns,
+        layout=layout,
+        needs_partitions=needs_partitions,
+        cluster=None,
+        is_replicated=is_replicated,
     )
 
 
@@ -197,19 +203,19 @@ DAILY = Layout(partition_by={"city": "identity", "at": "day", "note": "identity"
 
 
 @pytest.mark.parametrize(
-    ("layout", "mode", "order_by", "partition_by"),
+    ("layout", "needs_partitions", "order_by", "partition_by"),
     [
-        pytest.param(DAILY, LoadMode.APPEND, ("city", "at"), "toYYYYMM(at)", id="partitions"),
-        pytest.param(
-            DAILY, LoadMode.REPLACE_PARTITIONS, ("city", "at"), "(city, toDate(at))", id="partitions-to-be-replaced"
-        ),
-        pytest.param(Layout(sorted_by=("id", "note", "at")), LoadMode.APPEND, ("id",), "", id="order"),
-        pytest.param(Layout(partition_by={"city": "identity"}), LoadMode.APPEND, ("city", "at"), "", id="no-time"),
-        pytest.param(Layout(partition_by={"gone": "day"}), LoadMode.APPEND, ("at",), "", id="not-in-the-files"),
+        pytest.param(DAILY, False, ("city", "at"), "toYYYYMM(at)", id="partitions"),
+        pytest.param(DAILY, True, ("city", "at"), "(city, toDate(at))", id="partitions-to-be-replaced"),
+        pytest.param(Layout(sorted_by=("id", "note", "at")), False, ("id",), "", id="order"),
+        pytest.param(Layout(partition_by={"city": "identity"}), False, ("city", "at"), "", id="no-time"),
+        pytest.param(Layout(partition_by={"gone": "day"}), False, ("at",), "", id="not-in-the-files"),
     ],
 )
-def test_the_layout_of_a_lake(layout: Layout, mode: LoadMode, order_by: tuple[str, ...], partition_by: str) -> None:
-    table = plan(CreateTable(), LAKE, mode, layout=layout)
+def test_the_layout_of_a_lake(
+    layout: Layout, needs_partitions: bool, order_by: tuple[str, ...], partition_by: str
+) -> None:
+    table = plan(CreateTable(), LAKE, needs_partitions=needs_partitions, layout=layout)
     assert (table.order_by, table.partition_by) == (order_by, partition_by)
 
 
@@ -220,9 +226,9 @@ def test_without_folders_and_times_there_are_no_keys() -> None:
 
 
 def test_a_load_that_replaces_partitions_has_one_for_each_folder() -> None:
-    assert plan(CreateTable(), mode=LoadMode.REPLACE_PARTITIONS).partition_by == "(dt, `re gion`)"
+    assert plan(CreateTable(), needs_partitions=True).partition_by == "(dt, `re gion`)"
     with pytest.raises(ConfigError, match=r"give create_table={'partition_by'"):
-        plan(CreateTable(), COLUMNS[:2], LoadMode.REPLACE_PARTITIONS)
+        plan(CreateTable(), COLUMNS[:2], needs_partitions=True)
 
 
 def test_what_the_user_says_wins() -> None:

@@ -175,7 +175,7 @@ def test_a_mode_may_be_a_name_or_a_dict(mode: object, expected: object) -> None:
 def test_the_arguments_of_a_merge_arrive() -> None:
     mode = Merge(key=["id"], version="at", deleted="op = 'D'", duplicates="collapse", max_rewritten_bytes="1000")  # type: ignore[arg-type]
     request = make_request(mode=mode)
-    assert request.load_mode is LoadMode.MERGE
+    assert request.mode.commits is LoadMode.MERGE
     assert request.merge == MergeRule(
         key=("id",), version="at", deleted="op = 'D'", collapses=True, max_rewritten_bytes=1000
     )
