@@ -79,9 +79,11 @@ class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
     :ivar is_final: no retry can change the error.
+    :ivar left: the report of the chunks that a load committed before the load failed for good; None without such chunks.
     """
 
     is_final: bool = False
+    left: Any = None
 
     def __init__(self, message: str = "") -> None:
         # Servers, files and their names have a say in it.

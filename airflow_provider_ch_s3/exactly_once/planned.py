@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.tuning import Prediction, Reduction
+from airflow_provider_ch_s3.report import describe_settings
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Reduction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,17 @@ class Planned:
             run=identity.run_id,
             map_index=identity.map_index,
             since=identity.life.since,
+        )
+
+    def with_plan(self, plan: LoadPlan, seconds: float) -> Planned:
+        """Add what was planned, and how long listing, inspecting and planning took."""
+        return replace(
+            self,
+            plan_seconds=seconds,
+            reduction=plan.reduction,
+            settings=describe_settings(plan),
+            left_out_settings=dict(plan.left_out),
+            predicted=plan.prediction,
         )
 
     @property

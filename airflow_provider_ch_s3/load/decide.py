@@ -12,21 +12,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import ConfigError, OvertakenError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.tuning import Reduction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a process knows of its load besides what the ledger says.
+
+    :param chunk_number: of the chunk that it works on, from 1.
+    :param alterations: how often the target was altered while the rows of this chunk were being staged.
+    :param reduction: what an INSERT that failed for want of resources is reduced to; None if none has.
+    :param last_committed: the attempt that it has committed last.
+    :param columns_added: columns that it has added to the table, with their types.
+    """
+
+    chunk_number: int = 1
+    alterations: int = 0
+    reduction: Reduction | None = None
+    last_committed: Attempt | None = None
+    columns_added: Mapping[str, str] = field(default_factory=dict)
+
+    def chunks(self, site: Site, history: History) -> CommittedChunks:
+        """Find the chunks of the load that the target holds.
+
+        :raises LoadError: if what this process has just committed is not among them: it would be loaded again.
+        """
+        target, last = site.target, self.last_committed
+        chunks = CommittedChunks.read(history, site.identity, target.spec.uuids)
+        is_into_this_table = last is not None and set(last.committed_uuids) & set(target.spec.uuids)
+        if last is not None and is_into_this_table and last.id not in {one.id for one in chunks.attempts}:
+            raise LoadError(
+                f"{last.id.query_id} has just been committed into {site.request.table}, but the ledger"
+                f" {target.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
+                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this"
+            )
+        return chunks
+
+    def after(self, committed: Attempt) -> Progress:
+        """What it knows once it has committed a chunk."""
+        return Progress(
+            chunk_number=self.chunk_number + 1, last_committed=committed, columns_added=self.columns_added
+        )
 
 
 @dataclass(frozen=True)
 class Recover:
-    """Read the table and the ledger again, and continue where an earlier process of the task stopped."""
+    """Read the table and the ledger again, and continue where an earlier process of the task stopped.
+
+    :param progress: what this process knows by now; None: nothing new.
+    """
+
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True)
@@ -74,9 +121,13 @@ class Resume:
 
 @dataclass(frozen=True)
 class Finish:
-    """Do with the files what the request says, and return the report of the whole load."""
+    """Do with the files what the request says, and return the report of the whole load.
+
+    :param progress: as of :class:`Recover`.
+    """
 
     report: LoadReport
+    progress: Progress | None = None
 
 
 Step = Recover | FinishCommit | Abandon | Begin | Submit | Resume | Finish
@@ -137,11 +188,12 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
     return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
 
 
-def after_commit(attempt: Attempt) -> Recover | Finish:
-    """Decide what comes after a commit: the next chunk, or the report."""
-    if attempt.planned.chunk.is_only:
-        return Finish(attempt.report)
-    return Recover()
+def after_commit(attempt: Attempt, progress: Progress | None = None) -> Recover | Finish:
+    """Decide what comes after a commit: the next chunk, or the report.
+
+    :param progress: as of :class:`Recover`.
+    """
+    return Finish(attempt.report, progress) if attempt.planned.chunk.is_only else Recover(progress)
 
 
 def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:

@@ -6,7 +6,6 @@ is running, or whose outcome is unknown, is never submitted a second time.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,17 +17,19 @@ from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
-from airflow_provider_ch_s3.load.base import Load
+from airflow_provider_ch_s3.load.base import Load, report_insert
 from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.counts import RowCounts, verify_reading
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.verify import add_planned
 from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, kill_queries
-from airflow_provider_ch_s3.report import LoadReport, describe_settings
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
@@ -70,7 +71,7 @@ class DirectLoad(Load):
         rival = self.monitor.find(query_id)
         if rival:
             return self._take_over(rival[query_id])
-        self._log_plan(prepared)
+        self.planning.log_plan(prepared)
         self._submit(prepared.insert(self.identity), query_id)
         self._wait(query_id, until_seen=True)
         return query_id
@@ -80,17 +81,13 @@ class DirectLoad(Load):
         status = self._wait(query_id)
         if status.state is QueryState.FAILED:
             failure = f"query {query_id} failed"
-            raise with_rows_left(self._explain_failure(failure, status.error, self._prepare_again))
-        report = self._report_insert(self.monitor.wait_for_logs(status))
-        if self._prepared is not None and not report.attached:
-            plan = self._prepared.plan
-            report = dataclasses.replace(
-                report,
-                plan_seconds=self._plan_seconds,
-                settings=describe_settings(plan),
-                left_out_settings=dict(plan.left_out),
-                predicted=plan.prediction,
+            raise with_rows_left(
+                self.planning.explain_failure(failure, status.error, self.column_types, self._prepare_again)
             )
+        report = report_insert(self.monitor, self.monitor.wait_for_logs(status), self.request.table)
+        if self._prepared is not None and not report.attached:
+            planned = Planned().with_plan(self._prepared.plan, self._plan_seconds)
+            report = add_planned(report, planned)
         self._log_report(report)
         is_read_whole = (
             not self.request.pattern.scheme.is_reliable
@@ -146,7 +143,7 @@ class DirectLoad(Load):
         located = self.located
         check_ends(self.store, files, self.request)
         target = read_target(located.client, located.found, located.cluster)
-        return self._prepare(located.cluster, target, files, may_list=True)
+        return self.planning.prepare(located.cluster, target, files, may_list=True)
 
     def _prepare_again(self) -> PreparedLoad:
         """Return what this process has planned, or plan as another one has done; the files may have changed since."""

@@ -243,13 +243,15 @@ def check_reading(subject: Subject) -> str:
     """Every node of the cluster can read a file."""
     source, load = subject.prepared.source, subject.load
     statement = load_queries.render_read_on_each_node(
-        dataclasses.replace(source, files=source.files[:1]), load.inspection.settings, subject.prepared.cluster.name
+        dataclasses.replace(source, files=source.files[:1]),
+        load.planning.inspection.settings,
+        subject.prepared.cluster.name,
     )
     try:
         nodes = subject.client.query(statement)
     except ServerError as error:
         raise ClusterError(f"not every node can read {source.files[0].key!r}: {error}") from error
-    far = load.find_distance()
+    far = load.planning.find_distance()
     where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
     nodes_read = f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}"
     return f"{nodes_read} with {source.access.credentials}{where}"

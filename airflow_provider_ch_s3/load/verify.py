@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -139,12 +140,28 @@ def verify_staged(
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
     report = dataclasses.replace(
-        report,
+        add_planned(report, planned),
         load_mode=request.mode.name,
         checks=checks,
         row_checks=row_checks,
         partitions=partitions,
         verify_seconds=verifying.seconds,
+    )
+    return CommitPlan(
+        load_mode=request.mode.name,
+        partitions=partitions,
+        table_uuids=target.spec.uuids,
+        allow_empty=mode.effect.replaced is not Replaced.NOTHING and takes_empty_partitions(target.client),
+        keeps_all_rows=target.spec.keeps_all_rows,
+        views=planned.views,
+        report=report,
+    )
+
+
+def add_planned(report: LoadReport, planned: Planned) -> LoadReport:
+    """Add to a report what was recorded before the INSERT."""
+    return dataclasses.replace(
+        report,
         files_skipped=planned.files_skipped,
         files_too_young=planned.files_too_young,
         data_format=planned.data_format,
@@ -155,15 +172,6 @@ def verify_staged(
         reduction=planned.reduction,
         columns_added=planned.columns_added,
         plan_seconds=planned.plan_seconds,
-    )
-    return CommitPlan(
-        load_mode=request.mode.name,
-        partitions=partitions,
-        table_uuids=target.spec.uuids,
-        allow_empty=mode.effect.replaced is not Replaced.NOTHING and takes_empty_partitions(target.client),
-        keeps_all_rows=target.spec.keeps_all_rows,
-        views=planned.views,
-        report=report,
     )
 
 

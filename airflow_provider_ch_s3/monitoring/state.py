@@ -149,6 +149,7 @@ class Submission:
 
     def __init__(self, client: ClickHouseClient, statement: Statement, query_id: str) -> None:
         self.query_id = query_id
+        self.text = statement.text
         self.refusal: ServerError | None = None
         """The server's own response that the query failed; None without a response."""
         self._is_answered = False

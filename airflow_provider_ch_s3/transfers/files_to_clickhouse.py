@@ -304,11 +304,11 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
 
         results = error.results if isinstance(error, CheckFailedError) else ()
-        if load.left is not None:
-            emit_metrics(load.left)
+        if error.left is not None:
+            emit_metrics(error.left)
         emit_check_metrics(results, table=load.request.table, load_mode=load.request.mode.name)
-        if load.table_name is not None and (load.left is not None or results):
-            report = load.left or LoadReport(query_id="", table=load.request.table, partitions={})
+        if load.table_name is not None and (error.left is not None or results):
+            report: LoadReport = error.left or LoadReport(query_id="", table=load.request.table, partitions={})
             report = dataclasses.replace(report, row_checks=results or report.row_checks)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
 

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.files.regions import Region
-from airflow_provider_ch_s3.load import base
+from airflow_provider_ch_s3.load import planning
 from tests.sandbox.conftest import Lab
 from tests.sandbox.few import EVEN_AND_ODD, FEW, put_numbers
 from tests.sandbox.topologies import only_on
@@ -124,7 +124,7 @@ def test_a_plan_that_is_not_possible(lab: Lab, table: str, capsys: pytest.Captur
 def test_files_in_another_region(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The regions are made up: nothing here is in one."""
     regions = Region(cloud="AWS", name="eu-central-1"), Region(cloud="AWS", name="us-east-1")
-    lab.monkeypatch.setattr(base, "find_apart", lambda *_: regions)
+    lab.monkeypatch.setattr(planning, "find_apart", lambda *_: regions)
     found = examine(capsys, *lab.arguments(table))
     assert found["reading"] == (
         "ok",

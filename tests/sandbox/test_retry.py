@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import base
+from airflow_provider_ch_s3.load import planning
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.monitoring import monitor, state
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
@@ -243,14 +243,14 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
 @BOTH_WAYS
 def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: Lab, table: str, mode: str) -> None:
     operator = lab.operator("in/*.csv", table, mode=mode)
-    real = base.prepare_load
+    real = planning.prepare_load
 
     def killed_meanwhile(*given: Any, **named: Any) -> Any:
         prepared = real(*given, **named)
         operator.on_kill()  # as Airflow's signal handler does, between any two instructions
         return prepared
 
-    lab.monkeypatch.setattr(base, "prepare_load", killed_meanwhile)
+    lab.monkeypatch.setattr(planning, "prepare_load", killed_meanwhile)
     with pytest.raises(LoadError, match=r"killed before ch-s3-.* was submitted"):
         operator.execute(lab.context(operator))
     assert lab.inserts() == []

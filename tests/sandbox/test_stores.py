@@ -20,7 +20,7 @@ import requests
 from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Move, NamedCollection
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
-from airflow_provider_ch_s3.load import base, staged
+from airflow_provider_ch_s3.load import planning, staged
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.stores import gcs as google
 from airflow_provider_ch_s3.stores import s3 as s3_store
@@ -742,7 +742,7 @@ class TestGCS:
 def test_a_store_in_another_region_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """The names are mocks: nothing here is in a region."""
     lab.monkeypatch.setattr(
-        base,
+        planning,
         "find_apart",
         lambda hosts, store, _: ("here", "there") if (hosts[0], store) == ("127.0.0.1", "127.0.0.1") else None,
     )

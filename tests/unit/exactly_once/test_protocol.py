@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import read_definition
-from airflow_provider_ch_s3.load import base, kill, staged, undo
+from airflow_provider_ch_s3.load import kill, planning, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.modes import (
     Append,
@@ -384,7 +384,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
-    monkeypatch.setattr(base, "prepare_load", prepare_model_load)
+    monkeypatch.setattr(planning, "prepare_load", prepare_model_load)
     monkeypatch.setattr(ReplaceWhereMode, "check_before_staging", lambda *_: None)
     for module in (undo_mode, replace_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
@@ -1214,7 +1214,7 @@ def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypat
         planned.append(named["files"])
         return prepare_model_load(*given, **named)
 
-    monkeypatch.setattr(base, "prepare_load", prepare)
+    monkeypatch.setattr(planning, "prepare_load", prepare)
     first = Load("x", ("in/a",), LoadMode.APPEND, replaces_changed=True)
     loads = tuple(replace(first, name=f"x{version}", version=version) for version in ("", "-2", "-3", "-4"))
     play = Play(Cluster(2, OBJECTS, random.Random(0)), loads, switch_ratio=0.0)
