@@ -19,8 +19,8 @@ from airflow_provider_ch_s3.table.merge_rule import MergeRule
 class LoadMode(Enum):
     """How a commit changes the rows in the table; the ledger uses these words.
 
-    ``REPLACE_FILES``: the commit also removes the rows of older versions of the files. ``UNDO``: the commit has no new
-    rows, and removes the rows of earlier loads.
+    ``REPLACE_FILES``: the commit also removes the rows of older versions of the files. ``UNDO``: the commit has no
+    new rows, and removes the rows of earlier loads.
     """
 
     APPEND = "append"
