@@ -130,6 +130,11 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
     assert not [name for name in imported if is_inside(name, {"load", "exactly_once"})]
 
 
+def test_only_the_registry_tells_load_modes_apart() -> None:
+    naming = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "LoadMode." in path.read_text()}
+    assert naming == {"modes.py", "exactly_once/modes/registry.py"}
+
+
 @pytest.mark.parametrize("place", [place for place in MAY_IMPORT if place not in WITH_A_DRIVER])
 def test_no_airflow_and_no_driver(place: str) -> None:
     foreign = {"airflow", "clickhouse_connect", "boto3", "botocore"}
