@@ -79,7 +79,7 @@ class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
     :ivar is_final: no retry can change the error.
-    :ivar left: the report of the chunks that a load committed before the load failed for good; None if there are none.
+    :ivar left: the report of the chunks that a load committed before the load failed for good; None without any.
     """
 
     is_final: bool = False
