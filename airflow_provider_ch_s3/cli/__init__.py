@@ -58,12 +58,14 @@ def build_parser(name: str | None = None) -> CommandParser:
     :param name: the command; only the modules of this command are imported. An unknown word stands for all commands.
     :raises ConfigError: if the command belongs to the lab, and the lab is not installed.
     """
-    commands = _find_commands()
-    lacking = {command: lab for command, lab in LAB_COMMANDS.items() if command not in commands}
+    commands = {command: f"{__name__}.{command}" for command in COMMANDS}
+    lacking: dict[str, str] = {}
+    if name not in commands:  # otherwise each start would read the entry points of all distributions
+        commands |= {point.name: point.module for point in entry_points(group=ENTRY_POINTS)}
+        lacking = {command: lab for command, lab in LAB_COMMANDS.items() if command not in commands}
     if name in lacking:
         raise ConfigError(
-            f"`ch-s3 {name}` is a command of ch-s3-lab, which is not installed here: run pip install"
-            f" '{lacking[name]}' in a clone of the repository"
+            f"`ch-s3 {name}` is a command of ch-s3-lab, which is not installed here: {install_lab(lacking[name])}"
         )
     parser = CommandParser(
         prog="ch-s3",
@@ -77,7 +79,9 @@ def build_parser(name: str | None = None) -> CommandParser:
     return parser
 
 
-def _find_commands() -> dict[str, str]:
-    """Find the installed commands: name → module."""
-    own = {name: f"{__name__}.{name}" for name in COMMANDS}
-    return own | {point.name: point.module for point in entry_points(group=ENTRY_POINTS)}
+def install_lab(package: str) -> str:
+    """Say how the lab, or an extra of the lab, is installed.
+
+    :param package: as pip takes the package in a clone: ``./lab``, or ``./lab[demo]``.
+    """
+    return f"run pip install '{package}' in a clone of the repository"

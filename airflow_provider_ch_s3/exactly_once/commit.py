@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
@@ -69,8 +68,7 @@ class Commit(ABC):
         """Prepare the tables whose partitions go into the target."""
         for role in self.tables.roles:
             # If the commit is interrupted, each staged part must still be the one that was cloned.
-            render = partial(staging_queries.render_hold_merges, self.tables.staged(role))
-            self.tables.client.execute_everywhere(render, query_id=self.tables.next_query_id())
+            self.tables.hold_merges(self.tables.staged(role))
 
     def check_staged(self) -> None:
         """Check that no row was lost or added since the rows were verified, which may have been long ago.

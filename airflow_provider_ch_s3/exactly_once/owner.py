@@ -320,7 +320,7 @@ class Owner:
             log.warning("abandoning the commit of %s, which has changed nothing and %s", query_id, who)
             self._record_abandoned(commit.attempt)
             return
-        staged = self.staging.name(StagingTable(attempt=commit.attempt, epoch=self.epoch))
+        staged = commit.tables.staged()
         raise UnknownStateError(
             f"the commit of {query_id} into {target} was interrupted halfway, and {who}, so it is not finished with"
             " the rights of this one: load again through the connection that began it; or give it up: drop the tables"

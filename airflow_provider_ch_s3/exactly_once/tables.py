@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, groupby
 from typing import Any
 
@@ -57,9 +58,23 @@ class AttemptTables:
         """Return a query id for a statement that may take long."""
         return f"{self.attempt.commit_prefix}{self.epoch}-{next(self._numbers)}"
 
+    def staging_table(self, role: str = "") -> StagingTable:
+        """The staging table of a role."""
+        return StagingTable(attempt=self.attempt, epoch=self.epoch, role=role)
+
     def staged(self, role: str = "") -> TableName:
         """Name of the staging table of a role."""
-        return self.staging.name(StagingTable(attempt=self.attempt, epoch=self.epoch, role=role))
+        return self.staging.name(self.staging_table(role))
+
+    def renew(self, role: str) -> StagingTable:
+        """Drop the staging table of a role, and return the table to create in its place."""
+        self.staging.drop(self.attempt, self.epoch, role)
+        return self.staging_table(role)
+
+    def hold_merges(self, table: TableName) -> None:
+        """Hold back the merges of a staging table on every node."""
+        render = partial(staging_queries.render_hold_merges, table)
+        self.client.execute_everywhere(render, query_id=self.next_query_id())
 
     def destination(self, role: str) -> TableName:
         """Name of the table that the rows of a role go to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.util import find_spec
 
+from airflow_provider_ch_s3.cli import install_lab
 from airflow_provider_ch_s3.errors import ConfigError
 
 
@@ -19,4 +20,4 @@ def check_extra(command: str, extra: str, modules: Iterable[str]) -> None:
 
 def install_extra(extra: str) -> str:
     """Say how an extra of the lab is installed."""
-    return f"run pip install './lab[{extra}]' in a clone of the repository"
+    return install_lab(f"./lab[{extra}]")

@@ -117,7 +117,7 @@ def test_the_plugin_imports_nothing_of_its_pages() -> None:
     """Workers and schedulers load plugins, too; only the API server serves pages."""
     script = (
         "import airflow_provider_ch_s3.plugins.pages, sys\n"
-        "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'records', 'sql', 'plugins.ledger')]\n"
+        "own = [f'airflow_provider_ch_s3.{name}' for name in ('load', 'reporting', 'sql', 'plugins.ledger')]\n"
         "heavy = ('fastapi', 'starlette', 'clickhouse_connect', *own)\n"
         "print(sorted(name for name in sys.modules if name.startswith(heavy)))"
     )

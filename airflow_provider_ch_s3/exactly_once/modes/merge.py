@@ -105,8 +105,7 @@ class SurvivorsOfMerge(Survivors):
         return Collected(partitions=sorted(dropped_in | added_in), counts=counts)
 
     def _create_changes(self) -> TableName:
-        staging, attempt, epoch = self.tables.staging, self.tables.attempt, self.tables.epoch
-        staging.drop(attempt, epoch, CHANGES)
+        table, staging = self.tables.renew(CHANGES), self.tables.staging
         types = {column.name: column.type for column in _columns(staging, staging.target)}
         render = partial(
             merge_queries.render_create_changes,
@@ -114,7 +113,6 @@ class SurvivorsOfMerge(Survivors):
             version_type=types[self.rule.version] if self.rule.version else "UInt8",
             engine=staging.plain_engine(staging.target),
         )
-        table = StagingTable(attempt=attempt, epoch=epoch, role=CHANGES)
         return staging.make(table, staging.target, render)
 
     def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Com
 from airflow_provider_ch_s3.exactly_once.modes.replaced import Replacement, find_foreign, find_replacement
 from airflow_provider_ch_s3.exactly_once.modes.survivors import Survivors, check_changes_applied
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part
-from airflow_provider_ch_s3.exactly_once.staging import MERGED, StagingTable
+from airflow_provider_ch_s3.exactly_once.staging import MERGED
 from airflow_provider_ch_s3.exactly_once.tables import Place, parts_of, place_of
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_flush_logs
@@ -274,9 +274,9 @@ class KeepingCommit(ReplacingCommit):
 
     def _is_set_aside(self) -> bool:
         """Whether every node still has the rows that replace those of the target."""
-        table = StagingTable(attempt=self.tables.attempt, epoch=self.tables.epoch, role=MERGED)
-        nodes = {node.host for node in self.tables.staging.replicas.nodes}
-        return self.plan.is_set_aside and nodes <= self.tables.staging.find().get(table, set())
+        table, staging = self.tables.staging_table(MERGED), self.tables.staging
+        nodes = {node.host for node in staging.replicas.nodes}
+        return self.plan.is_set_aside and nodes <= staging.find().get(table, set())
 
     def _owed_places(self) -> Mapping[Place, Before]:
         return {place: before for place, before in self._before("") if place[1] in self.plan.touched}

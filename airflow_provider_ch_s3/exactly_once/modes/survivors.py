@@ -17,8 +17,8 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
-from airflow_provider_ch_s3.exactly_once.staging import MERGED, StagingTable
-from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
+from airflow_provider_ch_s3.exactly_once.staging import MERGED
+from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql
@@ -87,12 +87,8 @@ class Survivors(ABC):
         """The argument that says which rows go, for messages."""
 
     def _create(self) -> TableName:
-        tables = self.tables
-        tables.staging.drop(tables.attempt, tables.epoch, MERGED)
-        table = StagingTable(attempt=tables.attempt, epoch=tables.epoch, role=MERGED)
-        merged = tables.staging.create(table, tables.target)
-        render = partial(staging_queries.render_hold_merges, merged)
-        tables.client.execute_everywhere(render, query_id=tables.next_query_id())
+        merged = self.tables.staging.create(self.tables.renew(MERGED), self.tables.target)
+        self.tables.hold_merges(merged)
         return merged
 
     def _find_partitions(self, table: TableName, condition: Sql) -> set[str]:
@@ -153,7 +149,7 @@ class Survivors(ABC):
     def _read_versions(self) -> Versions:
         """Read what shows that others have changed a partition, of each on each node."""
         statement = staging_queries.render_read_partitions(self.tables.target, self.tables.cluster)
-        return {(row["node"], row["partition_id"]): Version.parse(row) for row in self.tables.client.query(statement)}
+        return {place_of(row): Version.parse(row) for row in self.tables.client.query(statement)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +176,7 @@ class Version:
         )
 
 
-Versions = Mapping[tuple[str, str], Version]
+Versions = Mapping[Place, Version]
 
 
 def is_same(versions: Versions, earlier: Versions) -> bool:
@@ -246,7 +242,7 @@ def _check_all_visible(target: Target, argument: str) -> None:
             f" all columns: GRANT SELECT ON {table} TO …",
             code=error.code,
         ) from error
-    visible = {(row["node"], row["partition_id"]): row["rows"] for row in rows}
+    visible = {place_of(row): row["rows"] for row in rows}
     unchanged = before.items() & _read_stored(target).items()
     for (node, partition), (stored, *_) in sorted(unchanged):
         seen = visible.get((node, partition), 0)
@@ -259,12 +255,12 @@ def _check_all_visible(target: Target, argument: str) -> None:
             )
 
 
-def _read_stored(target: Target) -> dict[tuple[str, str], tuple[int, int, int]]:
+def _read_stored(target: Target) -> dict[Place, tuple[int, int, int]]:
     """Read rows, last block and version of each partition on each node; patch parts hold no rows of their own."""
     statement = staging_queries.render_read_partitions(target.spec.local, target.cluster.name)
     rows = target.client.query(statement)
     return {
-        (row["node"], row["partition_id"]): (row["rows"], row["last_block"], row["version"])
+        place_of(row): (row["rows"], row["last_block"], row["version"])
         for row in rows
         if not row["partition_id"].startswith("patch-")
     }
