@@ -1,4 +1,4 @@
-"""The place of a load: what it works with, from the first look at its files to the commit."""
+"""The place of a load: the tables, clients and monitors of a load, from the first look at files to the commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.table.bad_rows import reject_table
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What stays the same while a process works on a load, until it looks at the table again.
+    """The values that stay the same while a process works on a load, until the process reads the table again.
 
     :param monitor: submits the INSERTs, and waits for them.
     """
@@ -29,7 +29,7 @@ class Site:
 
     @cached_property
     def views(self) -> tuple[View, ...]:
-        """The views that the target feeds; bad rows are committed like the rows of one."""
+        """The views of the target; bad rows are committed like the rows of a view."""
         spec = self.target.spec
         if self.request.rejects:
             rejected = reject_table(spec.local)

@@ -1,8 +1,9 @@
 """Materialized views of the target, fed from the staging table.
 
-A moved partition feeds no view. So the staging table gets clones of the target's views, which write to staging copies
+A moved partition feeds no view. So the staging table gets clones of the target's views. The clones write to staging
+copies
 of the views' own tables while the INSERT runs, block by block as the real views would. The copies are committed with
-the target, and the clones are dropped before that.
+the target, and the clones are dropped before the commit.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec, parse_tab
 class View:
     """A materialized view.
 
-    :param table: where its rows go.
-    :param select: its query as formatted by the server: every table with its database.
+    :param table: where the view's rows go.
+    :param select: the view's query as formatted by the server: every table with a database.
     """
 
     name: TableName
@@ -35,9 +36,9 @@ class View:
 
 
 def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[View, ...]:
-    """Read the views that inserts into the target feed, and where their rows go.
+    """Read the views fed by inserts into the target, and where the views' rows go.
 
-    :raises TargetError: if one of them cannot be fed from a staging table.
+    :raises TargetError: if a view cannot be fed from a staging table.
     """
     if not target.views:
         return ()
@@ -55,9 +56,9 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
 def stage_views(
     staging: Staging, attempt: AttemptId, epoch: int, source: TableName, *, views: tuple[View, ...]
 ) -> TableName:
-    """Create the staging copies of the views' tables, and the clones of the views that feed them.
+    """Create the staging copies of the views' tables, and the clones of the views to feed them.
 
-    :param source: the staging table for the target's rows, which feeds them.
+    :param source: the staging table for the target's rows; feeds the clones.
     :returns: the same.
     """
     for number, view in enumerate(views):
@@ -71,9 +72,9 @@ def stage_views(
 
 
 def select_from(view: View, table: TableName, other: TableName) -> str:
-    """Replace the table that a view's query reads with another one.
+    """Let a view's query read a different table.
 
-    :raises TargetError: if the query does not read that table in exactly one place.
+    :raises TargetError: if the query does not read the old table in exactly one place.
     """
     name = rf"{_any_quotes(table.database)}\.{_any_quotes(table.table)}(?![\w`])"
     text = r"'(?:[^'\\]|\\.)*'"

@@ -1,4 +1,4 @@
-"""Say what a table holds that has the name of an earlier one, but is another: restored, copied, exchanged."""
+"""Record the content of a table under the name of an earlier table: restored, copied, exchanged."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_ch_s3.table.target import parse_table
 
 
 def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
-    """Record that a table holds what an earlier one held until now, or nothing; returns what was recorded.
+    """Record that a table holds the rows of an earlier table, or nothing; return a description of the record.
 
-    :param source: the name under which the earlier one was loaded; '' for the same name.
+    :param source: the name under which the earlier table was loaded; '' for the same name.
     :raises ConfigError: if there is nothing to decide, or nothing to adopt.
     """
     ledger, uuids = target.ledger, target.spec.uuids

@@ -1,4 +1,4 @@
-"""``append``: the staged parts are moved into the table, next to the parts that it has."""
+"""``append``: the staged parts are moved into the table, next to the parts already there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class MovingCommit(Commit):
-    """Moves the staged parts, and after a break only the parts that have not arrived."""
+    """Moves the staged parts, and after a break only the missing parts."""
 
     def _make_ready(self) -> None:
         super()._make_ready()
@@ -58,7 +58,7 @@ class MovingCommit(Commit):
         return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
 
     def fit_staged(self) -> bool:
-        """Alter the staging tables, so that the rest has what it would have if it had been moved before the ALTER."""
+        """Alter the staging tables, so that the rows left to move look like rows moved before the ALTER."""
         is_altered = False
         for role in self.tables.roles:
             staged, client, cluster = self.tables.staged(role), self.tables.client, self.tables.cluster
@@ -99,7 +99,7 @@ class MovingCommit(Commit):
         self.tables.agree(target, role)
 
     def _drop_moved(self, role: str) -> None:
-        """Drop staged parts that the target already has, because their node died while it moved them."""
+        """Drop staged parts already in the target: their node died during the MOVE."""
         nodes = self.tables.agree(self.tables.staged(role), role)
         self._check_nodes(role, nodes)
         for node, moved in self._find_moved(role):
@@ -108,9 +108,9 @@ class MovingCommit(Commit):
             self.tables.client.execute_on([nodes[node]], statement, query_id=self.tables.next_query_id())
 
     def _find_moved(self, role: str) -> list[tuple[str, Sequence[str]]]:
-        """Find the nodes, and the staged parts there, whose rows the target has already.
+        """Find the staged parts of each node whose rows are already in the target.
 
-        :raises UnknownStateError: if that cannot be determined.
+        :raises UnknownStateError: if the moved parts cannot be determined.
         """
         partitions = {partition for (_, partition), _ in self._before(role)}
         source, destination = self.tables.staged(role), self.tables.destination(role)
@@ -137,11 +137,11 @@ class MovingCommit(Commit):
         return found
 
     def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
-        """Check that rows which are in neither table were not lost with a part that the server could not read.
+        """Check that rows missing from both tables were not lost with a part unreadable for the server.
 
-        Otherwise somebody has deleted them since, or a merge has removed what was deleted before.
+        Otherwise somebody has deleted the rows since, or a merge has removed rows deleted before.
 
-        :raises UnknownStateError: if they were.
+        :raises UnknownStateError: if rows were lost.
         """
         tables = self.tables
         both = [tables.staged(), tables.target]
@@ -176,7 +176,7 @@ class Append(CommitMode):
     effect = Effect(replaced=Replaced.NOTHING)
 
     def check_arguments(self, request: LoadRequest) -> None:
-        """Check that what a listing from the last loaded key on leaves out is loaded already."""
+        """Check that all files before the last loaded key are loaded: an incremental listing leaves them out."""
         if request.append.list_after_loaded and not (request.skips_loaded and len(request.pattern.prefixes) == 1):
             raise ConfigError(
                 "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
@@ -204,9 +204,9 @@ class Append(CommitMode):
 def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:
     """Compare files with what the table holds according to the ledger.
 
-    :param loaded: path → ETags of the versions that the table holds.
+    :param loaded: path → ETags of the versions in the table.
     :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``;
-        SnapshotError: if it is a lake's, whose files do not change.
+        SnapshotError: if the file belongs to a lake table, whose files do not change.
     """
     files, old, changed, replaced = [], [], [], set()
     for file in listed:
@@ -239,9 +239,9 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnChanges:
-    """What an ALTER has to change of the columns of a staging table.
+    """The ALTER of a staging table's columns.
 
-    :param added: with their defaults, which are the values of the staged rows.
+    :param added: new columns, with the defaults as values of the staged rows.
     """
 
     added: Sequence[NewColumn] = ()
@@ -259,9 +259,10 @@ class ColumnChanges:
 
 
 def find_changes(staged: Sequence[TableColumn], target: Sequence[TableColumn]) -> ColumnChanges | None:
-    """Find how to give a staging table the columns that its target has by now.
+    """Find the ALTER for a staging table after the target's columns were altered.
 
-    :returns: None if it has them, or if a column is gone and another one is new: it may have been renamed, and the
+    :returns: None if the columns are the same. Also None if a column is gone and a column is new: a rename is
+        possible, and the
         staged values would be lost.
     """
     types = {column.name: column.type for column in staged}

@@ -1,8 +1,8 @@
-"""``merge``: the staged rows are merged with those of the target that have the same keys.
+"""``merge``: the staged rows are merged with the target's rows of the same keys.
 
-A table with a row for each key of the staged rows says what becomes of it. It is the same on every shard, because the
-old row of a key may be on another shard than the new one. What a merge leaves does not depend on how often it runs:
-a row that is the newest already is unchanged.
+A table with a row for each key of the staged rows says what becomes of the key. Every shard gets the same table: the
+old row of a key may be on a different shard than the new row. A repeated merge leaves the same rows:
+a row already the newest stays unchanged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfMerge(Survivors):
-    """The rows that stay where newer rows replace those with the same keys."""
+    """The rows left where newer rows replace rows with the same keys."""
 
     rule: MergeRule
     reads_table: ClassVar[bool] = True
@@ -134,10 +134,10 @@ class SurvivorsOfMerge(Survivors):
         )
 
     def _measure(self, partitions: Collection[str]) -> dict[str, int]:
-        """Measure what is rewritten.
+        """Measure the rewritten rows.
 
         :param partitions: with rows that go.
-        :raises LoadError: if that is more than the rule allows.
+        :raises LoadError: if a merge would rewrite more than the rule allows.
         """
         target, most = self.tables.target, self.rule.max_rewritten_bytes
         sizes = read_sizes(self.tables.client, target, self.tables.cluster)
@@ -181,9 +181,9 @@ class SurvivorsOfMerge(Survivors):
 
     @property
     def _collapses(self) -> bool:
-        """Whether a key that the target holds twice is none that is ambiguous.
+        """Whether a key held twice by the target is not ambiguous.
 
-        Of a commit that has replaced some partitions, a key that changed its partition may be there twice.
+        After a commit has replaced some partitions, a key moved between partitions may be there twice.
         """
         return self.rule.collapses or self.only is not None
 
@@ -198,7 +198,7 @@ class SurvivorsOfMerge(Survivors):
 
 @dataclass(kw_only=True)
 class MergeCommit(KeepingCommit):
-    """Replaces the rows with the keys of newer ones."""
+    """Replaces rows by newer rows with the same keys."""
 
     def _survivors(self, only: Collection[str] | None = None) -> Survivors:
         assert self.plan.merge
@@ -216,13 +216,13 @@ class Merge(CommitMode):
     checked_rows = f"NOT {DELETED}"
 
     def is_incremental(self, request: LoadRequest) -> bool:
-        """Rows that did not change since need not be merged again."""
+        """Unchanged rows need not be merged again."""
         return True
 
     def pin(
         self, store: SnapshotStore, request: LoadRequest, records: Sequence[str], *, begun: str = ""
     ) -> SnapshotRange:
-        """Choose what was added to a lake's table or, if that is not all that happened to it, all of its rows."""
+        """Choose the rows added to a lake table; if the lake table changed in further ways, all rows."""
         try:
             pinned = store.pin(records)
             any(store.at(pinned).list_files(request.pattern))
@@ -233,7 +233,7 @@ class Merge(CommitMode):
             return store.pin(())
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
-        """Check that the table has these keys, and that its other rows can be kept."""
+        """Check that the table has these keys, and the remaining rows can be kept."""
         check_merge(site.target, _rule_of(site.request))
 
     def check_filled(self, target: TargetSpec, request: LoadRequest, filled: Collection[str]) -> None:
@@ -246,9 +246,9 @@ class Merge(CommitMode):
                 )
 
     def create_staging(self, staging: Staging, table: StagingTable, like: TableName) -> TableName:
-        """Create a staging table with the columns and keys of the target, and one that marks deletions.
+        """Create a staging table with the columns and keys of the target, and a column to mark deletions.
 
-        Its merges keep every row, whatever the engine and the TTL of the target remove.
+        Merges of the staging table keep every row, whatever the engine and the TTL of the target remove.
         """
         columns = [
             *(
@@ -282,10 +282,10 @@ def _planned_rule(request: LoadRequest, attempt: Attempt) -> MergeRule:
 
 
 def check_merge(target: Target, rule: MergeRule) -> None:
-    """Check, before anything is staged, that the table has these keys, and that its other rows can be kept.
+    """Check, before anything is staged: the table has these keys, and the remaining rows can be kept.
 
     :raises ConfigError: if a key or a version is not a stored column of the table, or cannot be compared.
-    :raises TargetError: if the engine folds rows in another way, or this user does not see all rows of the table.
+    :raises TargetError: if the engine folds rows differently, or this user does not see all rows of the table.
     :raises LoadError: if a change has not been written into the table's parts yet.
     """
     _check_columns(target.spec, rule)
@@ -353,7 +353,7 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 
 def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:
-    """Check that the staged rows say which one of a key is the newest; returns what was checked.
+    """Check that the staged rows tell the newest row of each key; returns descriptions of the checks.
 
     :raises CheckFailedError: if a row has no key or no version, or two rows of a key contradict each other.
     :raises LoadError: if this user does not see all staged rows.
@@ -401,9 +401,9 @@ def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> st
 
 
 def _check_zeros(target: Target, staged: TableName, rule: MergeRule) -> None:
-    """Check that no key is -0.0: some servers (26.7) group it apart from 0.0, and find both where one is looked for.
+    """Check that no key is -0.0: some servers (26.7) group -0.0 apart from 0.0, but a search for either finds both.
 
-    :raises CheckFailedError: if one is, in the files or in the table.
+    :raises CheckFailedError: if a key is -0.0, in the files or in the table.
     """
     types = target.spec.column_types
     floats = [identifier(name) for name in rule.key if base_type(types[name]) in FLOATS]
@@ -422,7 +422,7 @@ def _check_zeros(target: Target, staged: TableName, rule: MergeRule) -> None:
 
 
 def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
-    """Write the SQL condition that a row has no key or no version. NaN is neither: nothing is equal to it."""
+    """Write the SQL condition for rows without a key or version. NaN does not count: NaN equals nothing."""
     types = target.column_types
     floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
     return " OR ".join(

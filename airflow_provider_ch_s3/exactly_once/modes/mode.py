@@ -1,4 +1,4 @@
-"""What a load mode decides: each mode is a class in a file of its own, which :mod:`.registry` names."""
+"""What a load mode decides: each mode is a class in a separate file, listed by :mod:`.registry`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 ReadVersions = Callable[[Set[str]], Mapping[str, Set[str]]]
-"""Takes paths; returns, for the paths that the table holds, the ETags of the versions it holds."""
+"""Takes paths; returns path → ETags of the versions in the table, for the loaded paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +39,12 @@ class FileSelection:
 
 @dataclass(frozen=True)
 class CommitMode:
-    """One load mode. The methods stand in the order in which a load calls them; what is here fits most modes.
+    """One load mode. The methods stand in the order of a load's calls; the defaults fit most modes.
 
     :param name: as the ledger records it.
-    :cvar commit: carries the commit out, and completes it after a break.
+    :cvar commit: carries the commit out, also to its end after a break.
     :cvar effect: what the commit leaves of earlier loads; decides about rights, too.
-    :cvar checked_rows: SQL condition of the staged rows that become rows of the table; '' for all.
+    :cvar checked_rows: SQL condition for the staged rows to add to the table; '' for all.
     """
 
     commit: ClassVar[type[Commit]]
@@ -53,29 +53,29 @@ class CommitMode:
     name: str
 
     def check_arguments(self, request: LoadRequest) -> None:
-        """Check, without a server, that other arguments go together with those of the mode.
+        """Check, without a server, that the request's arguments fit the mode.
 
-        :raises ConfigError: if they do not.
+        :raises ConfigError: if an argument contradicts the mode.
         """
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
         """Check that the table can be loaded in this mode.
 
-        :raises TargetError: if it cannot.
+        :raises TargetError: if the table cannot be loaded so.
         """
 
     def is_incremental(self, request: LoadRequest) -> bool:
-        """Whether of a lake's table only what came after the loaded snapshot is taken, if that is possible."""
+        """Whether a load reads only the rows added to a lake table after the loaded snapshot, where possible."""
         return False
 
     def pin(
         self, store: SnapshotStore, request: LoadRequest, records: Sequence[str], *, begun: str = ""
     ) -> SnapshotRange:
-        """Choose which snapshots of a lake's table a load reads.
+        """Choose the snapshots of a lake table to read.
 
-        :param records: of the snapshots that the table holds, in the order of their commits.
-        :param begun: the snapshot that earlier chunks read; '' if there are none.
-        :raises SnapshotError: if it is unknown which of their rows the table lacks.
+        :param records: of the snapshots in the table, in the order of the commits.
+        :param begun: the snapshot read by earlier chunks; '' if there are none.
+        :raises SnapshotError: if the rows missing from the table are unknown.
         """
         is_mixed = self.effect.replaced in (Replaced.ROWS, Replaced.PARTITIONS)
         return replace(store.pin(records, begun=begun), is_mixed=is_mixed)
@@ -83,25 +83,25 @@ class CommitMode:
     def select(
         self, listed: Sequence[SourceFile], read_versions: ReadVersions, request: LoadRequest
     ) -> FileSelection:
-        """Select which of some files to load.
+        """Select the files to load.
 
         :raises SourceError: if a file has changed since it was loaded, and the mode must not decide what to do.
         """
         return FileSelection(files=tuple(listed))
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
-        """Check that the commit will be possible, as far as that is known before anything is staged.
+        """Check that the commit will be possible, as far as known before staging.
 
-        :param files: that were selected.
+        :param files: the selected files.
         :raises ConfigError: if the arguments do not fit the table.
         :raises TargetError: if this user does not see all rows of the table.
-        :raises LoadError: if rows that are to stay cannot be kept, or rows that are to go cannot be told from others.
+        :raises LoadError: if rows to keep cannot be kept, or rows to remove cannot be identified.
         """
 
     def check_filled(self, target: TargetSpec, request: LoadRequest, filled: Collection[str]) -> None:
-        """Check that the load fills the columns that the mode needs.
+        """Check that the load fills the columns needed by the mode.
 
-        :param filled: columns of the table that the load fills.
+        :param filled: columns of the table filled by the load.
         :raises ConfigError: if a column would get its DEFAULT in every row.
         """
 
@@ -110,14 +110,14 @@ class CommitMode:
         return staging.create(table, like)
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
-        """Check that the staged rows can be committed in this mode; returns what was checked.
+        """Check that the staged rows can be committed in this mode; returns descriptions of the checks.
 
         :raises LoadError: if they cannot.
         """
         return []
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
-        """Add to the plan which rows go, right before the commit, by the target's owner.
+        """Add the rows to remove to the plan; called by the target's owner, right before the commit.
 
         :param paths: of the attempt's files.
         :raises LoadError: if rows may not be replaced.
@@ -125,8 +125,8 @@ class CommitMode:
         return plan
 
     def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
-        """Look for rows that go after the load, in commits of their own; None if there are none.
+        """Look for rows to remove after the load, in separate commits; None if there are none.
 
-        :returns: finds in the target, as wired for the removal, what the next commit removes.
+        :returns: finds, in the target as wired for the removal, the rows for the next commit to remove.
         """
         return None

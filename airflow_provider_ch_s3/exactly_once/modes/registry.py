@@ -1,4 +1,4 @@
-"""All load modes, by the names that the ledger has for them."""
+"""All load modes, by their names in the ledger."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EFFECTS: Mapping[str, Effect] = {mode.value: kind.effect for mode, kind in _MODE
 
 
 def mode_of(name: str) -> CommitMode:
-    """Look up a mode by the name that the ledger records.
+    """Look up a mode by the name in the ledger.
 
     :raises LoadError: if only a later release has it.
     """

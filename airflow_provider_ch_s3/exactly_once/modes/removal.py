@@ -1,4 +1,4 @@
-"""What is to be removed by a commit without new rows: rows of loads that are undone, and of files that are gone."""
+"""What is to be removed by a commit without new rows: rows of undone loads, and of deleted files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NO_SOURCE = SourcePattern(bucket="", globs=())
 class Removal:
     """What is to be removed.
 
-    :param load_mode: of its commit.
+    :param load_mode: of the commit.
     :param name: what is done, for messages.
-    :param what: which rows these are, for people.
+    :param what: describes the rows, for people.
     :param source: where they are from, for the list of loads.
-    :param condition: the SQL condition that these rows fulfil, and no others.
-    :param undoes: of loads, query id of an INSERT → rows of each partition that it has added.
-    :param files: that the table holds in no version afterwards; ``pattern``: what selects them.
+    :param condition: the SQL condition for exactly these rows.
+    :param undoes: of loads, query id of an INSERT → rows added to each partition.
+    :param files: files without any version in the table afterwards; ``pattern``: selects the files.
     """
 
     load_mode: str
@@ -38,12 +38,12 @@ class Removal:
 
 
 def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no merge has relied on rows that are to be taken back, and that they did not come by a merge.
+    """Check that no merge has relied on the rows to take back, and that no merge has written them.
 
-    A merge leaves out what the table holds already, or a newer version of, and replaces older rows.
+    A merge leaves out rows if the table has the same or a newer version, and replaces older rows.
 
-    :param attempts: that loaded these rows.
-    :raises LoadError: if one has, or they have.
+    :param attempts: the attempts with these rows.
+    :raises LoadError: if a merge has relied on the rows, or written them.
     """
     merged_at, merged_by = target.holdings.last_merge()
     for one in attempts:

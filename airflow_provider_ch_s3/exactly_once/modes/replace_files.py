@@ -1,7 +1,7 @@
-"""``replace_files``: the rows of older versions of files go, and those of files that are gone.
+"""``replace_files``: the rows of older file versions and of deleted files go.
 
-What replaces rows is an append whose commit also removes those of older versions. Which versions the table holds is
-decided by the owner of the table, right before the commit. Files that are gone, or have become empty, lose their rows
+The commit appends new rows and removes rows of older versions. The owner of the table reads the versions in the table
+right before the commit. Deleted files and files that have become empty lose their rows
 after the load.
 """
 
@@ -44,14 +44,14 @@ class ReplaceFiles(Append):
     effect = Effect(replaced=Replaced.ROWS, outdates=True)
 
     def check_arguments(self, request: LoadRequest) -> None:
-        """Check that old rows can be found, and that files which are gone can be told from others."""
+        """Check that old rows can be found, and deleted files can be recognized."""
         super().check_arguments(request)
         _check_changed(request)
         if request.removes_missing:
             _check_missing(request)
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
-        """Check that the table keeps rows as they were loaded, and where they came from."""
+        """Check that the table keeps loaded rows unchanged, with their origin."""
         if not target.keeps_all_rows:
             raise TargetError(
                 f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one"
@@ -60,7 +60,7 @@ class ReplaceFiles(Append):
         check_provenance(target, request.provenance)
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
-        """Check that the rows of older versions can be told from others, and replaced."""
+        """Check that the rows of older versions can be identified and replaced."""
         pattern = site.request.pattern
         holding = site.target.holdings.attempts_holding({pattern.path(file.key) for file in files})
         if not holding:
@@ -79,7 +79,7 @@ class ReplaceFiles(Append):
         return replace(plan, load_mode=self.name, replace_where=f"{own} OR ({_old_rows(site, holding)})")
 
     def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
-        """Look for files that are empty now or, if that is wanted, no longer in the source."""
+        """Look for files now empty or, if the user wants, no longer in the source."""
         request, store = site.request, site.store
         if not request.removes_missing and not _list_now(request, store, epoch=0).empty:
             return None
@@ -126,11 +126,11 @@ def _check_missing(request: LoadRequest) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """The paths of the files that are in the source, listed once for all commits of a removal.
+    """The paths of the files in the source, listed once for all commits of a removal.
 
-    :param filled: those with content; ``empty``: those without.
-    :param epoch: the last one that had begun before. What was planned since may be of files that are newer than this
-        listing: their rows stay.
+    :param filled: paths of files with content; ``empty``: paths of files without content.
+    :param epoch: the last epoch begun before the listing. Attempts planned since may have files newer than this
+        listing: rows of these attempts stay.
     """
 
     filled: Set[str]
@@ -149,7 +149,7 @@ def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listin
 
 
 def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Removal | None:
-    """Find the first ones. An address without any file is rather a mistake, so that its rows stay."""
+    """Find the first paths to remove. An address without any file is probably a mistake: its rows stay."""
     request, pattern = site.request, site.request.pattern
     holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
     for glob in pattern.globs if request.removes_missing else ():
@@ -180,7 +180,7 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
 
 
 def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
-    """Find which files the table holds of one address that has them no longer."""
+    """Find files with rows in the table, but no longer at the source's address."""
     (prefix,) = address.prefixes
     return target.holdings.attempts_holding_under(
         address.path(prefix), lambda path: address.covers(path) and path not in filled
@@ -197,10 +197,10 @@ def _as_many_as_fit(holding: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str
 
 
 def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
-    """Write the SQL condition that a row is of one of the versions of files that the table holds.
+    """Write the SQL condition for the rows of some file versions in the table.
 
-    :param holding: path → the attempts that loaded these versions.
-    :raises LoadError: if their rows cannot be told from others.
+    :param holding: path → the attempts with these versions.
+    :raises LoadError: if no condition identifies the rows.
     """
     request, access = site.request, site.store.access()
     attempts = set().union(*holding.values())
@@ -221,7 +221,7 @@ def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
 
 
 def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptId]) -> None:
-    """Check that earlier loads have recorded in the same columns where their rows came from."""
+    """Check that earlier loads have recorded the origin of rows in the same columns."""
     wanted = {_column(request, origin): origin.value for origin in (Origin.PATH, Origin.LOAD)}
     numbers = {attempt.number for attempt in attempts}
     ledgers = [target.ledger, *map(target.ledger.of, target.ledger.earlier_names)]

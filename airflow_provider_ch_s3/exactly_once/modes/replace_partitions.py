@@ -1,4 +1,4 @@
-"""``replace_partitions``: the partitions that get new rows are replaced, and all others are kept."""
+"""``replace_partitions``: partitions with new rows are replaced, all further partitions are kept."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class ReplacePartitions(CommitMode):
             )
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
-        """Check that no other rows go, unless they may."""
+        """Check: only rows of the request's files go, unless the user allows more."""
         if not site.request.replaces_partial:
             _check_partial(site.target, site.request, set(plan.partitions))
         return plan
 
 
 def _check_partial(target: Target, request: LoadRequest, partitions: set[str]) -> None:
-    """Check that the partitions to be replaced hold only rows of the request's files.
+    """Check for foreign rows: the partitions to be replaced may hold only rows of the request's files.
 
-    :param partitions: the ones that get new rows.
-    :raises LoadError: if one holds other rows, which would be lost.
+    :param partitions: partitions with new rows.
+    :raises LoadError: if a partition holds further rows: the commit would lose these rows.
     """
     present = target.partition_rows(target.spec.local)
     manifests: dict[AttemptId, dict[str, str]] = {}

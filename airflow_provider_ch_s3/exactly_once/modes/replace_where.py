@@ -1,4 +1,4 @@
-"""``replace_where``: the rows for which a condition holds are replaced, and all others are kept as they are."""
+"""``replace_where``: rows inside a condition are replaced, all further rows stay."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfCondition(Survivors):
-    """The rows for which the plan's condition does not hold.
+    """The rows outside the plan's condition.
 
-    It holds for all new rows, so that they are never mistaken for survivors if an earlier owner got halfway through
-    the commit.
+    All new rows fulfil the condition, so no new row is mistaken for a survivor after an interrupted
+    commit.
     """
 
     @property
@@ -65,7 +65,7 @@ class SurvivorsOfCondition(Survivors):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfReplaceWhere(SurvivorsOfCondition):
-    """The same, of a condition that the user wrote."""
+    """The rows outside a condition written by the user."""
 
     @property
     def _argument(self) -> str:
@@ -81,7 +81,7 @@ class SurvivorsOfReplaceWhere(SurvivorsOfCondition):
 
 @dataclass(kw_only=True)
 class ConditionCommit(KeepingCommit):
-    """Replaces the rows for which the plan's condition holds."""
+    """Replaces the rows inside the plan's condition."""
 
     survivors: ClassVar[type[SurvivorsOfCondition]] = SurvivorsOfCondition
 
@@ -111,12 +111,12 @@ class ReplaceWhere(CommitMode):
     effect = Effect(replaced=Replaced.ROWS)
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
-        """Check that the condition is repeatable, and that the rows to keep can be kept."""
+        """Check that the condition is repeatable, and the rows to keep can be kept."""
         _check_condition(site.target, site.request.replace_where)
         check_keepable(site.target, "mode=ReplaceWhere(…)")
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
-        """Check that the condition holds for all staged rows: otherwise loading again would duplicate the others."""
+        """Check for staged rows outside the condition: a second load would duplicate them."""
         target, condition = site.target, site.request.replace_where
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:

@@ -1,12 +1,13 @@
-"""Find what an interrupted REPLACE PARTITION has replaced, and what others have changed since.
+"""Find the partitions replaced by an interrupted REPLACE PARTITION, and later changes of third parties.
 
-A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So a row in a part that begins
-at or below the greatest number that was there before shows that the REPLACE did not run, however parts were merged
+A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So a row in a part which begins
+at or below the greatest earlier number shows: the REPLACE did not run, however parts were merged
 since. If all these parts are gone, somebody may have dropped them instead: only a clone, or the log of the parts
-that the REPLACE added, shows that it ran. A clone is recognized as in :mod:`.moved`.
+added by the REPLACE, shows that the REPLACE ran. A clone is recognized as in :mod:`.moved`.
 
-A server runs a REPLACE as a whole or not at all, unless it is killed meanwhile: then clones may be next to the old
-parts when it is back. Replicas repeat such a REPLACE by themselves.
+A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may be next to
+old
+parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from airflow_provider_ch_s3.exactly_once.moved import Before, Part, is_covered, 
 class Replacement(Enum):
     """How far the replacement of one partition of one node is.
 
-    ``OWED``: it did not begin, and nobody has changed the partition since the commit was prepared.
-    ``TOUCHED``: it did not begin, and somebody has.
-    ``HALF``: its node was killed meanwhile; nobody has changed the partition, so it may be repeated.
-    ``DONE``: whatever is there by now, others have made of the result, or it is the result.
+    ``OWED``: the replacement did not begin, and nobody has changed the partition since the commit was prepared.
+    ``TOUCHED``: the replacement did not begin, and somebody has changed the partition.
+    ``HALF``: the node was killed meanwhile; nobody has changed the partition, so a repetition is safe.
+    ``DONE``: the partition holds the result, or later changes of the result.
     """
 
     OWED = "owed"
@@ -39,10 +40,10 @@ def find_replacement(
 ) -> Replacement:
     """Find how far the replacement of a partition is.
 
-    :param coming: the parts that replace it, active or not; none with rows if it is emptied.
+    :param coming: the new parts, active or not; none with rows if the partition is emptied.
     :param held: all parts of the target, active or not.
-    :param is_whole: the REPLACE ran as a whole or not at all: its node is a replica, or was not restarted since.
-    :param is_logged: whether the server has logged parts that it added; None if the log does not tell.
+    :param is_whole: the REPLACE ran as a whole or not at all: the node is a replica, or was not restarted since.
+    :param is_logged: whether the server has logged parts added by the REPLACE; None if the log does not tell.
     """
     held = tuple(held)
     staged = [part for part in coming if part.is_active]
@@ -70,12 +71,12 @@ def find_replacement(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """What a partition of the target holds, as seen by a REPLACE that may have run.
+    """The parts in a partition of the target after a REPLACE may have run.
 
-    :param active: active ones with rows.
-    :param new: with rows, and with blocks that were not there before.
-    :param clones: those of the new ones that the REPLACE adds; ``arrived``: that are active, or in a merged one.
-    :param covers: what may contain others.
+    :param active: active parts with rows.
+    :param new: parts with rows and with new blocks.
+    :param clones: new parts added by the REPLACE; ``arrived``: clones now active, or merged into an active part.
+    :param covers: parts that may contain further parts.
     """
 
     active: Sequence[Part]
@@ -100,7 +101,7 @@ class _Parts:
 
 
 def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts, before: Before) -> Replacement:
-    """Find whether a REPLACE explains all that has happened whose node was killed while old parts were there."""
+    """Find whether a REPLACE explains all changes, if the node was killed while old parts were there."""
     # Once all clones are there, a REPLACE drops what was there before, part by part.
     is_dropping = {part.digest for part in staged if part.rows} <= {clone.digest for clone in parts.arrived}
     gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
@@ -112,7 +113,7 @@ def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts
 
 
 def find_foreign(coming: Iterable[Part], held: Iterable[Part], before: Before) -> list[Part]:
-    """Find active parts with rows that others have written since the commit was prepared."""
+    """Find active parts with rows of third parties, written since the commit was prepared."""
     digests = {part.digest for part in coming if part.is_active and part.rows}
     return [
         part
@@ -134,10 +135,10 @@ def _not_begun(active: Sequence[Part], before: Before) -> Replacement:
 def _adds_only(
     clones: Sequence[Part], new: Sequence[Part], active: Sequence[Part], before: Before, dropped_rows: int
 ) -> bool:
-    """Whether nothing was added but clones, and merges are all that has happened since.
+    """Whether only clones were added, and only merges have run since.
 
-    :param new: all parts that reach beyond the last block from before; ``active``: all active parts.
-    :param dropped_rows: rows from before that the REPLACE may have dropped.
+    :param new: all parts reaching beyond the last earlier block; ``active``: all active parts.
+    :param dropped_rows: earlier rows that the REPLACE may have dropped.
     """
     digests = {clone.digest for clone in clones}
     added = [part for part in new if not part.is_merged]

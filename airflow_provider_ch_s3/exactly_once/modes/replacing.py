@@ -1,6 +1,6 @@
-"""REPLACE PARTITION on each node, and its completion after a break: what all modes share that replace rows.
+"""REPLACE PARTITION on each node, and how to complete a broken one: shared by all modes with replaced rows.
 
-A mode that replaces only some rows of a partition first sets the other rows aside, together with the new ones.
+A mode that replaces only some rows of a partition first copies the rows to keep and the new rows into a table.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from airflow_provider_ch_s3.table.target import TableName
 log = get_log(__name__)
 
 Found = tuple[Mapping[Place, Replacement], Mapping[Place, Sequence[Part]]]
-"""How far the replacement of each partition is, and what others have written since where it has not begun."""
+"""How far the replacement of each partition is, and what third parties have written where no REPLACE has begun."""
 
 
 @dataclass(kw_only=True)
 class ReplacingCommit(Commit):
-    """Replaces partitions of the target with those of the staging table.
+    """Replaces partitions of the target with partitions of the staging table.
 
-    :cvar source: role of the table whose partitions replace those of the target.
+    :cvar source: role of the table with the new partitions.
     """
 
     source: ClassVar[str] = ""
     _owed: Collection[Place] | None = field(default=None, init=False)
 
     def run(self) -> None:
-        """Replace the partitions that the mode names."""
+        """Replace the partitions named by the mode."""
         self._replace(self._replaced())
 
     def resume(self, record: Record) -> None:
-        """Owe only what has not been replaced; refuse if others have written there since."""
+        """Owe only the partitions not replaced yet; refuse if third parties have written there since."""
         found, foreign = self._find_replacements()
         self._check_nothing_lost()
         for place, parts in foreign.items():
@@ -75,9 +75,9 @@ class ReplacingCommit(Commit):
         return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
 
     def _check_nothing_lost(self) -> None:
-        """Check that an interrupted commit that replaces partitions still has all rows to replace them with.
+        """Check that an interrupted commit still has all rows for the partitions to replace.
 
-        :raises UnknownStateError: if some are gone.
+        :raises UnknownStateError: if rows are gone.
         """
         found: Counter[str] = Counter()
         for (_, partition), row in self.tables.read_partitions(self.tables.staged(), "").items():
@@ -88,7 +88,7 @@ class ReplacingCommit(Commit):
                 raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - found[partition])
 
     def _replace(self, partitions: Collection[str] = ()) -> None:
-        """Replace partitions on all nodes; of a commit that was interrupted, only what it still owes."""
+        """Replace partitions on all nodes; of an interrupted commit, only the partitions still owed."""
         role = self.source
         nodes = self.tables.agree(self.tables.staged(role), role)
         render = partial(
@@ -107,7 +107,7 @@ class ReplacingCommit(Commit):
         self.tables.agree(self.tables.target, role)
 
     def _limit_to(self, places: Collection[Place]) -> None:
-        """Limit the plan to the places that have not been replaced yet."""
+        """Limit the plan to the places not replaced yet."""
         self._owed = places
         before: dict[str, dict[str, Before]] = {}
         for (node, partition), one in self._before(""):
@@ -116,13 +116,13 @@ class ReplacingCommit(Commit):
         self.plan = replace(self.plan, before={"": before})
 
     def _owed_places(self) -> Mapping[Place, Before]:
-        """Return the places that the plan owes a replacement."""
+        """Return the places still owed a replacement by the plan."""
         return dict(self._before(""))
 
     def _find_replacements(self) -> Found:
-        """Find how far the replacement of each partition is, where the plan says that it is owed.
+        """Find how far each replacement owed by the plan is.
 
-        :raises UnknownStateError: if that cannot be determined.
+        :raises UnknownStateError: if the progress cannot be determined.
         """
         places = self._owed_places()
         if not places:
@@ -156,9 +156,9 @@ class ReplacingCommit(Commit):
         return found, foreign
 
     def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
-        """Read from the servers' part logs where statements of this commit have added parts to the target.
+        """Read the places with parts added by statements of this commit from the servers' part logs.
 
-        What the log of a node does not tell is missing: it has no entry since, or lost some when it was restarted.
+        Places unknown to a node's log are missing: the log has no entry since, or lost entries in a restart.
         """
         nodes = self.tables.staging.replicas.nodes
         groups = {
@@ -216,7 +216,7 @@ class ReplacingCommit(Commit):
 
 @dataclass(kw_only=True)
 class KeepingCommit(ReplacingCommit):
-    """Replaces partitions with the rows to keep and the new ones, which a table of the attempt has together."""
+    """Replaces partitions with the rows to keep and the new rows, both from a table of the attempt."""
 
     source: ClassVar[str] = MERGED
 
@@ -239,7 +239,7 @@ class KeepingCommit(ReplacingCommit):
         return {*self.plan.partitions, *self.plan.touched}
 
     def resume(self, record: Record) -> None:
-        """Replace what has to be replaced as it was prepared, and work out the rest again."""
+        """Replace the places still as prepared, and work out the rest again."""
         found, _ = self._find_replacements()
         ready, touched = _take_stock(found)
         if ready:
@@ -264,7 +264,7 @@ class KeepingCommit(ReplacingCommit):
         self.plan = replace(self.plan, is_set_aside=True)
 
     def _work_out(self, places: Collection[Place], record: Record) -> None:
-        """Set aside again what some places are to hold, because others have changed these; the rest is done."""
+        """Collect the rows for some places again, because third parties have changed the places; the rest is done."""
         self._limit_to(places)
         self.plan = replace(self.plan, is_set_aside=False)
         record(self.plan)
@@ -273,7 +273,7 @@ class KeepingCommit(ReplacingCommit):
         self._limit_to(places)
 
     def _is_set_aside(self) -> bool:
-        """Whether every node still has the rows that replace those of the target."""
+        """Whether every node still has the merged rows, collected for the target."""
         table, staging = self.tables.staging_table(MERGED), self.tables.staging
         nodes = {node.host for node in staging.replicas.nodes}
         return self.plan.is_set_aside and nodes <= staging.find().get(table, set())
@@ -289,7 +289,7 @@ class KeepingCommit(ReplacingCommit):
 
 
 def _take_stock(found: Mapping[Place, Replacement]) -> tuple[set[Place], set[Place]]:
-    """Find the places that may be replaced as it was prepared, and the places that others have changed meanwhile."""
+    """Find the places to replace as prepared, and the places changed by third parties meanwhile."""
     ready = {place for place, state in found.items() if state in (Replacement.OWED, Replacement.HALF)}
     touched = {place for place, state in found.items() if state is Replacement.TOUCHED}
     log.info(

@@ -30,13 +30,13 @@ class Undo(CommitMode):
     effect = Effect(replaced=Replaced.ROWS, undoes=True)
 
     def find(self, target: Target, name: str, *, ignores_open: bool) -> Removal | None:
-        """Find what is to be taken back, and check that it can be, exactly; None if it has been already.
+        """Find the rows to take back, and check that exactly these can be removed; None if they were already.
 
         :param name: the id of a load, or the query id of an INSERT.
-        :param ignores_open: whatever of the load is not over.
+        :param ignores_open: ignore unfinished attempts of the load.
         :raises ConfigError: if the ledger has no such load of this table.
-        :raises TargetError: if its rows cannot be told from others, or cannot be removed exactly.
-        :raises LoadError: if it is not over, or the table does not hold exactly its rows any more.
+        :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
+        :raises LoadError: if the load is not over, or the table no longer holds exactly the load's rows.
         """
         load_id = load_id_of(name)
         of_load = replace(target.ledger, load_id=load_id).read().of_load(load_id)
@@ -83,12 +83,12 @@ class Undo(CommitMode):
 
 
 def load_id_of(name: str) -> str:
-    """Return the load that a name is of: its id, or the query id of an INSERT."""
+    """Return the load with a name: the load's id, or the query id of an INSERT."""
     return AttemptId.parse(name).load_id if name.endswith("-insert") else name
 
 
 def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
-    """Count the files that the table holds in another version, too: these count as loaded afterwards."""
+    """Count the files with a second version in the table: these files still count as loaded afterwards."""
     undone = {one.id for one in attempts}
     # those of a lake never change
     manifests = [target.ledger.read_manifest(one.id) for one in attempts if one.planned.chunk.snapshots is None]
@@ -97,7 +97,7 @@ def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
 
 
 def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
-    """Check that the rows can be told from others; returns the column that tells them."""
+    """Check that a column identifies the rows; return this column."""
     spec = target.spec
     columns: set[str] = set()
     if not spec.keeps_all_rows:
@@ -139,9 +139,9 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
 
 
 def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no load of the same lake's table goes on from these rows: loads begin after the newest snapshot.
+    """Check that no load of the same lake table continues after these rows: loads begin after the newest snapshot.
 
-    :raises LoadError: if one was committed since, such as a later chunk of the same load.
+    :raises LoadError: if a load was committed since, for example a later chunk of the same load.
     """
     undone = {one.id for one in attempts}
     for one in attempts:
@@ -159,7 +159,7 @@ def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> No
 
 
 def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], condition: str) -> str:
-    """Check that the table holds exactly the rows that were committed; returns which rows these are, for people."""
+    """Check that the table holds exactly the committed rows; return a description of the rows."""
     table = target.spec.local
     expected: Counter[str] = Counter()
     for rows_of_partitions in added.values():
