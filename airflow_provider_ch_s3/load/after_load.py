@@ -1,7 +1,7 @@
-"""What happens to the files of a load after its commit: they are tagged, moved or deleted, if users want that.
+"""Tag, move or delete the files of a load after the commit, if users want so.
 
-Only files that this task has loaded, in this run or an earlier one, are touched, and only while they still have the
-ETag that was loaded. Each step can be repeated: a retry finds the load committed, and continues here.
+Only files loaded by this task, in this or an earlier run, are touched, and only while they still have the
+loaded ETag. Each step can be repeated: a retry finds the load committed, and continues here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = get_log(__name__)
 
 LOAD_TAG = "ch-s3-load"
 LoadedFile = tuple[AttemptId, str, str]
-"""The attempt that loaded it, its key, its ETag."""
+"""The loading attempt, the file's key and ETag."""
 
 _DID = {Tag: "tagged", Move: "moved", Delete: "deleted"}
 
@@ -43,7 +43,7 @@ def dispose_of_files(
     identity: LoadIdentity,
     committed: Sequence[Attempt],
 ) -> None:
-    """Do what the request says with the files of committed attempts, and with files that earlier ones left.
+    """Dispose of the files of committed attempts as requested, and of files left by earlier attempts.
 
     :raises SourceError: if the store refuses.
     """
@@ -69,7 +69,7 @@ def dispose_of_files(
 
 
 def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedFile], where: str) -> list[str]:
-    """Do what the request says with some files, and return the keys of files that have become other versions."""
+    """Dispose of some files as requested; return the keys of files with a new version since."""
     act, left = partial(_act, store, request), []
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         for some in batches(files):
@@ -82,10 +82,11 @@ def _dispose(store: WritableStore, request: LoadRequest, files: Sequence[LoadedF
 def _find_left_behind(
     store: WritableStore, target: Target, request: LoadRequest, identity: LoadIdentity
 ) -> Iterator[list[LoadedFile]]:
-    """Find listed files that this load skips, because this task has loaded them before.
+    """Find listed files skipped by this load, because this task has loaded them before.
 
-    Their disposal failed or never came, or they were delivered again. Tags are not listed, so that all files would be
-    tagged again by each load: that is done only for those of this run, whose task may have been cleared.
+    Their disposal failed or never came, or they were delivered again. A listing has no tags, so each load would tag
+    all files
+    again: only files of this run are tagged again, as the run's task may have been cleared.
     """
     if not request.skips_loaded:
         return
@@ -105,7 +106,7 @@ def _find_left_behind(
 
 
 def _find_whole(target: Target, added: Mapping[str, int]) -> set[str]:
-    """Find the partitions in which readers see as many rows as loads have added; if merges fold rows, any at all."""
+    """Find the partitions where readers see as many rows as loads have added; if merges fold rows, any rows."""
     found: set[str] = set()
     for some in batches(sorted(added), IDS_PER_STATEMENT):
         statement = staging_queries.render_count_seen(target.spec.local, target.cluster.name, partitions=some)
@@ -116,9 +117,9 @@ def _find_whole(target: Target, added: Mapping[str, int]) -> set[str]:
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:
-    """Yield the markers of folders without any other file left: one that stays would complete the next files there.
+    """Yield the markers of folders without files: a marker left there would complete the next files.
 
-    :param folders: those whose files were disposed of.
+    :param folders: the folders of the disposed files.
     """
     pattern, roots = request.pattern, tuple(request.pattern.folders)
     # A retry may name another source than the try that committed.
@@ -137,7 +138,7 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
 
 
 def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
-    """Do what the request says with a file; returns whether it still was the version that was loaded."""
+    """Dispose of a file as requested; return whether the file still was the loaded version."""
     attempt, key, etag = file
     bucket = request.pattern.bucket
     match request.after_load:
@@ -150,5 +151,5 @@ def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
 
 
 def _folder(move: Move, attempt: AttemptId) -> str:
-    """The folder of an attempt's files: its own, so that no file ever replaces another one."""
+    """The folder for an attempt's files: a separate folder, so no file ever replaces a different file."""
     return f"{move.folder}{attempt.query_id}/"

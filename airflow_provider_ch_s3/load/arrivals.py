@@ -1,9 +1,10 @@
-"""Which of the listed files are ready to be loaded: they match, are old enough, and the expected files are there.
+"""Find the listed files ready to be loaded: they match, are old enough, and the expected files are there.
 
-A job that writes a marker, such as Spark's ``_SUCCESS``, writes it into the folder that it was told to write: the
-folder of each day if each day is a job of its own, or the one above all of them if one job wrote them
-(``partitionBy``). So a folder is complete if the marker is in it, or in a folder above it, but not above the one
-that the source names: what is there belongs to something else.
+A job with a marker, like Spark's ``_SUCCESS``, writes the marker into the job's output folder: the
+folder of each day if each day is a separate job, or the folder above all days if a single job wrote them
+(``partitionBy``). So a folder is complete if the marker is in the folder, or in a folder above, but not above the
+folder
+named by the source: objects further up belong to something else.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _UNREADABLE = re.compile(r"[\0\r]")
 
 
 def find_file(store: ObjectStore, pattern: SourcePattern, key: str) -> SourceFile | None:
-    """Find an object of a source's bucket by its key; None if there is none."""
+    """Find an object of a source's bucket by key; None if there is none."""
     return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
 
 
@@ -40,10 +41,10 @@ def check_markers(
 ) -> None:
     """Check that each expected file is there, for each folder with files and for each address without any.
 
-    :param folders: folders with matching files, each with its slash.
+    :param folders: folders with matching files, each with a slash at the end.
     :param listed: keys of all markers in the listing.
     :param after: the key after which the listing began.
-    :raises SourceError: if one is missing.
+    :raises SourceError: if an expected file is missing.
     """
     pattern = request.pattern
     roots = pattern.folders
@@ -65,7 +66,7 @@ def check_markers(
 
 
 def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
-    """Yield a folder and those above it, up to the highest one that the source names."""
+    """Yield a folder and the folders above, up to the highest folder named by the source."""
     line = [folder]
     while folder:
         folder = folder_of(folder[:-1])
@@ -98,16 +99,16 @@ LEFT_OUT_REMEDY = (
 
 @dataclass(kw_only=True)
 class ReadyFiles:
-    """Goes through a listing: yields the files that match and are ready, in the store's order, and notes the others.
+    """Goes through a listing: yields the matching, ready files in the store's order, and notes the rest.
 
-    Empty objects contain nothing to load, and objects that are no data files are left out.
+    Empty objects contain nothing to load. Objects other than data files are left out.
 
-    :param after: a key after which the listing begins; '' for all of it.
-    :param is_incremental: the listing is of what came after what is loaded, so that nothing in it is nothing new.
-    :param is_recorded: the ledger tells later loads which files this one has loaded.
+    :param after: a key; the listing begins after this key; '' for the whole listing.
+    :param is_incremental: the listing begins after the loaded files, so an empty listing means no new files.
+    :param is_recorded: the ledger tells later loads about the files of this load.
     :param is_sorted: whether the keys have come in order so far.
-    :param missed_count: objects that begin like a glob and do not match it, for the message.
-    :param left_out_count: objects that match a glob and are no data files, such as ``_temporary/0/part-0.csv``.
+    :param missed_count: objects that begin like a glob without a match, for the message.
+    :param left_out_count: objects that match a glob and are no data files, like ``_temporary/0/part-0.csv``.
     :param folders: folders with matching files; filled only if markers are expected.
     :param markers: keys of the markers.
     """
@@ -174,7 +175,7 @@ class ReadyFiles:
         return ((file, math.inf) for file in self.store.list_files(self.request.pattern, after=self.after))
 
     def check(self) -> None:
-        """Check a listing that was gone through to its end. Nothing after the last loaded key is nothing new.
+        """Check a listing read to the end. An incremental listing without files means no new files.
 
         :raises SourceError: if no file is ready and ``Arrivals(on_none=…)`` does not allow it, if there are fewer
             than ``min_files``, if an expected file is missing, or if files are too young and cannot be left out.
@@ -208,9 +209,9 @@ class ReadyFiles:
             )
 
     def check_young(self) -> None:
-        """Check that a later load adds the files that this one leaves out, and only those.
+        """Check that a later load adds exactly the files left out by this load.
 
-        :raises SourceError: if none would.
+        :raises SourceError: if no later load would.
         """
         request = self.request
         if not self.young_count or (self.is_recorded and request.skips_loaded):
@@ -230,7 +231,7 @@ class ReadyFiles:
 
     @property
     def left_out(self) -> str:
-        """Name the objects that are no data files, for messages."""
+        """Name the objects other than data files, for messages."""
         return f"{count_of(self.left_out_count, 'object')} ({name_first(self.left_out_key, self.left_out_count)})"
 
     @property
@@ -240,7 +241,7 @@ class ReadyFiles:
 
 
 def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = True) -> tuple[SourceFile, ...]:
-    """List all files that match and are ready, sorted by key.
+    """List all matching, ready files, sorted by key.
 
     :param is_recorded: as for :class:`ReadyFiles`.
     :raises SourceError: as :meth:`ReadyFiles.check`, if ClickHouse cannot read one of the keys, or if the store
@@ -276,7 +277,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
 
 
 def describe_empty(request: LoadRequest) -> str:
-    """Say what to do about a snapshot of a lake's table that has no data files."""
+    """Say what to do about a snapshot of a lake table without data files."""
     return (
         f"snapshot {request.snapshot!r} of {request.pattern} has no rows, so there is nothing to load; load again"
         " once it has some; if all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"

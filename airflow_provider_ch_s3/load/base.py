@@ -1,4 +1,4 @@
-"""The base of both kinds of load: the work of one task, which any process of the task can start, continue or end."""
+"""The base of both kinds of load: the work of a task. Any process of the task can start, continue or end a load."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class Load(ABC):
-    """One task's load of one request."""
+    """A task's load of a request."""
 
     client: ClickHouseClient
     store: ObjectStore
@@ -48,7 +48,7 @@ class Load(ABC):
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
     is_staged: ClassVar[bool]
-    """Whether its rows go to a staging table first."""
+    """Whether the rows go to a staging table first."""
     _is_killed: bool = field(default=False, init=False)
     _monitor: QueryMonitor | None = field(default=None, init=False)
 
@@ -64,23 +64,23 @@ class Load(ABC):
 
     @abstractmethod
     def start(self) -> LoadReport | str:
-        """Run all steps up to the INSERT; returns its query id, or the report if there is no INSERT to wait for.
+        """Run all steps up to the INSERT; return the INSERT's query id, or the report without an INSERT to wait for.
 
         :raises ChS3Error: as :meth:`run`.
         """
 
     @abstractmethod
     def complete(self, query_id: str) -> LoadReport | str:
-        """Run all steps from a running INSERT up to the next one, whose query id is returned, or to the report.
+        """Run all steps from a running INSERT up to the next INSERT (return the query id) or to the report.
 
         :raises ChS3Error: as :meth:`run`.
         """
 
     @abstractmethod
     def kill(self) -> None:
-        """Stop the load on all nodes, and check that nothing of it is still running.
+        """Stop the load on all nodes, and check that no query of the load is still running.
 
-        May be called from a signal handler at any point of :meth:`run`, which then submits nothing more.
+        A signal handler may call this at any point of :meth:`run`: then :meth:`run` submits nothing more.
 
         :raises LoadError: if something may still be running.
         """
@@ -88,17 +88,17 @@ class Load(ABC):
     @property
     @abstractmethod
     def cluster(self) -> ClusterSpec:
-        """The cluster that runs the load."""
+        """The cluster for the load."""
 
     @property
     @abstractmethod
     def cluster_client(self) -> ClickHouseClient:
-        """The client that reaches this cluster."""
+        """The client for this cluster."""
 
     @property
     @abstractmethod
     def table_name(self) -> TableName | None:
-        """The table, with its database; None if there is none, because no files say what it should be like."""
+        """The table, with the database; None if there is no table, and no files to derive a table from."""
 
     @property
     @abstractmethod
@@ -107,7 +107,7 @@ class Load(ABC):
 
     @property
     def sql(self) -> str:
-        """The last INSERT that this process submitted, as logged: without keys, with very long lines shortened."""
+        """The last INSERT of this process, as logged: without keys, with very long lines shortened."""
         return shorten_lines(self._submission.text, limit=SQL_LINE_LIMIT) if self._submission else ""
 
     @property
@@ -128,7 +128,7 @@ class Load(ABC):
 
     @property
     def monitor(self) -> QueryMonitor:
-        """Submits the INSERTs, and waits for them; made when it is first needed, since that takes the cluster."""
+        """Submits the INSERTs, and waits for them; made at the first use, since the monitor needs the cluster."""
         if self._monitor is None:
             self._monitor = QueryMonitor(
                 client=self.cluster_client,
@@ -141,11 +141,11 @@ class Load(ABC):
 
     @property
     def _submission(self) -> Submission | None:
-        """The statement that may still be on its way to a server."""
+        """The statement that may not have reached a server yet."""
         return self._monitor.submission if self._monitor else None
 
     def _find_table_maker(self) -> TableMaker | None:
-        """Return what creates the table, if that is wanted."""
+        """Return the creator of the table, if the user wants the table created."""
         create = self.request.create_table
         if create is None:
             return None
@@ -161,14 +161,14 @@ class Load(ABC):
 
     @property
     def has_table(self) -> bool:
-        """Whether the table is there, or would be missing: only a load that may create it does without."""
+        """Whether the table is there, or would be missing: only a load that may create the table does without."""
         maker = self._find_table_maker()
         return maker is None or maker.is_there()
 
     def _ensure_table(self) -> bool:
-        """Create the table if that is wanted and it does not exist.
+        """Create the table if the user wants so and the table does not exist.
 
-        :returns: False if there is none, because there are no files that say what it should be like.
+        :returns: False if there is no table, and no files to derive a table from.
         """
         maker = self._find_table_maker()
         return maker is None or maker.complete(self._first_files, partial(self._prepare_new, maker))
@@ -207,7 +207,7 @@ class Load(ABC):
 
 
 def report_insert(monitor: QueryMonitor, status: QueryStatus, table: str) -> LoadReport:
-    """Build the report of an INSERT that has ended, and record it as a step of the load."""
+    """Build the report of an ended INSERT, and record the INSERT as a step of the load."""
     report = build_report(status, table=table, attached=not monitor.has_submitted(status.query_id))
     record_step("insert", ended=report.ended, seconds=report.seconds, **report.about)
     return report

@@ -1,4 +1,4 @@
-"""The first half of a chunk: its files are selected, inspected and planned, and its staging tables are created."""
+"""The first half of a chunk: select, inspect and plan the files, and create the staging tables."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ class ChunkPlanner:
     def begin(self, history: History, done: CommittedChunks) -> Step:
         """Select the files of the next chunk, plan, record the plan, and create the staging table.
 
-        The files may be many: they are local to this step, so that they are not kept in memory while the INSERT runs.
+        The files may be many: they are local to this step, to free their memory before the INSERT runs.
 
         :param history: the ledger as it was before the files were selected.
-        :param done: the chunks that are in the table.
+        :param done: the chunks already in the table.
         """
         with timed_step("plan", table=self._request.table) as timed:
             check_known(self.site.target, self._request)
@@ -131,9 +131,10 @@ class ChunkPlanner:
     def _check_arguments(self, example: SourceFile | None) -> None:
         """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
 
-        :param example: one that is listed. Without it, a file of the task's last load is looked at: the next ones may
-            have other columns, so what depends on these is only logged.
-        :raises ConfigError: for the first one.
+        :param example: a listed file. Without an example, a file of the task's last load is looked at: the next
+            files may
+            have different columns, so mistakes about columns are only logged.
+        :raises ConfigError: for the first mistake.
         """
         request = self._request
         self.planning.check_settings()
@@ -166,7 +167,7 @@ class ChunkPlanner:
         """Inspect, check and plan a chunk.
 
         :param past: format → the newest committed load of such files.
-        :param ledger: where loads claim their part of the memory; None to count only what runs.
+        :param ledger: where loads claim memory; None to count only running loads.
         """
         target = self.site.target
         check_chunk(self._request, chunk)
@@ -216,7 +217,7 @@ class ChunkPlanner:
     ) -> Step:
         """Record the plan and create the staging table, unless the ledger says that something else has to be done.
 
-        :param records: of the snapshots that the table held when the files were selected.
+        :param records: of the snapshots in the table when the files were selected.
         """
         target = self.site.target
         step: Step
@@ -297,9 +298,9 @@ class ChunkPlanner:
         ).with_plan(prepared.plan, plan_seconds)
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
-        """Build the report of a load that has no more files.
+        """Build the report of a load without further files.
 
-        :raises LoadError: if it has too few rows: files that its last chunks were to load were deleted meanwhile.
+        :raises LoadError: if the load has too few rows: files of the last chunks were deleted meanwhile.
         """
         if chunks.last is None:
             left_out = selection.left_out
@@ -321,7 +322,7 @@ class ChunkPlanner:
     def preview(self, files: tuple[SourceFile, ...] | None, history: History) -> PreparedLoad:
         """Plan as :meth:`begin` does, without writing anything.
 
-        :param files: a subset of the matching files; None for those of the first chunk.
+        :param files: a subset of the matching files; None for the files of the first chunk.
         """
         past = self._read_past(history)
         if files:
@@ -338,5 +339,5 @@ class ChunkPlanner:
         return ChunkLimits.of(self._request, plan_chunk_bytes(cores, past.values()))
 
     def _read_past(self, history: History) -> Mapping[str, PastLoad]:
-        """Format → the newest committed load of such files that was large enough to be meaningful."""
+        """Format → the newest committed load of the format, if large enough to be meaningful."""
         return read_past_loads(self.site.target.ledger, self.site.target.cluster, epoch=history.epoch)

@@ -1,4 +1,4 @@
-"""Refuse loads with wrong results, or without the rights that they need, before the target changes."""
+"""Refuse loads with wrong results, or without the needed rights, before the target changes."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """Check that the table can be loaded in this mode, through a staging table.
 
-    :raises TargetError: if it cannot.
-    :raises ConfigError: if the mode contradicts other arguments.
+    :raises TargetError: if the table cannot be loaded so.
+    :raises ConfigError: if the mode contradicts further arguments.
     """
     mode = mode_for(request)
     if not target.engine.endswith("MergeTree"):
@@ -84,9 +84,9 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
 
 
 def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
-    """Check that a statement can name the data files of a lake's table: the folder has files with other rows, too.
+    """Check that a statement can name the data files of a lake table: the folder has unrelated files, too.
 
-    :raises ConfigError: if they are too many.
+    :raises ConfigError: if the files are too many.
     """
     if isinstance(store, SnapshotStore) and files and not list_keys(files, request.pattern):
         raise ConfigError(
@@ -97,9 +97,9 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
 
 
 def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
-    """Check that the footers of a lake's data files count as many rows as the table's metadata.
+    """Compare the rows in the footers of a lake table's data files with the table's metadata.
 
-    :raises SourceError: if they do not.
+    :raises SourceError: if the numbers differ.
     """
     if not snapshots:
         return
@@ -113,7 +113,7 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
 
 
 def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
-    """Add to a server's error that a data file of a lake's table does not exist why that is, and what to do."""
+    """Explain a server's error about a missing data file of a lake table: add the reason and the remedy."""
     if snapshots and _DOES_NOT_EXIST.search(str(error)) and "NoSuchBucket" not in str(error):
         error.args = (f"{error}; {_describe_gone(snapshots)}",)
         error.is_final = bool(snapshots.after)
@@ -133,9 +133,9 @@ def _describe_gone(snapshots: SnapshotRange) -> str:
 
 
 def check_not_emptied(target: Target, request: LoadRequest) -> None:
-    """Check that rows which a lake's table no longer has do not stay where there are no others to replace them.
+    """Check that rows deleted from a lake table do not stay because no new rows replace them.
 
-    :raises SnapshotError: if the ClickHouse table has rows, and was to have those of an empty snapshot instead.
+    :raises SnapshotError: if the ClickHouse table has rows, and an empty snapshot was to replace them.
     """
     if not request.snapshot or mode_for(request).effect.replaced is not Replaced.TABLE:
         return
@@ -144,9 +144,9 @@ def check_not_emptied(target: Target, request: LoadRequest) -> None:
 
 
 def check_unbroken(target: Target, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
-    """Check that no commit that could not be finished has left some of these files' rows in the table.
+    """Check that no broken commit has left some of these files' rows in the table.
 
-    :raises UnknownStateError: if one has, and this load would add them again.
+    :raises UnknownStateError: if rows were left, and this load would add them again.
     """
     if not request.skips_loaded:
         return
@@ -162,9 +162,9 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 
 
 def check_known(target: Target, request: LoadRequest) -> None:
-    """Check that the table is one that loads have filled, if its name is.
+    """Check that loads have filled this table, if loads have filled a table of this name.
 
-    :raises TargetError: if it has rows whose files are unknown, such as one that was restored or copied.
+    :raises TargetError: if the table has rows of unknown files, for example after a restore or copy.
     """
     ledger, uuids = target.ledger, target.spec.uuids
     if mode_for(request).effect.replaced is Replaced.TABLE or NO_UUID in uuids or ledger.names:
@@ -220,9 +220,9 @@ def check_needs(
     *,
     but: Mapping[TableName, str] = MappingProxyType({}),
 ) -> None:
-    """Check that the user has these rights on tables, which need not exist; older servers cannot tell.
+    """Check that the user has these rights on tables, existing or not; older servers cannot tell.
 
-    :param but: tables that a message calls otherwise.
+    :param but: tables with a different name in messages.
     :raises TargetError: if not; names the missing rights.
     """
     if cluster.server_version < FIRST_VERSION or _has(client, needs):
@@ -243,9 +243,9 @@ def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> 
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
-    """Check that a row which is sent to a shard is written there once.
+    """Check that a shard writes each received row once.
 
-    :raises ConfigError: if it would be written to each of its replicas, which then replicate it to each other.
+    :raises ConfigError: if each replica of a shard would write the row, and replicate the row again.
     """
     copies = cluster.copies_per_sent_row
     if target.is_replicated and copies > 1:
@@ -259,11 +259,11 @@ def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
 
 
 def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_count: float) -> None:
-    """Check that each node has room for its part of the staged rows, and for the merges of one partition of them.
+    """Check that each node has room for a share of the staged rows, and for the merges of a partition.
 
-    :param volumes: those of each node together.
+    :param volumes: all volumes of each node together.
     :param staged_bytes: expected on each node.
-    :raises LoadError: if one has not; names its volumes.
+    :raises LoadError: if a node lacks room; names the node's volumes.
     """
     merged_bytes = staged_bytes / max(1.0, partition_count)
     for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):

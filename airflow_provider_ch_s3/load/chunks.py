@@ -1,7 +1,7 @@
-"""The chunks of a load: a source of any number of files is loaded piece by piece, each exactly once by itself.
+"""The chunks of a load: a source of any number of files is loaded piece by piece, each piece exactly once.
 
-A chunk is a stretch of the listing, which is in the order of the keys: the files after one key, up to another. So the
-next chunk begins where the last committed one ends, whichever process goes on, and no process lists from the start.
+A chunk is a stretch of the listing in the order of the keys: the files after a key, up to a later key. So the
+next chunk begins at the end of the last committed chunk, in whatever process, and no process lists from the start.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MAX_REPLACED_BYTES = MAX_KEY_LIST_BYTES * 9 // 10
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedChunks:
-    """The chunks of a load that are in the table, in their order."""
+    """The committed chunks of a load in the table, in their order."""
 
     attempts: Sequence[Attempt] = ()
 
     @classmethod
     def read(cls, history: History, identity: LoadIdentity, table_uuids: Collection[str]) -> CommittedChunks:
-        """Find them in the ledger.
+        """Find the chunks in the ledger.
 
-        :param table_uuids: UUIDs of the table on all nodes; rows committed into a table that has since been dropped
+        :param table_uuids: UUIDs of the table on all nodes; rows committed into a table dropped since
             do not count.
         """
         own = history.of_life(identity.load_id, identity.life)
@@ -56,7 +56,7 @@ class CommittedChunks:
 
     @property
     def rows(self) -> int:
-        """Rows that they have added to the table."""
+        """Rows added to the table by the chunks."""
         return sum(sum((one.partitions or {}).values()) for one in self._reports)
 
     @property
@@ -65,9 +65,9 @@ class CommittedChunks:
         return join_reports(self._reports)
 
     def next(self, request: LoadRequest) -> Chunk:
-        """Where the next chunk begins; its end is not known yet.
+        """Where the next chunk begins; the end is not known yet.
 
-        :raises ConfigError: if the request is not that of the other chunks.
+        :raises ConfigError: if the request differs from the request of earlier chunks.
         """
         if self.last is None:
             return Chunk()
@@ -113,7 +113,7 @@ class CommittedChunks:
 class ChunkLimits:
     """How much one chunk may hold; without limits all files are one chunk.
 
-    :param has_listed_keys: the query names its files one by one, so their keys have to fit into a statement.
+    :param has_listed_keys: the query names all files, so the files' keys have to fit into a statement.
     """
 
     files: float = math.inf
@@ -124,7 +124,7 @@ class ChunkLimits:
     def of(cls, request: LoadRequest, planned_bytes: int) -> ChunkLimits:
         """Return the limits of a request.
 
-        :param planned_bytes: size of a chunk, unless the request gives one.
+        :param planned_bytes: size of a chunk, unless the request gives a size.
         """
         if not (request.is_chunked and isinstance(request.chunks, Chunks)):
             return cls()
@@ -139,7 +139,7 @@ class ChunkLimits:
 class ChunkFiles:
     """The files of a chunk, while they are selected.
 
-    :param pattern: that selected the files.
+    :param pattern: selected the files.
     """
 
     limits: ChunkLimits
@@ -149,12 +149,12 @@ class ChunkFiles:
     replaced_bytes: int = 0
 
     def take(self, files: Sequence[SourceFile], replaced: Set[str] = frozenset()) -> Sequence[SourceFile]:
-        """Take as many of these files as fit, from the first on, and return the others.
+        """Take as many of these files as fit, from the first on, and return the rest.
 
-        A chunk is full when it has as many files or bytes as it may have, or when a statement can name no more files;
-        an empty one takes its first file whatever its size.
+        A chunk is full at the limit of files or bytes, or when a statement can name no more files;
+        an empty chunk takes the first file of any size.
 
-        :param replaced: keys of files whose older versions the commit replaces, so that it names them, too.
+        :param replaced: keys of files whose older versions the commit replaces, so the commit names them, too.
         """
         room, room_bytes = self.limits.files - len(self.files), self.limits.size_bytes - self.size_bytes
         most_bytes = MAX_REPLACED_BYTES if self.limits.has_listed_keys else math.inf
@@ -175,15 +175,15 @@ class ChunkFiles:
         return files[len(taken) :]
 
     def _named_bytes(self, file: SourceFile) -> int:
-        """How long a statement gets by naming a file and the load that the table holds it of."""
+        """The length added to a statement by naming a file and the file's load."""
         return len(self.pattern.path(file.key).encode()) + LOAD_NAME_BYTES
 
     def _can_list(self, files: Sequence[SourceFile]) -> bool:
-        """Whether a statement can name them besides the others: the fewer, the more their keys have in common."""
+        """Whether a statement can name more files: keys with little in common take more room."""
         return bool(list_keys([*self.files, *files], self.pattern))
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:
-    """Find the arguments that decide about rows, and have changed since an attempt was planned."""
+    """Find the arguments about rows changed since an attempt was planned."""
     planned = attempt.planned.arguments
     return [name for name, value in request.fingerprints.items() if planned.get(name, value) != value]

@@ -1,4 +1,4 @@
-"""What checks compare the staged rows with: earlier loads of the task, and the rows that these are to replace."""
+"""What checks compare the staged rows with: earlier loads of the task, and the rows to replace."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, BoundCheck, Check, Expect
 
 OLD = "old"
-"""Whose aggregates are those of the rows that will be replaced: ``old.count()``."""
+"""Stands for the rows to be replaced in aggregates: ``old.count()``."""
 
 MAX_ATTEMPTS = 1_000
 
 
 def old_calls(check: Check) -> list[str]:
-    """The aggregates of old rows that a check names: ``sum(x)`` for ``old.sum(x)``."""
+    """The aggregates of old rows in a check: ``sum(x)`` for ``old.sum(x)``."""
     found: list[str] = []
 
     def take(call: str) -> str:
@@ -43,10 +43,10 @@ def old_calls(check: Check) -> list[str]:
 def bind_checks(
     target: Target, request: LoadRequest, attempt: Attempt, partitions: Mapping[str, int]
 ) -> list[BoundCheck]:
-    """Read what the checks of a request compare with, and return them with these values.
+    """Read what the checks of a request compare with, and return the checks with these values.
 
-    :param attempt: whose rows are staged.
-    :param partitions: the ones that get new rows, with their number.
+    :param attempt: the attempt with the staged rows.
+    :param partitions: partitions with new rows → number of new rows.
     """
     old = _read_old(target, request, partitions)
     earlier: Sequence[Mapping[str, float]] = ()
@@ -82,7 +82,7 @@ def _bind(name: str, check: Check, old: Mapping[str, OldValue]) -> BoundCheck:
 
 @dataclass(frozen=True)
 class OldValue:
-    """An aggregate of the rows that will be replaced; None for NULL."""
+    """An aggregate of the rows to be replaced; None for NULL."""
 
     value: str | None
     type: str
@@ -94,12 +94,12 @@ class OldValue:
 
     @property
     def sql(self) -> str:
-        """The value as an SQL expression of its type."""
+        """The value as an SQL expression with a type."""
         return f"CAST({'NULL' if self.value is None else literal(self.value)}, {literal(self.type)})"
 
 
 def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int]) -> dict[str, OldValue]:
-    """Compute all aggregates of old rows that any check names, with one statement."""
+    """Compute all aggregates of old rows in any check, with a single statement."""
     named = list(dict.fromkeys(call for check in request.checks.conditions.values() for call in old_calls(check)))
     if not named:
         return {}
@@ -128,7 +128,7 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
 
 
 def _read_earlier(target: Target, attempt: Attempt) -> list[Mapping[str, float]]:
-    """Read the earlier loads of the same task, the newest first; of one that was cleared, only the last life.
+    """Read the earlier loads of the same task, the newest first; of a cleared load, only the last life.
 
     :returns: of each load, expression → value, as far as the ledger has them.
     """
@@ -178,7 +178,7 @@ def _bind_expected(
     rows: int,
     size_bytes: int,
 ) -> BoundCheck:
-    """:param rows: that are staged; ``size_bytes``: of the files."""
+    """:param rows: staged rows; ``size_bytes``: of the files."""
     value = replace_calls(check.expression, OLD, lambda call: old[call].sql)
     # As the ledger counts them: also rows that delete in a merge, and rows that an engine has folded since.
     value = {ROWS: str(rows), FILE_BYTES: str(size_bytes)}.get(check.expression, value)

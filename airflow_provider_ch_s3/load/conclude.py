@@ -1,4 +1,4 @@
-"""The second half of a chunk: its INSERT is waited for, the staged rows are verified, and committed."""
+"""The second half of a chunk: wait for the INSERT, verify the staged rows and commit them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ MAX_ALTERATIONS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class GivenUp:
-    """What has become of an attempt that failed.
+    """The end of a failed attempt.
 
-    :param step: what comes after its commit, if it was committed after all.
-    :param kept: the table with its rows, if they are kept.
+    :param step: the step after the commit, if the attempt was committed after all.
+    :param kept: the table with the attempt's rows, if they are kept.
     """
 
     step: Recover | Finish | None = None
@@ -90,7 +90,7 @@ class ChunkFinisher:
             raise
 
     def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
-        """:raises LoadError: if the INSERT failed, or the staged rows are not those of the listed files."""
+        """:raises LoadError: if the INSERT failed, or the staged rows differ from the listed files."""
         status = self.site.monitor.wait(attempt_id.query_id)
         history = self.site.target.ledger.read()
         step = decide_next(history, attempt_id, self.site.request)
@@ -129,7 +129,7 @@ class ChunkFinisher:
         return self.planner.prepare(chunk, files, {})
 
     def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
-        """Drop rows that were only to be validated, once nothing but the commit itself is missing."""
+        """Drop the rows of a load that only validates, once nothing but the commit itself is missing."""
         with owned(self.site.target, attempt.id) as owner:
             step = decide_next(owner.history, attempt.id, self.site.request)
             if not isinstance(step, Resume):
@@ -182,7 +182,7 @@ class ChunkFinisher:
             return after_commit(committed, self.progress.after(committed))
 
     def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
-        """Find what has happened in the meantime so that the files have to be selected again; '' if nothing has."""
+        """Find what has happened in the meantime to select the files again; '' if nothing has."""
         site, chunk = self.site, attempt.planned.chunk
         is_incremental = mode_for(site.request).is_incremental(site.request)
         if not (is_incremental if chunk.snapshots else site.request.skips_loaded):
@@ -208,9 +208,9 @@ class ChunkFinisher:
         return dataclasses.replace(self.progress, alterations=alterations)
 
     def give_up(self, attempt: AttemptId, *, keep_seconds: float = 0.0) -> GivenUp:
-        """Remove all traces of a failed attempt, or find that it was committed after all.
+        """Remove all traces of a failed attempt, unless the attempt was committed after all.
 
-        :param keep_seconds: how long its staged rows are kept.
+        :param keep_seconds: how long the staged rows are kept.
         """
         try:
             with owned(self.site.target) as owner:

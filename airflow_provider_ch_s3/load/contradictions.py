@@ -1,4 +1,4 @@
-"""Find arguments that contradict each other: without a server, and before anything is listed or written."""
+"""Find contradictory arguments: without a server, and before anything is listed or written."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_
 
 
 def check_request(request: LoadRequest, store: ObjectStore) -> None:
-    """Check that the arguments can be read, and go together.
+    """Check that the arguments can be read, and do not contradict each other.
 
-    :param store: the store that the files are in; nothing is asked of it.
+    :param store: the store of the files; receives no requests.
     :raises ConfigError: for the first mistake.
     """
     _check_expressions(request)
@@ -40,7 +40,7 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
 
 
 def _check_expressions(request: LoadRequest) -> None:
-    """Check that all SQL can be parsed."""
+    """Parse all SQL to find mistakes."""
     if request.data_format.structure:
         parse_structure(request.data_format.structure, frozenset())
     given = {
@@ -104,7 +104,7 @@ def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
 
 
 def _may_match(glob: str, folder: str) -> bool:
-    """Whether a glob may match a key in a folder: up to its first wildcard, one is the beginning of the other."""
+    """Whether a glob may match a key in a folder: up to its first wildcard, the shorter text is the beginning of the longer text."""
     start = before_wildcards(glob)
     return start.startswith(folder) or folder.startswith(start)
 
@@ -135,9 +135,9 @@ def _check_reject(request: LoadRequest) -> None:
 
 
 def check_lake(request: LoadRequest) -> None:
-    """Check that no argument is about files in a folder, for a lake's table, whose snapshots say which files it has.
+    """For a lake table, refuse arguments about files in a folder: the snapshots name the files.
 
-    :raises ConfigError: for the first of those.
+    :raises ConfigError: for the first such argument.
     """
     given = {
         "mode='direct'": request.is_direct,

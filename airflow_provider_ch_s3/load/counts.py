@@ -1,4 +1,4 @@
-"""Numbers of files, bytes and rows that have to agree: what was listed, read, written and staged."""
+"""Compare numbers of files, bytes and rows: listed, read, written and staged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NOT_COMMITTED = "committed nothing; load again, and if that fails in the same wa
 class RowCounts:
     """How many rows a load has, counted at each place between the files and the staging table.
 
-    A number is None if it is unknown, or may count other rows, too. All known numbers are equal.
+    A number is None if unknown, or if foreign rows may be counted, too. All known numbers are equal.
 
     :param listed: in the files, by their footers.
     :param read: by the servers; ``written``: likewise.
-    :param staged: in the staging tables, those of bad rows included.
+    :param staged: in the staging tables, including the tables of bad rows.
     """
 
     listed: int | None = None
@@ -31,7 +31,7 @@ class RowCounts:
     def of(
         cls, report: LoadReport, staged: int | None = None, *, is_filtered: bool, is_counted: bool = True
     ) -> RowCounts:
-        """Take the numbers of a report that are those of the load.
+        """Take the load's numbers from a report.
 
         :param staged: None if merges of the staging table drop rows.
         :param is_filtered: a condition leaves rows out after they are read.
@@ -47,7 +47,7 @@ class RowCounts:
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """The first known number and the last one; None if there is only one."""
+        """The first known number and the last one; None if only a single number is known."""
         known = [number for number in (self.listed, self.read, self.written, self.staged) if number is not None]
         return (known[0], known[-1]) if len(known) > 1 else None
 
@@ -60,7 +60,7 @@ def verify_reading(
     is_read_whole: bool = False,
     outcome: str = NOT_COMMITTED,
 ) -> list[str]:
-    """Compare what was read with what was listed; returns what was compared.
+    """Compare the read files with the listed files; return descriptions of the comparisons.
 
     :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
         names.
@@ -89,7 +89,7 @@ def verify_staging(report: LoadReport, rows: RowCounts, staged_rows: int, reject
     """Compare how many rows came from the files and how many arrived; returns what was compared.
 
     :param staged_rows: rows in the staging table, over all shards.
-    :param rejected_rows: rows that are staged elsewhere, because they cannot be loaded.
+    :param rejected_rows: bad rows, staged elsewhere.
     :raises LoadError: if the numbers differ.
     """
     if not rows.ends:
@@ -104,7 +104,7 @@ def check_enough(report: LoadReport, staged_rows: int, *, rows_before: int, min_
     """Check that a load has ``min_rows``.
 
     :param rows_before: rows that earlier chunks of the load have added to the table.
-    :raises LoadError: if it has fewer.
+    :raises LoadError: if the load has fewer rows.
     """
     if staged_rows + rows_before < min_rows:
         before = f" after {count_of(rows_before, 'row')} of earlier chunks" if rows_before else ""

@@ -1,4 +1,4 @@
-"""Stop a staged load from any process, its own or that of a trigger, and describe the outcome for the task's log."""
+"""Stop a staged load from the task's or a trigger's process, and describe the outcome for the task's log."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def kill_load(
     submission: Submission | None = None,
     timing: Timing = REAL_TIME,
 ) -> None:
-    """Stop a task's load: kill its queries on all nodes, drop its staging tables, finish an interrupted commit.
+    """Stop a task's load: kill the queries on all nodes, drop the staging tables, finish an interrupted commit.
 
-    :param submission: a statement that may still be on its way to a server.
+    :param submission: a statement that may not have reached a server yet.
     :raises LoadError: if something may still be running.
     """
     client = client.within(declaration)
@@ -56,7 +56,7 @@ def kill_load(
 def describe_end(nodes: Collection[str]) -> str:
     """Describe where the queries of a load were killed.
 
-    :param nodes: the ones that were running them.
+    :param nodes: the nodes where the queries ran.
     """
     if not nodes:
         return "killed: none of its queries is running"
@@ -67,7 +67,7 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
     """Describe where the queries of a load were killed, and what the table holds now.
 
     :param nodes: as for :func:`describe_end`.
-    :param attempts: those of this generation of the task, as read from the ledger after the kill; none if the load
+    :param attempts: attempts of this generation of the task, as read from the ledger after the kill; none if the load
         was not staged, or had not begun.
     """
     if attempts:

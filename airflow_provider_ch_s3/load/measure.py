@@ -58,7 +58,7 @@ def measure_rows(
 ) -> SourceSpec:
     """Measure the mean size of a row in memory, in some of the files; the server also checks the condition.
 
-    :param staged: columns that only the staging table has: what they are computed from is read, too.
+    :param staged: columns only in the staging table: the columns they are computed from are read, too.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
     """
     used = {column.target for column in mapping}
@@ -117,7 +117,7 @@ def count_partitions(
 ) -> SourceSpec:
     """Count the partitions of some files, spread from the first to the last.
 
-    If files share partitions, a sample shows nearly all of them; otherwise each file has its own.
+    If files share partitions, a sample shows nearly all of them; otherwise each file has separate partitions.
     """
     if not partition_key:
         return source
@@ -151,7 +151,7 @@ def find_rewritten(
     where: str,
     settings: Mapping[str, SettingValue],
 ) -> set[str] | None:
-    """Find what a merge is expected to write again: the partitions that hold keys of some files' first rows.
+    """Find what a merge is expected to write again: the partitions with keys of some files' first rows.
 
     :returns: None if they are not found within seconds, as in a table that is not sorted by the key.
     """
@@ -192,7 +192,7 @@ TEXT_COMPRESSION = 4.0
 
 
 def estimate_staged_bytes(source: SourceSpec) -> float:
-    """Estimate the size of the rows on disk: about that of the files, unless they are not compressed."""
+    """Estimate the size of the rows on disk: about the size of the files, unless they are not compressed."""
     is_packed = source.format.is_typed or is_compressed(source.files[0].key)
     return source.size_bytes if is_packed else source.size_bytes / TEXT_COMPRESSION
 

@@ -25,7 +25,7 @@ LINE_LENGTH = 100
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     """Format a plan: what is loaded, each setting with its origin and reason, what was left out, what to expect.
 
-    :param show_all: include the guards that every node has by itself, which are not in the SQL.
+    :param show_all: include the guards already set on every node, absent from the SQL.
     """
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
     rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
@@ -86,7 +86,7 @@ HUGE_FILE_BYTES = GIB
 
 
 def _advise_files(source: SourceSpec, cluster: ClusterSpec) -> list[str]:
-    """Say what about the files keeps the load from being fast, and what to do about it, in a sentence for each."""
+    """Describe what keeps the load from being fast, and the remedy, in a sentence for each reason."""
     compressed = [file for file in source.files if _is_compressed(file, source.compression)]
     is_parquet_like = source.format.is_read_in_parts
     split = "split the file" if len(source.files) == 1 else "split the files"
@@ -122,7 +122,7 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk is one line."""
+    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk is a single line."""
     if prepared.chunk.number > 1:
         log_folded(log, _describe_files(prepared), format_plan(prepared))
         return
@@ -169,7 +169,7 @@ def _format_settings(settings: Sequence[Setting]) -> str:
 
 
 def _wrap(line: str, *, indent: int) -> str:
-    """Wrap a line between words; further lines begin below its text."""
+    """Wrap a line between words; further lines begin below the text."""
     return textwrap.fill(
         line,
         LINE_LENGTH,

@@ -54,7 +54,7 @@ class Planning:
         return dataclasses.replace(self.request, settings=settings)
 
     def read_layout(self) -> Layout:
-        """Read how the rows are laid out, if that is known."""
+        """Read how the rows are laid out, if known."""
         return self.store.read_layout() if isinstance(self.store, SnapshotStore) else Layout()
 
     def _read_folder_types(self) -> Mapping[str, str]:
@@ -94,7 +94,7 @@ class Planning:
         )
 
     def check_settings(self) -> None:
-        """Check the settings that were given, for a load that has nothing to plan.
+        """Check the given settings, for a load that has nothing to plan.
 
         :raises ConfigError: for the first mistake in those of the operator or of the connection.
         """

@@ -14,13 +14,13 @@ from airflow_provider_ch_s3.load.removal import remove_rows
 
 
 def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = False) -> str:
-    """Take a load back, or one attempt of it; returns what was done, or would be.
+    """Take a load or a single attempt back; return a description of the removal, done or planned.
 
     :param name: the id of the load, or the query id of an INSERT.
-    :param abandons_open: first end what a try of its task has begun that died for good.
+    :param abandons_open: first end the work of a try that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
-    :raises TargetError: if its rows cannot be told from others, or cannot be removed exactly.
-    :raises LoadError: if it is not over, or the table does not hold exactly its rows any more.
+    :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
+    :raises LoadError: if the load is not over, or the table no longer holds exactly the load's rows.
     """
     target.check_commit([])
     check_rights(target, UNDO.effect, ())
@@ -34,7 +34,7 @@ def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = F
 
 
 def _abandon_open(target: Target, name: str) -> None:
-    """End what tries of the load have begun: a process that is at work on it after all fails, and changes nothing."""
+    """End the work of the load's tries: a process still working on the load fails, and changes nothing."""
     with owned(target) as owner:
         for one in replace(target.ledger, load_id=load_id_of(name)).read().of_load(load_id_of(name)):
             if one.is_open:
