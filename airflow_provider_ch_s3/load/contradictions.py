@@ -104,7 +104,7 @@ def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
 
 
 def _may_match(glob: str, folder: str) -> bool:
-    """Whether a glob may match a key in a folder: up to its first wildcard, the shorter text is the beginning of the longer text."""
+    """Whether a glob may match a key in a folder: up to the first wildcard, either begins with the rest."""
     start = before_wildcards(glob)
     return start.startswith(folder) or folder.startswith(start)
 

@@ -1,4 +1,4 @@
-"""The steps of a load, and pure functions that decide from the ledger which of them is next.
+"""The steps of a load, and pure functions to decide the next step from the ledger.
 
 ::
 
@@ -28,13 +28,13 @@ from airflow_provider_ch_s3.tuning import Reduction
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What a process knows of its load besides what the ledger says.
+    """A process's knowledge of a load besides the ledger.
 
-    :param chunk_number: of the chunk that it works on, from 1.
+    :param chunk_number: of the current chunk, from 1.
     :param alterations: how often the target was altered while the rows of this chunk were being staged.
-    :param reduction: what an INSERT that failed for want of resources is reduced to; None if none has.
-    :param last_committed: the attempt that it has committed last.
-    :param columns_added: columns that it has added to the table, with their types.
+    :param reduction: the reduced resources after a failed INSERT; None if no INSERT failed for want of resources.
+    :param last_committed: the last attempt committed by this process.
+    :param columns_added: columns added to the table by this process, with their types.
     """
 
     chunk_number: int = 1
@@ -44,9 +44,9 @@ class Progress:
     columns_added: Mapping[str, str] = field(default_factory=dict)
 
     def chunks(self, site: Site, history: History) -> CommittedChunks:
-        """Find the chunks of the load that the target holds.
+        """Find the chunks of the load in the target.
 
-        :raises LoadError: if what this process has just committed is not among them: it would be loaded again.
+        :raises LoadError: if the chunk just committed by this process is missing: the chunk would be loaded again.
         """
         target, last = site.target, self.last_committed
         chunks = CommittedChunks.read(history, site.identity, target.spec.uuids)
@@ -60,7 +60,7 @@ class Progress:
         return chunks
 
     def after(self, committed: Attempt) -> Progress:
-        """What it knows once it has committed a chunk."""
+        """The progress after the commit of a chunk."""
         return Progress(
             chunk_number=self.chunk_number + 1, last_committed=committed, columns_added=self.columns_added
         )
@@ -78,12 +78,12 @@ class Recover:
 
 @dataclass(frozen=True)
 class FinishCommit:
-    """Finish an interrupted commit. It needs only the staged rows: the files may have been deleted since."""
+    """Finish an interrupted commit. The commit needs only the staged rows: the files may have been deleted since."""
 
 
 @dataclass(frozen=True)
 class Abandon:
-    """Abandon an attempt that was planned for other arguments.
+    """Abandon an attempt planned for different arguments.
 
     :param changed: their names.
     """
@@ -97,7 +97,7 @@ class Begin:
     """Select the files, prepare an attempt, and create its staging table.
 
     :param history: the ledger as last read.
-    :param done: the chunks that are in the table.
+    :param done: the chunks already in the table.
     """
 
     history: History
@@ -106,7 +106,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit the INSERT of a planned attempt, into its staging table."""
+    """Submit the INSERT of a planned attempt, into the attempt's staging table."""
 
     attempt: AttemptId
     insert: Statement
@@ -136,12 +136,12 @@ Step = Recover | FinishCommit | Abandon | Begin | Submit | Resume | Finish
 def decide_start(
     history: History, identity: LoadIdentity, request: LoadRequest, table_uuids: Collection[str]
 ) -> FinishCommit | Abandon | Begin | Resume | Finish:
-    """Decide what a process does first.
+    """Decide the first step of a process.
 
-    :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
+    :param table_uuids: UUIDs of the target on all nodes; rows committed into a table dropped since do
         not count.
     :raises OvertakenError: if a newer try of the task has begun.
-    :raises ConfigError: if a part of the load was undone: then it must not end as if it were whole.
+    :raises ConfigError: if a part of the load was undone: the load must not end as if complete.
     """
     _check_not_undone(history, identity)
     chunks = CommittedChunks.read(history, identity, table_uuids)
@@ -172,7 +172,8 @@ def _check_not_undone(history: History, identity: LoadIdentity) -> None:
 def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> Recover | Abandon | Resume | Finish:
     """Decide what the process that works on an attempt does next.
 
-    :raises OvertakenError: if another process of the task has abandoned the attempt and continues with a later one.
+    :raises OvertakenError: if a newer process of the task has abandoned the attempt and continues with a later
+        attempt.
     :raises LoadError: if the ledger no longer has the attempt.
     """
     found = history.attempt(attempt)
@@ -197,6 +198,6 @@ def after_commit(attempt: Attempt, progress: Progress | None = None) -> Recover 
 
 
 def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:
-    """Decide whether the rows that an attempt stages are still the ones that are asked for."""
+    """Decide whether an attempt still stages the requested rows."""
     changed = changed_arguments(planned, request) if planned.is_sealed else ["the ClickHouse login"]
     return Abandon(planned.id, changed) if changed else Resume(planned.id)

@@ -1,6 +1,6 @@
-"""A load that writes directly into the table: at least once, for engines that have no staging.
+"""A load that writes directly into the table: at least once, for engines without staging.
 
-A load that is known to have failed may have written some of its rows, and the next try writes them again. A load that
+A failed load may have written some rows, and the next try writes them again. A load that
 is running, or whose outcome is unknown, is never submitted a second time.
 """
 
@@ -37,7 +37,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class DirectLoad(Load):
-    """One task's load of one request, without staging; used like :class:`StagedLoad`."""
+    """A task's load of a request, without staging; used like :class:`StagedLoad`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
     is_staged: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class DirectLoad(Load):
     _plan_seconds: float = field(default=0.0, init=False)
 
     def start(self) -> LoadReport | str:
-        """Submit the INSERT, unless an earlier try has; returns its query id, or the report if there are no files."""
+        """Submit the INSERT, unless an earlier try has; return the query id, or the report if there are no files."""
         check_request(self.request, self.store)
         if not self._ensure_table():
             return self._report_nothing()
@@ -103,7 +103,7 @@ class DirectLoad(Load):
         return report
 
     def kill(self) -> None:
-        """Kill what this generation of the task submitted, and check that it has ended on all nodes."""
+        """Kill the queries of this generation of the task, and check that they have ended on all nodes."""
         self._is_killed = True
         place = self._located or self
         nodes = kill_queries(
@@ -117,7 +117,7 @@ class DirectLoad(Load):
 
     @property
     def located(self) -> Located:
-        """The table, looked up when it is first needed."""
+        """The table, looked up at the first use."""
         if self._located is None:
             self._located = locate_table(self.client, self.declaration, self.request.table)
         return self._located
@@ -146,7 +146,7 @@ class DirectLoad(Load):
         return self.planning.prepare(located.cluster, target, files, may_list=True)
 
     def _prepare_again(self) -> PreparedLoad:
-        """Return what this process has planned, or plan as another one has done; the files may have changed since."""
+        """Return this process's plan, or plan as an earlier process did; the files may have changed since."""
         if self._prepared is None:
             files = list_files(self.store, self.request, is_recorded=False)
             if not files:
@@ -173,7 +173,7 @@ class DirectLoad(Load):
             raise with_rows_left(error) from error
 
     def _resolve_earlier(self) -> QueryStatus | None:
-        """Find the latest query of earlier tries of this generation; kill those of other generations."""
+        """Find the latest query of earlier tries of this generation; kill the queries of different generations."""
         statuses = self.monitor.find_earlier(self._is_first_of_life, before_waiting=self._check_restarts)
         own = {q: s for q, s in statuses.items() if q.startswith(self.identity.generation_prefix)}
         for query_id in statuses.keys() - own.keys():
@@ -194,20 +194,21 @@ class DirectLoad(Load):
         return latest
 
     def _is_first_of_life(self, statuses: Mapping[str, QueryStatus]) -> bool:
-        """Whether it is certain that no earlier try of this generation can have submitted anything.
+        """Whether certainly no earlier try of this generation can have submitted anything.
 
-        Airflow's numbers alone do not tell a clear from a retry if ``retries`` was lowered while the run exists. It
-        is certain if the try just before this one was of another generation.
+        Airflow's numbers alone do not tell a clear from a retry if ``retries`` was lowered while the run exists. The
+        answer
+        is certain if the try just before was of a different generation.
 
-        :param statuses: queries of other generations.
+        :param statuses: queries of different generations.
         """
         before = self.identity.try_number - 1
         return before < 1 or any(status.try_number == before for status in statuses.values())
 
     def _check_restarts(self) -> None:
-        """Check that no node was restarted, which may have lost its record of an earlier try's query.
+        """Check that no node was restarted: a restart may have lost the record of an earlier try's query.
 
-        :raises UnknownStateError: if one was.
+        :raises UnknownStateError: if a node was restarted.
         """
         if self.identity.is_first_try:
             return
@@ -220,7 +221,7 @@ class DirectLoad(Load):
 
 
 def with_rows_left(error: ChS3Error) -> ChS3Error:
-    """Add to the error of a failed query what it may have left."""
+    """Explain in the error of a failed query what rows the query may have left."""
     told = type(error)(
         f"{error}; rows written by then stay in the table (this load is at least once), so remove them before you"
         " load again unless duplicates are acceptable"

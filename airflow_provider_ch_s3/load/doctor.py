@@ -1,6 +1,6 @@
-"""What a load needs, looked at one by one: for ``ch-s3 doctor``, and for the connection's button Test Connection.
+"""Check what a load needs, step by step: for ``ch-s3 doctor``, and for the connection's button Test Connection.
 
-Each check returns what it found in a sentence, or raises the error with which a load would fail, remedy included.
+Each check returns a sentence about the result, or raises the error of a failing load, remedy included.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class State(StrEnum):
 class Finding:
     """The result of a check.
 
-    :param check: its name.
+    :param check: name of the check.
     :param text: what was found, or what is wrong and what to do about it.
     """
 
@@ -59,14 +59,14 @@ class Finding:
 
 
 class NotKnown(str):
-    """What a check that could not look says instead of what it found."""
+    """The text of a check that could not run."""
 
 
 @dataclass(kw_only=True)
 class Subject:
-    """What is examined: a connection, and perhaps a load.
+    """The examined connection, and perhaps a load.
 
-    :param find_load: returns the load, which has not been started.
+    :param find_load: returns the load, not started yet.
     """
 
     client: ClickHouseClient
@@ -75,7 +75,7 @@ class Subject:
 
     @cached_property
     def server(self) -> ConnectedServer:
-        """The server that the connection reaches."""
+        """The server of the connection."""
         return read_server(self.client)
 
     @cached_property
@@ -98,9 +98,9 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that a load needs.
+    """A need of a load.
 
-    :param after: names of the checks without which this one makes no sense.
+    :param after: names of the checks that have to succeed before.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Check:
 
 
 def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
-    """Run checks in their order; each that rests on a failed one is skipped."""
+    """Run checks in their order; skip each check after a failed check."""
     missing: set[str] = set()
     for check in which:
         if lacking := [name for name in check.after if name in missing]:
@@ -133,7 +133,7 @@ def check_connection(subject: Subject) -> str:
 
 
 def check_nodes(subject: Subject) -> str:
-    """Every node answers the connected one, and tells its version, cores and memory."""
+    """Every node answers the connected node, and tells version, cores and memory."""
     spec, node = subject.cluster, subject.cluster.weakest
     version = ".".join(map(str, spec.server_version))
     where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
@@ -174,7 +174,7 @@ def check_addresses(subject: Subject) -> str:
 
 
 def check_ledger(subject: Subject) -> str:
-    """The table that the connection names can be the ledger; by default the one of its own database."""
+    """The connection's ledger table can be the ledger; by default a table of the connection's database."""
     named, cluster = subject.declaration.ledger_table, subject.cluster
     name = ledger_name(named, subject.server.database)
     has_database = name == ledger_name(named, "")
@@ -273,7 +273,7 @@ def check_disk(subject: Subject) -> str:
 
 
 def _least_free(room: Mapping[str, tuple[int, int]]) -> str:
-    """Name the node that has the least room.
+    """Name the node with the least room.
 
     :param room: node → free and total bytes.
     """

@@ -82,17 +82,17 @@ INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0, CSV_SKIP_SET
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedLoad:
-    """A load that is ready to start.
+    """A load ready to start.
 
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
-    :param chunk: the part of the source that ``source`` is.
-    :param merge: how rows are merged by their keys; None in the other modes.
-    :param held: what the table holds now, if rows are merged.
-    :param rewritten: what of that the merge is expected to write again; None if that is unknown.
+    :param chunk: the part of the source in ``source``.
+    :param merge: how rows are merged by their keys; None in the remaining modes.
+    :param held: the table's present content, if rows are merged.
+    :param rewritten: the content that the merge is expected to write again; None if unknown.
     :param volumes: where new parts of the table go; empty where this user may not know.
-    :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
-    :param new_table: the target, if it does not exist yet.
+    :param line_format: how lines become rows, where bad rows are set aside; None to read the format unchanged.
+    :param new_table: the target, if not created yet.
     """
 
     cluster: ClusterSpec
@@ -163,18 +163,18 @@ def prepare_load(
     folder_types: Mapping[str, str] = MappingProxyType({}),
     may_list: bool = False,
 ) -> PreparedLoad:
-    """Inspect the source, match its columns with the target's, measure a sample, plan the settings.
+    """Inspect the source, match the columns with the target's, measure a sample, plan the settings.
 
     :param read_sharing: counts the loads among which the memory of the nodes is divided.
-    :param past: format → measurements of the table's latest load of it.
-    :param reduction: what an INSERT of this try that failed is reduced to; None for what the last load tells.
+    :param past: format → measurements of the table's latest load of the format.
+    :param reduction: reduced resources after a failed INSERT of this try; None to follow the last load.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param is_staged: the rows go to a staging table, which every node has.
-    :param folder_types: column of the folders → type of its values, where that is known.
-    :param may_list: the files are what a listing of the pattern has, so that the servers may list them.
+    :param folder_types: column of the folders → type of its values, where known.
+    :param may_list: the files are a listing of the pattern, so the servers may list them.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
-    :raises ConfigError: if the request contradicts itself or what was found.
+    :raises ConfigError: if the request contradicts itself or the source and table.
     """
     access.check_version(cluster.server_version)
     server = read_server_settings(client, cluster)
@@ -269,13 +269,13 @@ def prepare_load(
 
 
 def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
-    """The column that only the staging table of a merge has."""
+    """The additional column in the staging table of a merge."""
     is_deletion = rule.is_deletion if rule else ""
     return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
 
 
 def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
-    """Columns whose types are chosen by samples: texts for which a sample leads to another type are refused."""
+    """Columns with types chosen by samples: texts are refused if a sample leads to a different type."""
     if request.create_table is None or request.data_format.structure:
         return frozenset()
     given, renamed = request.create_table.types, find_renamed_in(request)
@@ -284,7 +284,7 @@ def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
 
 
 def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> frozenset[str]:
-    """Columns that only expressions use, so that the server guessed their types."""
+    """Columns used only by expressions: the server guessed their types."""
     if request.data_format.structure:
         return frozenset()
     known = {c.name for c in target.columns if c.name not in request.select} | find_renamed_in(request).keys()
@@ -292,7 +292,7 @@ def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> fr
 
 
 def _integer_form(kind: str) -> str:
-    """Have a text such as 007 refused, which may be a code and no number."""
+    """Have a text like 007 refused: 007 may be a code, not a number."""
     return kept_form(kind) if integer_range(kind) else ""
 
 
@@ -344,7 +344,7 @@ def _map(
 def _ignore_deleted_values(
     mapping: tuple[MappedColumn, ...], rule: MergeRule, target: TargetSpec
 ) -> tuple[MappedColumn, ...]:
-    """Have a row that stands for a deletion fill its key and version only: sources of changes send no more."""
+    """Have a deletion's row fill the key and version only: sources of changes send no more."""
     types = {name: plain_type(base_type(kind)) for name, kind in target.column_types.items()}
     return tuple(
         column
@@ -355,7 +355,7 @@ def _ignore_deleted_values(
 
 
 def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None:
-    """Log which columns may hold lists and maps that are NULL: no type of ClickHouse does, and no footer tells."""
+    """Log the columns that may hold NULL lists and maps: no type of ClickHouse does, and no footer tells."""
     used = {column.source for column in mapping}
     names = [c.name for c in source.columns if c.name in used and family(base_type(c.type)) in ("Array", "Map")]
     if names:
@@ -366,7 +366,7 @@ def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None
 
 
 def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec) -> None:
-    """Log which columns of the files have wider types than the table: some of their values may not fit."""
+    """Log the columns with wider types in the files than in the table: some values may not fit."""
     types = {column.name: column.type for column in source.columns if not column.in_path}
     told = [
         f"column {column.source} is {base_type(in_file)} in the files and {in_table} in {target.name}"
@@ -394,7 +394,7 @@ def _log_unused_folders(
 def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None = None) -> dict[str, ServerSetting]:
     """Read all settings of the connected server, as this user sees them.
 
-    :param cluster: whose nodes to compare with it.
+    :param cluster: nodes to compare with the connected server.
     """
     name, nodes = (cluster.name, len(cluster.nodes)) if cluster else (None, 1)
     rows = client.query(server_queries.render_read_settings(name, nodes=nodes))
@@ -416,7 +416,7 @@ def plan_inspection(
 ) -> dict[str, SettingValue]:
     """Choose the settings with which the servers inspect the files: what this user may change, and the given ones.
 
-    :raises PlanError: if this user may not have the servers use their own role, which is to reach the files.
+    :raises PlanError: if this user may not let the servers reach the files with their own role.
     """
     wanted: dict[str, SettingValue] = {**INSPECTION_SETTINGS, **access.inspection_settings}
     rule = s3_allow_server_credentials_in_user_queries

@@ -1,4 +1,4 @@
-"""Reduce a load whose INSERT failed for want of resources, so that the same try can load again."""
+"""Reduce a load after the INSERT failed for want of resources, so the same try can load again."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def after_failure(attempt: Attempt, error: str) -> Reduction | None:
 
 
 def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
-    """Check that smaller blocks can help at all: a reader holds a whole row group.
+    """Check whether smaller blocks can help at all: a reader holds a whole row group.
 
-    :raises LoadError: if one alone is larger than what the load may use; names its file.
+    :raises LoadError: if a row group alone is larger than the load's memory; names the file.
     """
     source, cluster = prepared.source, prepared.cluster
     if not source.format.has_footers:

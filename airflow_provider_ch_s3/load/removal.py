@@ -1,7 +1,7 @@
-"""Remove rows of a table with a commit that adds none: of loads that are undone, and of files that are gone.
+"""Remove rows of a table with a commit without new rows: rows of undone loads and of deleted files.
 
-The rows that stay are set aside, and the partitions replaced, as ``replace_where`` does it. So whatever dies on the
-way, any later process can finish it.
+The rows to keep are set aside, and the partitions replaced, as in ``replace_where``. So whatever dies on the
+way, any later process can finish the removal.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Find = Callable[[], Removal | None]
 
 
 def remove_gone(site: Site, find_target: Callable[[LoadIdentity], Target]) -> None:
-    """Remove, after a load, what its mode says: one commit removes as much as a statement can name.
+    """Remove rows after a load, as the mode asks: a commit removes as much as a statement can name.
 
-    It is a load of its own in the ledger, which names the files without a version. A retry of the task looks again.
+    The removal is a separate load in the ledger, and names the files without a version. A retry looks again.
 
     :param find_target: wires the table for another load.
-    :raises LoadError: if the rows cannot be told from others, or others change the table at the same time.
+    :raises LoadError: if no condition identifies the rows, or third parties change the table at the same time.
     """
     if (find := mode_for(site.request).find_to_remove(site)) is None:
         return
@@ -57,9 +57,9 @@ def remove_gone(site: Site, find_target: Callable[[LoadIdentity], Target]) -> No
 
 
 def remove_rows(target: Target, find: Find) -> Removal | None:
-    """Remove what is found; returns it, or None if there is nothing.
+    """Remove the rows found; return the removal, or None if there is nothing.
 
-    :raises LoadError: if others keep changing what is to be removed, or alter the table.
+    :raises LoadError: if third parties keep changing the rows to remove, or alter the table.
     """
     for _ in range(ROUNDS):
         try:
@@ -103,7 +103,7 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
 
 
 def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, find: Find) -> bool:
-    """Remove the rows; False if others are to be removed by now.
+    """Remove the rows; False if the rows to remove have changed by now.
 
     :raises LoadError: if the table was altered, or another process does the same.
     """
@@ -137,7 +137,7 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
 
 
 def _is_done_after_all(owner: Owner, attempt: AttemptId) -> bool:
-    """Remove all traces of a failed attempt; whether its commit had begun, and is finished now."""
+    """Remove all traces of a failed attempt; whether the commit had begun, and is finished now."""
     try:
         owner.abandon(attempt)
     except ChS3Error as error:

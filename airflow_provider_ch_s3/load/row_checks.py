@@ -45,7 +45,7 @@ SHOWN_COLUMNS = 8
 def try_checks(target: Target, request: LoadRequest) -> None:
     """Have the server compute each check for no row, before anything is staged.
 
-    :raises ConfigError: if one is not a condition that aggregates the table's columns, or its result may change.
+    :raises ConfigError: if a check is not a condition on aggregates of the table's columns, or the result may change.
     """
     for name, check in request.checks.conditions.items():
         if isinstance(check, Expect) and check.expression == FILE_BYTES:
@@ -68,9 +68,9 @@ def try_checks(target: Target, request: LoadRequest) -> None:
 
 
 def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
-    """Check that no check is about the whole load, if this is one of several chunks.
+    """Refuse checks about the whole load, if the load has several chunks.
 
-    :raises ConfigError: if one is.
+    :raises ConfigError: if a check is about the whole load.
     """
     whole = [name for name, check in request.checks.conditions.items() if isinstance(check, Expect)]
     if whole and not chunk.is_only:
@@ -82,9 +82,9 @@ def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
 
 
 def _try_expression(target: Target, argument: str, text: str, *, given: str = "") -> str:
-    """Have the server compute an expression for no row; returns the type of its value.
+    """Have the server compute an expression for no row; returns the type of the value.
 
-    :param given: the expression that the user wrote, if it is another one.
+    :param given: the user's expression, if different.
     """
     named = f"{argument}={given or text!r}"
     columns = target.spec.readable_columns
@@ -125,9 +125,9 @@ def _try_expression(target: Target, argument: str, text: str, *, given: str = ""
 
 
 def _describe(target: Target, argument: str, expression: str, given: str) -> str:
-    """Find the type of an expression that cannot be computed for no row, such as a quotient by their number.
+    """Find the type of an expression not computable for no row, for example a quotient by the number of rows.
 
-    :raises ConfigError: if it is wrong, whatever the rows are.
+    :raises ConfigError: if the expression is wrong for any rows.
     """
     columns = target.spec.readable_columns
     try:
@@ -164,13 +164,13 @@ def run_checks(
     provenance: Provenance = MappingProxyType({}),
     where: str = "",
 ) -> list[CheckResult]:
-    """Compute all checks with one statement over the staged rows of all nodes; returns what each found.
+    """Compute all checks with one statement over the staged rows of all nodes; returns the result of each.
 
     :param rows: how many are staged; merges may have folded some since they were counted.
-    :param paths: of the files that they are from.
-    :param provenance: columns that say where a row is from; shown of rows that should not be there.
-    :param where: condition for the rows that are checked, if this user is known to see all staged rows.
-    :raises CheckFailedError: if one is not fulfilled, or cannot be computed, and is not only a warning.
+    :param paths: of the rows' files.
+    :param provenance: columns with a row's origin; shown for unwanted rows.
+    :param where: condition for the checked rows, if this user is known to see all staged rows.
+    :raises CheckFailedError: if a check is not fulfilled, or cannot be computed, and is more than a warning.
     :raises LoadError: if this user does not see all staged rows.
     :raises ServerError: if the staged rows cannot be read.
     """
@@ -198,9 +198,9 @@ def run_checks(
 def _compute(
     target: Target, staged: TableName, checks: Sequence[BoundCheck], where: str
 ) -> tuple[int, list[CheckResult]]:
-    """Compute checks with one statement; returns the number of rows that it saw, and what each found.
+    """Compute checks with one statement; returns the number of rows seen, and the result of each check.
 
-    If that fails because of the values in the rows, each check is computed by itself.
+    If the statement fails because of values in the rows, each check is computed separately.
     """
     statement = check_queries.render_run_checks(
         staged,
@@ -257,7 +257,7 @@ def _examples(
     provenance: Provenance,
     where: str,
 ) -> str:
-    """Show some rows that should not be there; '' if the check does not say which ones."""
+    """Show some unwanted rows; '' if the check does not identify rows."""
     condition = find_counted(bound.condition)
     if not condition:
         return ""
@@ -283,6 +283,6 @@ def _examples(
 
 
 def _sides(expression: str) -> Sequence[str]:
-    """The two values that a condition compares; none if it does not compare."""
+    """The two values compared by a condition; none without a comparison."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()

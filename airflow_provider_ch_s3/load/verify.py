@@ -1,4 +1,4 @@
-"""From the end of an INSERT to the plan of its commit: compare what is staged with what was listed.
+"""From the end of an INSERT to the plan of the commit: compare the staged rows with the listed files.
 
 Users may have the commit wait until the staged parts have settled.
 """
