@@ -1,4 +1,4 @@
-"""The life of a load, from top to bottom: each step is a method that returns the next one.
+"""The life of a load, from top to bottom: each step is a method; it returns the next step.
 
 ::
 
@@ -6,7 +6,7 @@
     files   ──┼─> plan ─> INSERT into a staging table ─> verify ─> commit its partitions ─> report
     table   ──┘    └───────────── every step is written to the ledger first ─────────────┘
 
-Exactly once: wherever a process dies, the next one reads from the ledger where to continue. The target does not
+Exactly once: wherever a process dies, the next process reads from the ledger where to continue. The target does not
 change before the commit, and the commit can be repeated. Which step follows is decided in :mod:`.decide`.
 """
 
@@ -81,7 +81,7 @@ ALTER_POLL_SECONDS = 1.0
 
 @dataclass(kw_only=True)
 class StagedLoad(Load):
-    """One task's load of one request, while one process works on it.
+    """A task's load of a request, in a single process.
 
     :ivar progress: what this process knows of the load.
     """
@@ -94,7 +94,7 @@ class StagedLoad(Load):
     _site: Site | None = field(default=None, init=False)
 
     def start(self) -> LoadReport | str:
-        """Check the arguments, create the table if that is wanted, and begin with :meth:`recover`."""
+        """Check the arguments, create the table if wanted, and begin with :meth:`recover`."""
         check_request(self.request, self.store)
         self._check_changes_nothing()
         return self._advance(Recover()) if self._ensure_table() else self._report_nothing()
@@ -115,7 +115,7 @@ class StagedLoad(Load):
         return self._advance(Resume(attempt), waited_for=attempt)
 
     def kill(self) -> None:
-        """Kill what this task submitted, check that it has ended on all nodes, and leave nothing half done."""
+        """Kill this task's queries, wait for their end on all nodes, and leave nothing half done."""
         self._is_killed = True
         declaration = self.declaration
         if self._target is not None:
@@ -123,7 +123,7 @@ class StagedLoad(Load):
         kill_load(self.client, declaration, self.identity, submission=self._submission, timing=self.timing)
 
     def _advance(self, step: Step, waited_for: AttemptId | None = None) -> LoadReport | str:
-        """Take one step after another: to the end, or until an INSERT runs, which another process can wait for."""
+        """Take one step after another: to the end, or until an INSERT runs: any process can wait for the INSERT."""
         while True:
             match step:
                 case Finish(report, progress):
@@ -198,7 +198,7 @@ class StagedLoad(Load):
         return step
 
     def _reattach(self, attempt: Attempt) -> Step | None:
-        """Take over the INSERT of an earlier process; None if it cannot have staged anything."""
+        """Take over the INSERT of an earlier process; None if nothing can be staged."""
         if not self._may_be_staged(attempt):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
@@ -210,7 +210,8 @@ class StagedLoad(Load):
     def _may_be_staged(self, attempt: Attempt) -> bool:
         """Whether the INSERT of an attempt is running, or may have succeeded.
 
-        If it is not running and nothing is staged, abandoning it loses nothing. If something is staged, a query log
+        If no INSERT runs and nothing is staged, abandoning the attempt loses nothing. If something is staged, a
+        query log
         will soon show how the INSERT ended, unless the node that ran it was restarted.
         """
         self.monitor.follow(attempt.age_seconds)
@@ -227,12 +228,12 @@ class StagedLoad(Load):
             self.timing.sleep(self.timing.poll_seconds)
 
     def finish_commit(self) -> Step:
-        """Finish the commit that an earlier process began."""
+        """Finish the commit of an earlier process."""
         tidy_up(self.target)
         return Recover()
 
     def abandon(self, attempt: AttemptId, changed: Sequence[str]) -> Step:
-        """Abandon what an earlier process planned for other arguments; its commit is finished if it has begun."""
+        """Abandon what an earlier process planned for other arguments; a begun commit is finished."""
         log.warning("%s changed since %s was planned: staging again", " and ".join(changed), attempt.query_id)
         with owned(self.target, attempt) as owner:
             owner.abandon(attempt)
@@ -242,7 +243,7 @@ class StagedLoad(Load):
         """Select the files of the next chunk, plan, record the plan, and create the staging table.
 
         :param history: the ledger as it was before the files were selected.
-        :param done: the chunks that are in the table.
+        :param done: the chunks already in the table.
         """
         self._now(chunk_number=len(done.attempts) + 1)
         return self._planner.begin(history, done)
@@ -271,7 +272,7 @@ class StagedLoad(Load):
         return self._finisher.finish(attempt_id)
 
     def finish(self, report: LoadReport) -> None:
-        """Do with the files what the request says, and record the end of a try that is not the last one.
+        """Do with the files what the request says, and record the end of an early try.
 
         Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
         """
@@ -297,11 +298,11 @@ class StagedLoad(Load):
         dispose_of_files(self.store, self.target, self.request, self.identity, committed)
 
     def _leave_for_good(self) -> LoadReport | None:
-        """Report the chunks before one that failed, and dispose of their files, as no later try of this load will.
+        """Report the chunks before a failed chunk, and dispose of their files, as no later try will.
 
-        With ``min_files``, they are left to the load that has all of them: after a clear it counts what is listed.
+        With ``min_files``, the files are left to the complete load: after a clear, the load counts listed files.
 
-        :returns: what they have left in the table; None if that is nothing, or unknown.
+        :returns: what they have left in the table; None if nothing, or unknown.
         """
         if self.request.checks.validate_only:
             return None
@@ -329,13 +330,13 @@ class StagedLoad(Load):
 
     @property
     def target(self) -> Target:
-        """The target as found on the servers, when it is first needed."""
+        """The target as found on the servers, looked up at the first use."""
         if self._target is None:
             self._target = self._find_target()
         return self._target
 
     def _find_target(self) -> Target:
-        """Find the target; its nodes differ while somebody alters it, or since a process died while it did."""
+        """Find the target; its nodes differ while somebody alters it, or after a process died in an ALTER."""
         find = partial(
             find_target, self.client, self.declaration, self.identity, token=self._token, timing=self.timing
         )
@@ -356,7 +357,7 @@ class StagedLoad(Load):
 
     @property
     def site(self) -> Site:
-        """What the load works with, until it looks at the table again."""
+        """The load's objects, until the next look at the table."""
         if self._site is None:
             self._site = Site(
                 target=self.target,

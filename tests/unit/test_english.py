@@ -63,7 +63,6 @@ MODULES = [
 UNFINISHED_ROOMS = frozenset(
     {
         "airflow_provider_ch_s3/exactly_once",
-        "airflow_provider_ch_s3/load",
     }
 )
 """Folders with a module above the limit."""
