@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSelection:
-    """The files of one chunk, and what the whole listing leaves out; the first chunk reports the omissions for all chunks."""
+    """The files of one chunk, and what the whole listing leaves out; the first chunk reports for all."""
 
     chunk: Chunk
     files: tuple[SourceFile, ...] = ()
