@@ -1,4 +1,4 @@
-"""The place of a load: the tables, clients and monitors of a load, from the first look at files to the commit."""
+"""The place of a load: what the load works with, from the first look at the files to the commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Site:
 
     @cached_property
     def views(self) -> tuple[View, ...]:
-        """The views of the target; bad rows are committed like the rows of a view."""
+        """The views that the target feeds; bad rows are committed like the rows of a view."""
         spec = self.target.spec
         if self.request.rejects:
             rejected = reject_table(spec.local)

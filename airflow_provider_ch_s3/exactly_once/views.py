@@ -1,9 +1,8 @@
 """Materialized views of the target, fed from the staging table.
 
-A moved partition feeds no view. So the staging table gets clones of the target's views. The clones write to staging
-copies
-of the views' own tables while the INSERT runs, block by block as the real views would. The copies are committed with
-the target, and the clones are dropped before the commit.
+A moved partition feeds no view. So the staging table gets clones of the target's views. While the INSERT runs, the
+clones write to staging copies of the views' own tables, block by block as the real views would. The copies are
+committed with the target, and the clones are dropped before the commit.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
 def stage_views(
     staging: Staging, attempt: AttemptId, epoch: int, source: TableName, *, views: tuple[View, ...]
 ) -> TableName:
-    """Create the staging copies of the views' tables, and the clones of the views to feed them.
+    """Create the staging copies of the views' tables, and the clones of the views that feed the copies.
 
-    :param source: the staging table for the target's rows; feeds the clones.
+    :param source: the staging table for the target's rows, which feeds the clones.
     :returns: the same.
     """
     for number, view in enumerate(views):
@@ -72,7 +71,7 @@ def stage_views(
 
 
 def select_from(view: View, table: TableName, other: TableName) -> str:
-    """Let a view's query read a different table.
+    """Make a view's query read another table.
 
     :raises TargetError: if the query does not read the old table in exactly one place.
     """

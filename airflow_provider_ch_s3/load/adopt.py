@@ -1,4 +1,4 @@
-"""Record the content of a table under the name of an earlier table: restored, copied, exchanged."""
+"""Record what a table with the name of an earlier table holds: after a restore, a copy or an exchange."""
 
 from __future__ import annotations
 

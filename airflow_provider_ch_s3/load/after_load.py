@@ -1,7 +1,7 @@
-"""Tag, move or delete the files of a load after the commit, if users want so.
+"""Tag, move or delete the files of a load after the commit, if users want that.
 
-Only files loaded by this task, in this or an earlier run, are touched, and only while they still have the
-loaded ETag. Each step can be repeated: a retry finds the load committed, and continues here.
+Only files loaded by this task, in this or an earlier run, are touched, and only while they still have the ETag that
+was loaded. Each step can be repeated: a retry finds the load committed, and continues here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = get_log(__name__)
 
 LOAD_TAG = "ch-s3-load"
 LoadedFile = tuple[AttemptId, str, str]
-"""The loading attempt, the file's key and ETag."""
+"""The attempt that loaded the file, the file's key, and its ETag."""
 
 _DID = {Tag: "tagged", Move: "moved", Delete: "deleted"}
 
@@ -85,8 +85,7 @@ def _find_left_behind(
     """Find listed files skipped by this load, because this task has loaded them before.
 
     Their disposal failed or never came, or they were delivered again. A listing has no tags, so each load would tag
-    all files
-    again: only files of this run are tagged again, as the run's task may have been cleared.
+    all files again: to avoid that, only files of this run are tagged again, as the task may have been cleared.
     """
     if not request.skips_loaded:
         return
@@ -106,7 +105,7 @@ def _find_left_behind(
 
 
 def _find_whole(target: Target, added: Mapping[str, int]) -> set[str]:
-    """Find the partitions where readers see as many rows as loads have added; if merges fold rows, any rows."""
+    """Find the partitions where readers see as many rows as loads have added; if merges fold rows, any at all."""
     found: set[str] = set()
     for some in batches(sorted(added), IDS_PER_STATEMENT):
         statement = staging_queries.render_count_seen(target.spec.local, target.cluster.name, partitions=some)
@@ -117,9 +116,9 @@ def _find_whole(target: Target, added: Mapping[str, int]) -> set[str]:
 
 
 def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Collection[str]) -> Iterator[SourceFile]:
-    """Yield the markers of folders without files: a marker left there would complete the next files.
+    """Yield the markers of folders without any file left: a marker would make the next files there look complete.
 
-    :param folders: the folders of the disposed files.
+    :param folders: the folders of the files that were disposed of.
     """
     pattern, roots = request.pattern, tuple(request.pattern.folders)
     # A retry may name another source than the try that committed.
@@ -151,5 +150,5 @@ def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
 
 
 def _folder(move: Move, attempt: AttemptId) -> str:
-    """The folder for an attempt's files: a separate folder, so no file ever replaces a different file."""
+    """The folder for an attempt's files: each attempt has its own, so that no file ever replaces another."""
     return f"{move.folder}{attempt.query_id}/"

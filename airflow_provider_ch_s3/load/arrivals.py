@@ -1,10 +1,9 @@
 """Find the listed files ready to be loaded: they match, are old enough, and the expected files are there.
 
-A job with a marker, like Spark's ``_SUCCESS``, writes the marker into the job's output folder: the
-folder of each day if each day is a separate job, or the folder above all days if a single job wrote them
-(``partitionBy``). So a folder is complete if the marker is in the folder, or in a folder above, but not above the
-folder
-named by the source: objects further up belong to something else.
+A job with a marker, such as Spark's ``_SUCCESS``, writes the marker into the job's output folder: the folder of each
+day if each day is a separate job, or the folder above all days if a single job wrote them (``partitionBy``). So a
+folder is complete if the marker is in the folder, or in a folder above, up to the folder that the source names:
+objects further up belong to something else.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def check_markers(
 
 
 def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
-    """Yield a folder and the folders above, up to the highest folder named by the source."""
+    """Yield a folder and the folders above, up to the highest folder that the source names."""
     line = [folder]
     while folder:
         folder = folder_of(folder[:-1])
@@ -103,12 +102,12 @@ class ReadyFiles:
 
     Empty objects contain nothing to load. Objects other than data files are left out.
 
-    :param after: a key; the listing begins after this key; '' for the whole listing.
+    :param after: the listing begins after this key; '' for the whole listing.
     :param is_incremental: the listing begins after the loaded files, so an empty listing means no new files.
     :param is_recorded: the ledger tells later loads about the files of this load.
     :param is_sorted: whether the keys have come in order so far.
-    :param missed_count: objects that begin like a glob without a match, for the message.
-    :param left_out_count: objects that match a glob and are no data files, like ``_temporary/0/part-0.csv``.
+    :param missed_count: objects that begin like a glob but do not match it, for the message.
+    :param left_out_count: objects that match a glob and are no data files, such as ``_temporary/0/part-0.csv``.
     :param folders: folders with matching files; filled only if markers are expected.
     :param markers: keys of the markers.
     """

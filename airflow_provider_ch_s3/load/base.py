@@ -37,7 +37,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class Load(ABC):
-    """A task's load of a request."""
+    """The load of one request by one task."""
 
     client: ClickHouseClient
     store: ObjectStore
@@ -64,7 +64,7 @@ class Load(ABC):
 
     @abstractmethod
     def start(self) -> LoadReport | str:
-        """Run all steps up to the INSERT; return the INSERT's query id, or the report without an INSERT to wait for.
+        """Run all steps up to the INSERT; return its query id, or the report if there is no INSERT to wait for.
 
         :raises ChS3Error: as :meth:`run`.
         """
@@ -80,7 +80,7 @@ class Load(ABC):
     def kill(self) -> None:
         """Stop the load on all nodes, and check that no query of the load is still running.
 
-        A signal handler may call this at any point of :meth:`run`: then :meth:`run` submits nothing more.
+        A signal handler may call this at any point of :meth:`run`, which then submits nothing more.
 
         :raises LoadError: if something may still be running.
         """
@@ -88,12 +88,12 @@ class Load(ABC):
     @property
     @abstractmethod
     def cluster(self) -> ClusterSpec:
-        """The cluster for the load."""
+        """The cluster that runs the load."""
 
     @property
     @abstractmethod
     def cluster_client(self) -> ClickHouseClient:
-        """The client for this cluster."""
+        """The client that reaches this cluster."""
 
     @property
     @abstractmethod
@@ -145,7 +145,7 @@ class Load(ABC):
         return self._monitor.submission if self._monitor else None
 
     def _find_table_maker(self) -> TableMaker | None:
-        """Return the creator of the table, if the user wants the table created."""
+        """Return what creates the table, if the user wants that."""
         create = self.request.create_table
         if create is None:
             return None
@@ -166,7 +166,7 @@ class Load(ABC):
         return maker is None or maker.is_there()
 
     def _ensure_table(self) -> bool:
-        """Create the table if the user wants so and the table does not exist.
+        """Create the table if the user wants that and the table does not exist.
 
         :returns: False if there is no table, and no files to derive a table from.
         """
@@ -207,7 +207,7 @@ class Load(ABC):
 
 
 def report_insert(monitor: QueryMonitor, status: QueryStatus, table: str) -> LoadReport:
-    """Build the report of an ended INSERT, and record the INSERT as a step of the load."""
+    """Build the report of an INSERT that has ended, and record the INSERT as a step of the load."""
     report = build_report(status, table=table, attached=not monitor.has_submitted(status.query_id))
     record_step("insert", ended=report.ended, seconds=report.seconds, **report.about)
     return report

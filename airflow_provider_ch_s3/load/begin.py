@@ -83,7 +83,7 @@ class ChunkPlanner:
     def begin(self, history: History, done: CommittedChunks) -> Step:
         """Select the files of the next chunk, plan, record the plan, and create the staging table.
 
-        The files may be many: they are local to this step, to free their memory before the INSERT runs.
+        The files may be many: they are local to this step, so they take no memory while the INSERT runs.
 
         :param history: the ledger as it was before the files were selected.
         :param done: the chunks already in the table.
@@ -131,9 +131,8 @@ class ChunkPlanner:
     def _check_arguments(self, example: SourceFile | None) -> None:
         """Find mistakes in the arguments when there is nothing to load, too, as far as files of earlier loads tell.
 
-        :param example: a listed file. Without an example, a file of the task's last load is looked at: the next
-            files may
-            have different columns, so mistakes about columns are only logged.
+        :param example: a listed file. Without an example, a file of the task's last load is looked at: the next files
+            may have different columns, so mistakes about columns are only logged.
         :raises ConfigError: for the first mistake.
         """
         request = self._request
@@ -167,7 +166,7 @@ class ChunkPlanner:
         """Inspect, check and plan a chunk.
 
         :param past: format → the newest committed load of such files.
-        :param ledger: where loads claim memory; None to count only running loads.
+        :param ledger: where loads claim their part of the memory; None to count only running loads.
         """
         target = self.site.target
         check_chunk(self._request, chunk)
@@ -339,5 +338,5 @@ class ChunkPlanner:
         return ChunkLimits.of(self._request, plan_chunk_bytes(cores, past.values()))
 
     def _read_past(self, history: History) -> Mapping[str, PastLoad]:
-        """Format → the newest committed load of the format, if large enough to be meaningful."""
+        """Format → the newest committed load of such files that was large enough to be meaningful."""
         return read_past_loads(self.site.target.ledger, self.site.target.cluster, epoch=history.epoch)

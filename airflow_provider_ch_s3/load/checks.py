@@ -1,4 +1,4 @@
-"""Refuse loads with wrong results, or without the needed rights, before the target changes."""
+"""Refuse loads with wrong results, or without the rights for them, before the target changes."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """Check that the table can be loaded in this mode, through a staging table.
 
-    :raises TargetError: if the table cannot be loaded so.
-    :raises ConfigError: if the mode contradicts further arguments.
+    :raises TargetError: if the table cannot be loaded in this mode.
+    :raises ConfigError: if the mode and another argument contradict each other.
     """
     mode = mode_for(request)
     if not target.engine.endswith("MergeTree"):
@@ -84,7 +84,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
 
 
 def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[SourceFile]) -> None:
-    """Check that a statement can name the data files of a lake table: the folder has unrelated files, too.
+    """Check that a statement can name the data files of a lake table: the folder has files with other rows, too.
 
     :raises ConfigError: if the files are too many.
     """
@@ -97,7 +97,7 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
 
 
 def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
-    """Compare the rows in the footers of a lake table's data files with the table's metadata.
+    """Check that the footers of a lake table's data files count as many rows as the table's metadata.
 
     :raises SourceError: if the numbers differ.
     """
@@ -113,7 +113,7 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
 
 
 def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
-    """Explain a server's error about a missing data file of a lake table: add the reason and the remedy."""
+    """Add the reason and the remedy to a server's error about a missing data file of a lake table."""
     if snapshots and _DOES_NOT_EXIST.search(str(error)) and "NoSuchBucket" not in str(error):
         error.args = (f"{error}; {_describe_gone(snapshots)}",)
         error.is_final = bool(snapshots.after)
@@ -144,7 +144,7 @@ def check_not_emptied(target: Target, request: LoadRequest) -> None:
 
 
 def check_unbroken(target: Target, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
-    """Check that no broken commit has left some of these files' rows in the table.
+    """Check that no unfinished commit, broken off for good, has left some of these files' rows in the table.
 
     :raises UnknownStateError: if rows were left, and this load would add them again.
     """
@@ -164,7 +164,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 def check_known(target: Target, request: LoadRequest) -> None:
     """Check that loads have filled this table, if loads have filled a table of this name.
 
-    :raises TargetError: if the table has rows of unknown files, for example after a restore or copy.
+    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy.
     """
     ledger, uuids = target.ledger, target.spec.uuids
     if mode_for(request).effect.replaced is Replaced.TABLE or NO_UUID in uuids or ledger.names:
@@ -222,7 +222,7 @@ def check_needs(
 ) -> None:
     """Check that the user has these rights on tables, existing or not; older servers cannot tell.
 
-    :param but: tables with a different name in messages.
+    :param but: table → a different name for messages.
     :raises TargetError: if not; names the missing rights.
     """
     if cluster.server_version < FIRST_VERSION or _has(client, needs):
@@ -243,9 +243,9 @@ def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> 
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
-    """Check that a shard writes each received row once.
+    """Check that a row sent to a shard is written there once.
 
-    :raises ConfigError: if each replica of a shard would write the row, and replicate the row again.
+    :raises ConfigError: if each replica of a shard would write the row, and then replicate the row.
     """
     copies = cluster.copies_per_sent_row
     if target.is_replicated and copies > 1:
@@ -263,7 +263,7 @@ def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_cou
 
     :param volumes: all volumes of each node together.
     :param staged_bytes: expected on each node.
-    :raises LoadError: if a node lacks room; names the node's volumes.
+    :raises LoadError: if a node has too little room; names the node's volumes.
     """
     merged_bytes = staged_bytes / max(1.0, partition_count)
     for (node, policy), found in groupby(volumes, key=lambda volume: (volume.node, volume.policy)):

@@ -1,7 +1,7 @@
 """The chunks of a load: a source of any number of files is loaded piece by piece, each piece exactly once.
 
-A chunk is a stretch of the listing in the order of the keys: the files after a key, up to a later key. So the
-next chunk begins at the end of the last committed chunk, in whatever process, and no process lists from the start.
+A chunk is a stretch of the listing in the order of the keys: the files after a key, up to a later key. So the next
+chunk begins at the end of the last committed chunk, in whatever process, and no process lists from the start.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_REPLACED_BYTES = MAX_KEY_LIST_BYTES * 9 // 10
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedChunks:
-    """The committed chunks of a load in the table, in their order."""
+    """The chunks of a load that are in the table, in their order."""
 
     attempts: Sequence[Attempt] = ()
 
@@ -39,7 +39,7 @@ class CommittedChunks:
     def read(cls, history: History, identity: LoadIdentity, table_uuids: Collection[str]) -> CommittedChunks:
         """Find the chunks in the ledger.
 
-        :param table_uuids: UUIDs of the table on all nodes; rows committed into a table dropped since
+        :param table_uuids: UUIDs of the table on all nodes; rows committed into a table that has since been dropped
             do not count.
         """
         own = history.of_life(identity.load_id, identity.life)
@@ -67,7 +67,7 @@ class CommittedChunks:
     def next(self, request: LoadRequest) -> Chunk:
         """Where the next chunk begins; the end is not known yet.
 
-        :raises ConfigError: if the request differs from the request of earlier chunks.
+        :raises ConfigError: if the request differs from the request of the earlier chunks.
         """
         if self.last is None:
             return Chunk()
@@ -113,7 +113,7 @@ class CommittedChunks:
 class ChunkLimits:
     """How much one chunk may hold; without limits all files are one chunk.
 
-    :param has_listed_keys: the query names all files, so the files' keys have to fit into a statement.
+    :param has_listed_keys: the query names each file, so the keys of all files have to fit into a statement.
     """
 
     files: float = math.inf
@@ -139,7 +139,7 @@ class ChunkLimits:
 class ChunkFiles:
     """The files of a chunk, while they are selected.
 
-    :param pattern: selected the files.
+    :param pattern: the pattern that selected the files.
     """
 
     limits: ChunkLimits
@@ -151,8 +151,8 @@ class ChunkFiles:
     def take(self, files: Sequence[SourceFile], replaced: Set[str] = frozenset()) -> Sequence[SourceFile]:
         """Take as many of these files as fit, from the first on, and return the rest.
 
-        A chunk is full at the limit of files or bytes, or when a statement can name no more files;
-        an empty chunk takes the first file of any size.
+        A chunk is full at its limit of files or bytes, or when a statement can name no more files; an empty chunk
+        takes the first file, whatever its size.
 
         :param replaced: keys of files whose older versions the commit replaces, so the commit names them, too.
         """
@@ -175,15 +175,15 @@ class ChunkFiles:
         return files[len(taken) :]
 
     def _named_bytes(self, file: SourceFile) -> int:
-        """The length added to a statement by naming a file and the file's load."""
+        """How many bytes a statement needs to name a file and the load that the file came from."""
         return len(self.pattern.path(file.key).encode()) + LOAD_NAME_BYTES
 
     def _can_list(self, files: Sequence[SourceFile]) -> bool:
-        """Whether a statement can name more files: keys with little in common take more room."""
+        """Whether a statement can name these files, too: the more their keys have in common, the more files fit."""
         return bool(list_keys([*self.files, *files], self.pattern))
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:
-    """Find the arguments about rows changed since an attempt was planned."""
+    """Find the arguments that decide about rows, and have changed since an attempt was planned."""
     planned = attempt.planned.arguments
     return [name for name, value in request.fingerprints.items() if planned.get(name, value) != value]

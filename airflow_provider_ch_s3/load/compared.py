@@ -1,4 +1,4 @@
-"""What checks compare the staged rows with: earlier loads of the task, and the rows to replace."""
+"""What checks compare the staged rows with: earlier loads of the task, and the rows that will be replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.table.row_check import FILE_BYTES, MIN_LOADS, ROWS, BoundCheck, Check, Expect
 
 OLD = "old"
-"""Stands for the rows to be replaced in aggregates: ``old.count()``."""
+"""In a check, the prefix of aggregates over the rows that will be replaced: ``old.count()``."""
 
 MAX_ATTEMPTS = 1_000
 
@@ -45,8 +45,8 @@ def bind_checks(
 ) -> list[BoundCheck]:
     """Read what the checks of a request compare with, and return the checks with these values.
 
-    :param attempt: the attempt with the staged rows.
-    :param partitions: partitions with new rows → number of new rows.
+    :param attempt: the attempt whose rows are staged.
+    :param partitions: partition → number of rows that are staged for it.
     """
     old = _read_old(target, request, partitions)
     earlier: Sequence[Mapping[str, float]] = ()
@@ -94,12 +94,12 @@ class OldValue:
 
     @property
     def sql(self) -> str:
-        """The value as an SQL expression with a type."""
+        """The value as an SQL expression of the same type."""
         return f"CAST({'NULL' if self.value is None else literal(self.value)}, {literal(self.type)})"
 
 
 def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int]) -> dict[str, OldValue]:
-    """Compute all aggregates of old rows in any check, with a single statement."""
+    """Compute all aggregates of old rows that the checks name, with a single statement."""
     named = list(dict.fromkeys(call for check in request.checks.conditions.values() for call in old_calls(check)))
     if not named:
         return {}

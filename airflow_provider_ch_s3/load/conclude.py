@@ -41,7 +41,7 @@ MAX_ALTERATIONS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class GivenUp:
-    """The end of a failed attempt.
+    """What has become of a failed attempt.
 
     :param step: the step after the commit, if the attempt was committed after all.
     :param kept: the table with the attempt's rows, if they are kept.
@@ -90,7 +90,7 @@ class ChunkFinisher:
             raise
 
     def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
-        """:raises LoadError: if the INSERT failed, or the staged rows differ from the listed files."""
+        """:raises LoadError: if the INSERT failed, or the staged rows are not the rows of the listed files."""
         status = self.site.monitor.wait(attempt_id.query_id)
         history = self.site.target.ledger.read()
         step = decide_next(history, attempt_id, self.site.request)
@@ -182,7 +182,7 @@ class ChunkFinisher:
             return after_commit(committed, self.progress.after(committed))
 
     def _find_news(self, attempt: Attempt, paths: Set[str]) -> str:
-        """Find what has happened in the meantime to select the files again; '' if nothing has."""
+        """Find out why the files have to be selected again; '' if nothing has happened meanwhile."""
         site, chunk = self.site, attempt.planned.chunk
         is_incremental = mode_for(site.request).is_incremental(site.request)
         if not (is_incremental if chunk.snapshots else site.request.skips_loaded):

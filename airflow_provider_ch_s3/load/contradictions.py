@@ -20,7 +20,7 @@ _OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_
 
 
 def check_request(request: LoadRequest, store: ObjectStore) -> None:
-    """Check that the arguments can be read, and do not contradict each other.
+    """Check whether the arguments can be read, and go together.
 
     :param store: the store of the files; receives no requests.
     :raises ConfigError: for the first mistake.
@@ -40,7 +40,7 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
 
 
 def _check_expressions(request: LoadRequest) -> None:
-    """Parse all SQL to find mistakes."""
+    """Parse all SQL, to find mistakes before the load."""
     if request.data_format.structure:
         parse_structure(request.data_format.structure, frozenset())
     given = {
@@ -104,7 +104,7 @@ def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
 
 
 def _may_match(glob: str, folder: str) -> bool:
-    """Whether a glob may match a key in a folder: up to the first wildcard, either begins with the rest."""
+    """Whether a glob may match a key in a folder: one text is the beginning of the other, up to a wildcard."""
     start = before_wildcards(glob)
     return start.startswith(folder) or folder.startswith(start)
 
@@ -135,9 +135,9 @@ def _check_reject(request: LoadRequest) -> None:
 
 
 def check_lake(request: LoadRequest) -> None:
-    """For a lake table, refuse arguments about files in a folder: the snapshots name the files.
+    """Refuse arguments about files in a folder, for a lake table: the snapshots name the files.
 
-    :raises ConfigError: for the first such argument.
+    :raises ConfigError: for the first of these arguments.
     """
     given = {
         "mode='direct'": request.is_direct,

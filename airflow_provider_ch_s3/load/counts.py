@@ -1,4 +1,4 @@
-"""Compare numbers of files, bytes and rows: listed, read, written and staged."""
+"""Compare how many files, bytes and rows were listed, read, written and staged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NOT_COMMITTED = "committed nothing; load again, and if that fails in the same wa
 class RowCounts:
     """How many rows a load has, counted at each place between the files and the staging table.
 
-    A number is None if unknown, or if foreign rows may be counted, too. All known numbers are equal.
+    A number is None if it is unknown, or may count other rows, too. All known numbers are equal.
 
     :param listed: in the files, by their footers.
     :param read: by the servers; ``written``: likewise.
-    :param staged: in the staging tables, including the tables of bad rows.
+    :param staged: in the staging tables, bad rows included.
     """
 
     listed: int | None = None
@@ -60,7 +60,7 @@ def verify_reading(
     is_read_whole: bool = False,
     outcome: str = NOT_COMMITTED,
 ) -> list[str]:
-    """Compare the read files with the listed files; return descriptions of the comparisons.
+    """Compare what was read with what was listed; return descriptions of the comparisons.
 
     :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
         names.

@@ -28,11 +28,11 @@ from airflow_provider_ch_s3.tuning import Reduction
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """A process's knowledge of a load besides the ledger.
+    """What a process knows of its load in addition to the ledger.
 
     :param chunk_number: of the current chunk, from 1.
     :param alterations: how often the target was altered while the rows of this chunk were being staged.
-    :param reduction: the reduced resources after a failed INSERT; None if no INSERT failed for want of resources.
+    :param reduction: how far the load is reduced, after an INSERT failed for want of resources; None if none failed.
     :param last_committed: the last attempt committed by this process.
     :param columns_added: columns added to the table by this process, with their types.
     """
@@ -138,10 +138,10 @@ def decide_start(
 ) -> FinishCommit | Abandon | Begin | Resume | Finish:
     """Decide the first step of a process.
 
-    :param table_uuids: UUIDs of the target on all nodes; rows committed into a table dropped since do
+    :param table_uuids: UUIDs of the target on all nodes; rows committed into a table that has since been dropped do
         not count.
     :raises OvertakenError: if a newer try of the task has begun.
-    :raises ConfigError: if a part of the load was undone: the load must not end as if complete.
+    :raises ConfigError: if a part of the load was undone: the load must not end as if it were whole.
     """
     _check_not_undone(history, identity)
     chunks = CommittedChunks.read(history, identity, table_uuids)

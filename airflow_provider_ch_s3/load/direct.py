@@ -1,7 +1,7 @@
 """A load that writes directly into the table: at least once, for engines without staging.
 
-A failed load may have written some rows, and the next try writes them again. A load that
-is running, or whose outcome is unknown, is never submitted a second time.
+A load known to have failed may have written some of the rows, and the next try writes them again. A load that is
+running, or whose outcome is unknown, is never submitted a second time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class DirectLoad(Load):
-    """A task's load of a request, without staging; used like :class:`StagedLoad`."""
+    """The load of one request by one task, without staging; used like :class:`StagedLoad`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
     is_staged: ClassVar[bool] = False
@@ -194,11 +194,10 @@ class DirectLoad(Load):
         return latest
 
     def _is_first_of_life(self, statuses: Mapping[str, QueryStatus]) -> bool:
-        """Whether certainly no earlier try of this generation can have submitted anything.
+        """Whether it is certain that no earlier try of this generation can have submitted anything.
 
         Airflow's numbers alone do not tell a clear from a retry if ``retries`` was lowered while the run exists. The
-        answer
-        is certain if the try just before was of a different generation.
+        answer is certain if the try just before was of a different generation.
 
         :param statuses: queries of different generations.
         """
@@ -221,7 +220,7 @@ class DirectLoad(Load):
 
 
 def with_rows_left(error: ChS3Error) -> ChS3Error:
-    """Explain in the error of a failed query what rows the query may have left."""
+    """Add to the error of a failed query which rows the query may have left."""
     told = type(error)(
         f"{error}; rows written by then stay in the table (this load is at least once), so remove them before you"
         " load again unless duplicates are acceptable"

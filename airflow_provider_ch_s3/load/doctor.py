@@ -1,6 +1,6 @@
 """Check what a load needs, step by step: for ``ch-s3 doctor``, and for the connection's button Test Connection.
 
-Each check returns a sentence about the result, or raises the error of a failing load, remedy included.
+Each check returns what it found in a sentence, or raises the error with which a load would fail, remedy included.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class NotKnown(str):
 
 @dataclass(kw_only=True)
 class Subject:
-    """The examined connection, and perhaps a load.
+    """What is examined: a connection, and perhaps a load.
 
     :param find_load: returns the load, not started yet.
     """
@@ -98,7 +98,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A need of a load.
+    """Something that a load needs.
 
     :param after: names of the checks that have to succeed before.
     """
@@ -109,7 +109,7 @@ class Check:
 
 
 def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
-    """Run checks in their order; skip each check after a failed check."""
+    """Run checks in their order; skip a check if a check that has to succeed before has failed."""
     missing: set[str] = set()
     for check in which:
         if lacking := [name for name in check.after if name in missing]:
@@ -174,7 +174,7 @@ def check_addresses(subject: Subject) -> str:
 
 
 def check_ledger(subject: Subject) -> str:
-    """The connection's ledger table can be the ledger; by default a table of the connection's database."""
+    """The table that the connection names can be the ledger; by default a table of the connection's database."""
     named, cluster = subject.declaration.ledger_table, subject.cluster
     name = ledger_name(named, subject.server.database)
     has_database = name == ledger_name(named, "")

@@ -117,7 +117,7 @@ def count_partitions(
 ) -> SourceSpec:
     """Count the partitions of some files, spread from the first to the last.
 
-    If files share partitions, a sample shows nearly all of them; otherwise each file has separate partitions.
+    If files share partitions, a sample shows nearly all of them; otherwise each file has its own partitions.
     """
     if not partition_key:
         return source

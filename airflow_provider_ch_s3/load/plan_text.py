@@ -25,7 +25,7 @@ LINE_LENGTH = 100
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     """Format a plan: what is loaded, each setting with its origin and reason, what was left out, what to expect.
 
-    :param show_all: include the guards already set on every node, absent from the SQL.
+    :param show_all: include the guards that every node has by itself, and the SQL therefore leaves out.
     """
     source, plan, node = prepared.source, prepared.plan, prepared.cluster.weakest
     rows = count_of(source.rows, "row") if source.rows is not None else "number of rows unknown before reading"
@@ -86,7 +86,7 @@ HUGE_FILE_BYTES = GIB
 
 
 def _advise_files(source: SourceSpec, cluster: ClusterSpec) -> list[str]:
-    """Describe what keeps the load from being fast, and the remedy, in a sentence for each reason."""
+    """Say what about the files keeps the load from being fast, and the remedy, in a sentence for each."""
     compressed = [file for file in source.files if _is_compressed(file, source.compression)]
     is_parquet_like = source.format.is_read_in_parts
     split = "split the file" if len(source.files) == 1 else "split the files"
@@ -122,7 +122,7 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk is a line."""
+    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk gets a line."""
     if prepared.chunk.number > 1:
         log_folded(log, _describe_files(prepared), format_plan(prepared))
         return

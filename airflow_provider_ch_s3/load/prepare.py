@@ -86,13 +86,13 @@ class PreparedLoad:
 
     :param plan_with: computes the plan of the same load for a cluster with other constants.
     :param sharing: the loads among which the memory of the nodes is divided.
-    :param chunk: the part of the source in ``source``.
-    :param merge: how rows are merged by their keys; None in the remaining modes.
-    :param held: the table's present content, if rows are merged.
-    :param rewritten: the content that the merge is expected to write again; None if unknown.
+    :param chunk: the part of the source that ``source`` has.
+    :param merge: how rows are merged by their keys; None in other modes.
+    :param held: what the table holds now, if rows are merged.
+    :param rewritten: what the merge is expected to write again of ``held``; None if unknown.
     :param volumes: where new parts of the table go; empty where this user may not know.
-    :param line_format: how lines become rows, where bad rows are set aside; None to read the format unchanged.
-    :param new_table: the target, if not created yet.
+    :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
+    :param new_table: the target, if it does not exist yet.
     """
 
     cluster: ClusterSpec
@@ -167,14 +167,14 @@ def prepare_load(
 
     :param read_sharing: counts the loads among which the memory of the nodes is divided.
     :param past: format → measurements of the table's latest load of the format.
-    :param reduction: reduced resources after a failed INSERT of this try; None to follow the last load.
+    :param reduction: how far the load is reduced after an INSERT of this try failed; None to go by the last load.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param is_staged: the rows go to a staging table, which every node has.
     :param folder_types: column of the folders → type of its values, where known.
     :param may_list: the files are a listing of the pattern, so the servers may list them.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
-    :raises ConfigError: if the request contradicts itself or the source and table.
+    :raises ConfigError: if the request contradicts itself, the files or the table.
     """
     access.check_version(cluster.server_version)
     server = read_server_settings(client, cluster)
@@ -269,13 +269,13 @@ def prepare_load(
 
 
 def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
-    """The additional column in the staging table of a merge."""
+    """The column that only the staging table of a merge has."""
     is_deletion = rule.is_deletion if rule else ""
     return (MappedColumn(target=DELETED, expression=is_deletion),) if is_deletion else ()
 
 
 def _of_sample(target: TargetSpec, request: LoadRequest) -> frozenset[str]:
-    """Columns with types chosen by samples: texts are refused if a sample leads to a different type."""
+    """Columns whose types samples have chosen: a text is refused if a sample would lead to another type."""
     if request.create_table is None or request.data_format.structure:
         return frozenset()
     given, renamed = request.create_table.types, find_renamed_in(request)
@@ -344,7 +344,7 @@ def _map(
 def _ignore_deleted_values(
     mapping: tuple[MappedColumn, ...], rule: MergeRule, target: TargetSpec
 ) -> tuple[MappedColumn, ...]:
-    """Have a deletion's row fill the key and version only: sources of changes send no more."""
+    """Have a row that stands for a deletion fill only its key and version: sources of changes send no more."""
     types = {name: plain_type(base_type(kind)) for name, kind in target.column_types.items()}
     return tuple(
         column
@@ -355,7 +355,7 @@ def _ignore_deleted_values(
 
 
 def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None:
-    """Log the columns that may hold NULL lists and maps: no type of ClickHouse does, and no footer tells."""
+    """Log the columns whose lists and maps may be NULL: ClickHouse cannot store that, and no footer tells."""
     used = {column.source for column in mapping}
     names = [c.name for c in source.columns if c.name in used and family(base_type(c.type)) in ("Array", "Map")]
     if names:
@@ -394,7 +394,7 @@ def _log_unused_folders(
 def read_server_settings(client: ClickHouseClient, cluster: ClusterSpec | None = None) -> dict[str, ServerSetting]:
     """Read all settings of the connected server, as this user sees them.
 
-    :param cluster: nodes to compare with the connected server.
+    :param cluster: the cluster whose nodes are compared with the connected server.
     """
     name, nodes = (cluster.name, len(cluster.nodes)) if cluster else (None, 1)
     rows = client.query(server_queries.render_read_settings(name, nodes=nodes))

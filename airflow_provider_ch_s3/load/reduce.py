@@ -32,7 +32,7 @@ def after_failure(attempt: Attempt, error: str) -> Reduction | None:
 
 
 def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
-    """Check whether smaller blocks can help at all: a reader holds a whole row group.
+    """Check that smaller blocks can help at all: a reader holds a whole row group.
 
     :raises LoadError: if a row group alone is larger than the load's memory; names the file.
     """

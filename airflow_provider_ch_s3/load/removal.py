@@ -1,7 +1,7 @@
 """Remove rows of a table with a commit without new rows: rows of undone loads and of deleted files.
 
-The rows to keep are set aside, and the partitions replaced, as in ``replace_where``. So whatever dies on the
-way, any later process can finish the removal.
+The rows to keep are set aside, and the partitions replaced, as in ``replace_where``. So whatever dies on the way, any
+later process can finish the removal.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Find = Callable[[], Removal | None]
 
 
 def remove_gone(site: Site, find_target: Callable[[LoadIdentity], Target]) -> None:
-    """Remove rows after a load, as the mode asks: a commit removes as much as a statement can name.
+    """Remove rows after a load, as the mode asks: each commit removes as much as a statement can name.
 
     The removal is a separate load in the ledger, and names the files without a version. A retry looks again.
 
     :param find_target: wires the table for another load.
-    :raises LoadError: if no condition identifies the rows, or third parties change the table at the same time.
+    :raises LoadError: if the rows cannot be identified, or others change the table at the same time.
     """
     if (find := mode_for(site.request).find_to_remove(site)) is None:
         return
@@ -57,9 +57,9 @@ def remove_gone(site: Site, find_target: Callable[[LoadIdentity], Target]) -> No
 
 
 def remove_rows(target: Target, find: Find) -> Removal | None:
-    """Remove the rows found; return the removal, or None if there is nothing.
+    """Remove what ``find`` finds; return the removal, or None if there is nothing to remove.
 
-    :raises LoadError: if third parties keep changing the rows to remove, or alter the table.
+    :raises LoadError: if others keep changing the rows to remove, or alter the table.
     """
     for _ in range(ROUNDS):
         try:

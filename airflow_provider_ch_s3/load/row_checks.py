@@ -125,9 +125,9 @@ def _try_expression(target: Target, argument: str, text: str, *, given: str = ""
 
 
 def _describe(target: Target, argument: str, expression: str, given: str) -> str:
-    """Find the type of an expression not computable for no row, for example a quotient by the number of rows.
+    """Find the type of an expression that cannot be computed for no row, such as a quotient by the number of rows.
 
-    :raises ConfigError: if the expression is wrong for any rows.
+    :raises ConfigError: if the expression is wrong, whatever the rows are.
     """
     columns = target.spec.readable_columns
     try:
@@ -168,7 +168,7 @@ def run_checks(
 
     :param rows: how many are staged; merges may have folded some since they were counted.
     :param paths: of the rows' files.
-    :param provenance: columns with a row's origin; shown for unwanted rows.
+    :param provenance: columns that say where a row is from; shown for rows that should not be there.
     :param where: condition for the checked rows, if this user is known to see all staged rows.
     :raises CheckFailedError: if a check is not fulfilled, or cannot be computed, and is more than a warning.
     :raises LoadError: if this user does not see all staged rows.
@@ -257,7 +257,7 @@ def _examples(
     provenance: Provenance,
     where: str,
 ) -> str:
-    """Show some unwanted rows; '' if the check does not identify rows."""
+    """Show some rows that should not be there; '' if the check does not say which rows."""
     condition = find_counted(bound.condition)
     if not condition:
         return ""
@@ -283,6 +283,6 @@ def _examples(
 
 
 def _sides(expression: str) -> Sequence[str]:
-    """The two values compared by a condition; none without a comparison."""
+    """The two values that a condition compares; none if the condition does not compare."""
     comparison = split_comparison(expression)
     return (comparison[0], comparison[2]) if comparison else ()

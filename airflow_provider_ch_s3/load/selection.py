@@ -31,10 +31,10 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class LeftOut:
-    """Files of a listing left out: the table holds a version of them, or they are too young.
+    """Files of a listing to leave out: the table holds them, in any version, or they are too young.
 
-    :param loaded_key: the first file in the table; ``changed_key``: the first in a different version.
-    :param example: the last file in the table.
+    :param loaded_key: the first file already loaded; ``changed_key``: the first file loaded in another version.
+    :param example: the last file loaded in any version.
     """
 
     loaded_count: int = 0
@@ -54,7 +54,7 @@ class LeftOut:
 
     @property
     def skipped_count(self) -> int:
-        """Files in the table, in any version."""
+        """Files loaded already, in any version."""
         return self.loaded_count + self.changed_count
 
     @property
@@ -62,7 +62,7 @@ class LeftOut:
         return self.skipped_count + self.young_count
 
     def describe_skipped(self) -> str:
-        """Describe the files in the table, for the log; '' if there are none."""
+        """Describe the files loaded already, for the log; '' if there are none."""
         groups = (
             (self.loaded_count, self.loaded_key, "that the table already holds"),
             (self.changed_count, self.changed_key, "that the table holds in another version"),
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSelection:
-    """The files of one chunk, and what the whole listing leaves out; the first chunk reports for all."""
+    """The files of one chunk, and what the whole listing leaves out; the first chunk reports this for all chunks."""
 
     chunk: Chunk
     files: tuple[SourceFile, ...] = ()
@@ -85,7 +85,7 @@ class ChunkSelection:
 
     @property
     def recorded(self) -> tuple[SourceFile, ...]:
-        """The ledger's record of the files; of a lake table, with the snapshots."""
+        """What the ledger records of the files; for a lake table, also their snapshots."""
         return (*self.files, *self.chunk.records)
 
     def sampled(self, count: int) -> ChunkSelection:
@@ -102,12 +102,12 @@ def select_chunk(
     start: Chunk,
     limits: ChunkLimits,
 ) -> ChunkSelection:
-    """Select the files of the next chunk: in ``append`` the files not yet in the table, otherwise all.
+    """Select the files of the next chunk: in ``append`` the files that the table does not hold yet, otherwise all.
 
-    The first chunk goes through the whole listing, so mistakes are known before anything is
-    written, and the size of the load, too. Only the files of the chunk are kept: there may be millions.
+    The first chunk goes through the whole listing, so all mistakes and the size of the load are known before anything
+    is written. Only the files of the chunk are kept: there may be millions.
 
-    :param read_versions: takes paths; returns, for loaded paths, the ETags of the versions in the table.
+    :param read_versions: takes paths; returns path → ETags of the versions in the table, for loaded paths.
     :param start: where the chunk begins.
     :raises SourceError: as :meth:`CommitMode.select` and :class:`ReadyFiles`, or if the store lists its keys in no
         order and they are too many for one chunk.
@@ -154,9 +154,9 @@ def select_chunk(
 
 
 def check_added_once(selection: ChunkSelection) -> None:
-    """Check that the files which the ClickHouse table already holds are not such that the lake's table has twice.
+    """Check that the lake table does not have a loaded file twice.
 
-    :raises SnapshotError: if one was added to the lake's table again after it was loaded.
+    :raises SnapshotError: if a file was added to the lake table again after it was loaded.
     """
     snapshots, left_out = selection.chunk.snapshots, selection.left_out
     if snapshots and left_out.loaded_count and not snapshots.skips_held:
@@ -167,7 +167,7 @@ def check_added_once(selection: ChunkSelection) -> None:
 
 
 def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -> Sequence[str]:
-    """Read the snapshots of a lake table already in the table, if they decide what is loaded."""
+    """Read which snapshots of a lake table the table holds, if they decide what is loaded."""
     if not isinstance(store, SnapshotStore) or not mode_for(request).is_incremental(request):
         return ()
     return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
@@ -178,8 +178,8 @@ def pin_snapshots(
 ) -> SnapshotRange | None:
     """Choose the snapshots to read, if the source is a lake table.
 
-    Later chunks read the rest of the same snapshot: meanwhile a different load may have replaced the table's rows
-    by rows of a newer snapshot, in different files.
+    Later chunks read the same snapshot, or the rest of it: meanwhile another load may have replaced the table's rows
+    by rows of a newer snapshot, from other files.
 
     :param records: of the snapshots in the table, in the order of their commits.
     :raises SnapshotError: as :meth:`CommitMode.pin`.
@@ -191,7 +191,7 @@ def pin_snapshots(
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
-    """Find the last key of a source, in their order, in the table; '' if there is none."""
+    """Find the last key of a source, in the order of keys, that the table holds; '' if there is none."""
     (prefix,) = pattern.prefixes
     path = holdings.last_path(pattern.path(prefix), pattern.covers)
     return path.removeprefix(pattern.path(""))
@@ -200,7 +200,7 @@ def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
 def find_earlier_file(
     ledger: Ledger, identity: LoadIdentity, store: ObjectStore, pattern: SourcePattern
 ) -> SourceFile | None:
-    """Find a file of the same task's last load still in the store; None if there is none."""
+    """Find a file of the same task's last load that the store still has; None if there is none."""
     earlier = ledger.look_up(
         ledger_queries.render_read_earlier_loads,
         dag=identity.dag_id,

@@ -1,4 +1,4 @@
-"""The life of a load, from top to bottom: each step is a method; it returns the next step.
+"""The life of a load, from top to bottom: each step is a method that returns the next step.
 
 ::
 
@@ -81,7 +81,7 @@ ALTER_POLL_SECONDS = 1.0
 
 @dataclass(kw_only=True)
 class StagedLoad(Load):
-    """A task's load of a request, in a single process.
+    """The load of one request by one task, in a process that works on it.
 
     :ivar progress: what this process knows of the load.
     """
@@ -115,7 +115,7 @@ class StagedLoad(Load):
         return self._advance(Resume(attempt), waited_for=attempt)
 
     def kill(self) -> None:
-        """Kill this task's queries, wait for their end on all nodes, and leave nothing half done."""
+        """Kill this task's queries, check that they have ended on all nodes, and leave nothing half done."""
         self._is_killed = True
         declaration = self.declaration
         if self._target is not None:
@@ -123,7 +123,7 @@ class StagedLoad(Load):
         kill_load(self.client, declaration, self.identity, submission=self._submission, timing=self.timing)
 
     def _advance(self, step: Step, waited_for: AttemptId | None = None) -> LoadReport | str:
-        """Take one step after another: to the end, or until an INSERT runs: any process can wait for the INSERT."""
+        """Take one step after another: to the end, or until an INSERT runs: any process can wait for the end."""
         while True:
             match step:
                 case Finish(report, progress):
@@ -198,7 +198,7 @@ class StagedLoad(Load):
         return step
 
     def _reattach(self, attempt: Attempt) -> Step | None:
-        """Take over the INSERT of an earlier process; None if nothing can be staged."""
+        """Take over the INSERT of an earlier process; None if the INSERT cannot have staged anything."""
         if not self._may_be_staged(attempt):
             return None
         log.info("an earlier process submitted %s: taking it over", attempt.id.query_id)
@@ -210,9 +210,8 @@ class StagedLoad(Load):
     def _may_be_staged(self, attempt: Attempt) -> bool:
         """Whether the INSERT of an attempt is running, or may have succeeded.
 
-        If no INSERT runs and nothing is staged, abandoning the attempt loses nothing. If something is staged, a
-        query log
-        will soon show how the INSERT ended, unless the node that ran it was restarted.
+        If no INSERT runs and nothing is staged, abandoning the attempt loses nothing. If something is staged, a query
+        log will soon show how the INSERT ended, unless the node that ran it was restarted.
         """
         self.monitor.follow(attempt.age_seconds)
         while True:
@@ -233,7 +232,7 @@ class StagedLoad(Load):
         return Recover()
 
     def abandon(self, attempt: AttemptId, changed: Sequence[str]) -> Step:
-        """Abandon what an earlier process planned for other arguments; a begun commit is finished."""
+        """Abandon what an earlier process planned for other arguments; if the commit has begun, finish the commit."""
         log.warning("%s changed since %s was planned: staging again", " and ".join(changed), attempt.query_id)
         with owned(self.target, attempt) as owner:
             owner.abandon(attempt)
@@ -272,9 +271,9 @@ class StagedLoad(Load):
         return self._finisher.finish(attempt_id)
 
     def finish(self, report: LoadReport) -> None:
-        """Do with the files what the request says, and record the end of an early try.
+        """Do with the files what the request says, and record the end of a try, unless it is the last try.
 
-        Airflow does not retry a try that has ended well, so a later one is of a task that was cleared.
+        Airflow does not retry a try that has ended well: a later try is of a task that was cleared.
         """
         self._log_report(report)
         if self.request.checks.validate_only:
@@ -300,9 +299,9 @@ class StagedLoad(Load):
     def _leave_for_good(self) -> LoadReport | None:
         """Report the chunks before a failed chunk, and dispose of their files, as no later try will.
 
-        With ``min_files``, the files are left to the complete load: after a clear, the load counts listed files.
+        With ``min_files``, the files stay: after a clear, the load counts the listed files.
 
-        :returns: what they have left in the table; None if nothing, or unknown.
+        :returns: what these chunks have left in the table; None if there is nothing, or if it is unknown.
         """
         if self.request.checks.validate_only:
             return None
@@ -336,7 +335,7 @@ class StagedLoad(Load):
         return self._target
 
     def _find_target(self) -> Target:
-        """Find the target; its nodes differ while somebody alters it, or after a process died in an ALTER."""
+        """Find the target; the nodes differ while somebody alters the table, or after a process died in an ALTER."""
         find = partial(
             find_target, self.client, self.declaration, self.identity, token=self._token, timing=self.timing
         )
@@ -357,7 +356,7 @@ class StagedLoad(Load):
 
     @property
     def site(self) -> Site:
-        """The load's objects, until the next look at the table."""
+        """What the load works with, until the load reads the table again."""
         if self._site is None:
             self._site = Site(
                 target=self.target,

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.load.removal import remove_rows
 
 
 def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = False) -> str:
-    """Take a load or a single attempt back; return a description of the removal, done or planned.
+    """Take back a load, or a single attempt; return what was done, or would be done.
 
     :param name: the id of the load, or the query id of an INSERT.
     :param abandons_open: first end the work of a try that died for good.

@@ -1,4 +1,4 @@
-"""Find the target of a load on all nodes, and wire the objects around the target."""
+"""Find the target of a load on all nodes, and wire what belongs to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def find_target(
 
     :param identity: names the table.
     :param token: identifies this process as an owner.
-    :raises TargetError: if the table is missing, differs between nodes, or exists on nodes unknown to the connection.
+    :raises TargetError: if the table is missing, differs between nodes, or exists on nodes that the connection leaves
+        out.
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     """
     located = locate_table(client, declaration, identity.table)
@@ -85,7 +86,7 @@ def find_target(
 
 
 def choose_lock_node(client: ClickHouseClient, cluster: ClusterSpec, ddl_mode: DdlMode) -> str:
-    """The node of the lock tables: the first node, whether or not this connection reaches the node.
+    """The node that decides who gets the lock: the first node, whether or not this connection reaches the node.
 
     In a Replicated database any node may create the tables; then the first node in reach decides.
     """

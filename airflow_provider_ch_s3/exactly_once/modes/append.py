@@ -35,7 +35,7 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class MovingCommit(Commit):
-    """Moves the staged parts, and after a break only the missing parts."""
+    """Moves the staged parts; after a break, only the parts that have not arrived."""
 
     def _make_ready(self) -> None:
         super()._make_ready()
@@ -58,7 +58,7 @@ class MovingCommit(Commit):
         return self._is_all_staged() and not any(self._find_moved(role) for role in self.plan.before)
 
     def fit_staged(self) -> bool:
-        """Alter the staging tables, so that the rows left to move look like rows moved before the ALTER."""
+        """Alter the staging tables like the target, as if the remaining rows had been moved before the ALTER."""
         is_altered = False
         for role in self.tables.roles:
             staged, client, cluster = self.tables.staged(role), self.tables.client, self.tables.cluster
@@ -99,7 +99,7 @@ class MovingCommit(Commit):
         self.tables.agree(target, role)
 
     def _drop_moved(self, role: str) -> None:
-        """Drop staged parts already in the target: their node died during the MOVE."""
+        """Drop staged parts that the target already has, because their node died while moving them."""
         nodes = self.tables.agree(self.tables.staged(role), role)
         self._check_nodes(role, nodes)
         for node, moved in self._find_moved(role):
@@ -137,9 +137,9 @@ class MovingCommit(Commit):
         return found
 
     def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
-        """Check that rows missing from both tables were not lost with a part unreadable for the server.
+        """Check that rows missing in both tables were not lost with a part that the server could not read.
 
-        Otherwise somebody has deleted the rows since, or a merge has removed rows deleted before.
+        If no part was lost, somebody has deleted the rows since, or a merge has removed rows deleted before.
 
         :raises UnknownStateError: if rows were lost.
         """
@@ -176,7 +176,7 @@ class Append(CommitMode):
     effect = Effect(replaced=Replaced.NOTHING)
 
     def check_arguments(self, request: LoadRequest) -> None:
-        """Check that all files before the last loaded key are loaded: an incremental listing leaves them out."""
+        """Check that ``list_after_loaded`` leaves out only files that are loaded already."""
         if request.append.list_after_loaded and not (request.skips_loaded and len(request.pattern.prefixes) == 1):
             raise ConfigError(
                 "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
@@ -205,8 +205,8 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     """Compare files with what the table holds according to the ledger.
 
     :param loaded: path → ETags of the versions in the table.
-    :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``;
-        SnapshotError: if the file belongs to a lake table, whose files do not change.
+    :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``; SnapshotError:
+        if the file belongs to a lake table, whose files do not change.
     """
     files, old, changed, replaced = [], [], [], set()
     for file in listed:
@@ -239,9 +239,9 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnChanges:
-    """The ALTER of a staging table's columns.
+    """What an ALTER changes in the columns of a staging table.
 
-    :param added: new columns, with the defaults as values of the staged rows.
+    :param added: new columns; their defaults are the values of the staged rows.
     """
 
     added: Sequence[NewColumn] = ()
@@ -259,11 +259,10 @@ class ColumnChanges:
 
 
 def find_changes(staged: Sequence[TableColumn], target: Sequence[TableColumn]) -> ColumnChanges | None:
-    """Find the ALTER for a staging table after the target's columns were altered.
+    """Find the changes that give a staging table the present columns of its target.
 
-    :returns: None if the columns are the same. Also None if a column is gone and a column is new: a rename is
-        possible, and the
-        staged values would be lost.
+    :returns: None if the columns are the same, or if a column is gone and another is new: the column may have been
+        renamed, and the staged values would be lost.
     """
     types = {column.name: column.type for column in staged}
     names = {column.name for column in target}

@@ -1,8 +1,8 @@
 """``merge``: the staged rows are merged with the target's rows of the same keys.
 
-A table with a row for each key of the staged rows says what becomes of the key. Every shard gets the same table: the
-old row of a key may be on a different shard than the new row. A repeated merge leaves the same rows:
-a row already the newest stays unchanged.
+A table with a row for each key of the staged rows says what becomes of the key. Every shard gets the same table,
+because the old row of a key may be on a different shard than the new row. Merging the same rows again changes
+nothing: the newest row of a key stays unchanged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfMerge(Survivors):
-    """The rows left where newer rows replace rows with the same keys."""
+    """The remaining rows when newer rows replace the rows with the same keys."""
 
     rule: MergeRule
     reads_table: ClassVar[bool] = True
@@ -134,10 +134,10 @@ class SurvivorsOfMerge(Survivors):
         )
 
     def _measure(self, partitions: Collection[str]) -> dict[str, int]:
-        """Measure the rewritten rows.
+        """Measure how much the merge rewrites.
 
         :param partitions: with rows that go.
-        :raises LoadError: if a merge would rewrite more than the rule allows.
+        :raises LoadError: if the merge would rewrite more than the rule allows.
         """
         target, most = self.tables.target, self.rule.max_rewritten_bytes
         sizes = read_sizes(self.tables.client, target, self.tables.cluster)
@@ -181,9 +181,9 @@ class SurvivorsOfMerge(Survivors):
 
     @property
     def _collapses(self) -> bool:
-        """Whether a key held twice by the target is not ambiguous.
+        """Whether the target may hold a key twice.
 
-        After a commit has replaced some partitions, a key moved between partitions may be there twice.
+        Once a commit has replaced some partitions, a key that moved to another partition may be there twice.
         """
         return self.rule.collapses or self.only is not None
 
@@ -216,13 +216,13 @@ class Merge(CommitMode):
     checked_rows = f"NOT {DELETED}"
 
     def is_incremental(self, request: LoadRequest) -> bool:
-        """Unchanged rows need not be merged again."""
+        """Rows that have not changed since the last load need not be merged again."""
         return True
 
     def pin(
         self, store: SnapshotStore, request: LoadRequest, records: Sequence[str], *, begun: str = ""
     ) -> SnapshotRange:
-        """Choose the rows added to a lake table; if the lake table changed in further ways, all rows."""
+        """Choose the rows added to a lake table; all rows, if more has happened to the table than additions."""
         try:
             pinned = store.pin(records)
             any(store.at(pinned).list_files(request.pattern))
@@ -233,7 +233,7 @@ class Merge(CommitMode):
             return store.pin(())
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
-        """Check that the table has these keys, and the remaining rows can be kept."""
+        """Check that the table has these keys, and that the other rows can be kept."""
         check_merge(site.target, _rule_of(site.request))
 
     def check_filled(self, target: TargetSpec, request: LoadRequest, filled: Collection[str]) -> None:
@@ -282,7 +282,7 @@ def _planned_rule(request: LoadRequest, attempt: Attempt) -> MergeRule:
 
 
 def check_merge(target: Target, rule: MergeRule) -> None:
-    """Check, before anything is staged: the table has these keys, and the remaining rows can be kept.
+    """Check, before anything is staged, that the table has these keys, and that the other rows can be kept.
 
     :raises ConfigError: if a key or a version is not a stored column of the table, or cannot be compared.
     :raises TargetError: if the engine folds rows differently, or this user does not see all rows of the table.
@@ -353,7 +353,7 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 
 def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:
-    """Check that the staged rows tell the newest row of each key; returns descriptions of the checks.
+    """Check that the staged rows show the newest row of each key; return descriptions of the checks.
 
     :raises CheckFailedError: if a row has no key or no version, or two rows of a key contradict each other.
     :raises LoadError: if this user does not see all staged rows.
@@ -422,7 +422,7 @@ def _check_zeros(target: Target, staged: TableName, rule: MergeRule) -> None:
 
 
 def _is_unmergeable(target: TargetSpec, rule: MergeRule) -> str:
-    """Write the SQL condition for rows without a key or version. NaN does not count: NaN equals nothing."""
+    """Write the SQL condition for rows without a key or version. NaN is neither: nothing equals NaN."""
     types = target.column_types
     floats = [name for name in rule.columns if base_type(types[name]) in FLOATS]
     return " OR ".join(

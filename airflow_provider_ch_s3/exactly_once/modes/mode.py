@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 ReadVersions = Callable[[Set[str]], Mapping[str, Set[str]]]
-"""Takes paths; returns path → ETags of the versions in the table, for the loaded paths."""
+"""Takes paths; returns path → ETags of the versions in the table, for the paths that the table holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +39,10 @@ class FileSelection:
 
 @dataclass(frozen=True)
 class CommitMode:
-    """One load mode. The methods stand in the order of a load's calls; the defaults fit most modes.
+    """One load mode. The methods stand in the order in which a load calls them; the defaults fit most modes.
 
     :param name: as the ledger records it.
-    :cvar commit: carries the commit out, also to its end after a break.
+    :cvar commit: carries out the commit, and completes the commit after a break.
     :cvar effect: what the commit leaves of earlier loads; decides about rights, too.
     :cvar checked_rows: SQL condition for the staged rows to add to the table; '' for all.
     """
@@ -61,7 +61,7 @@ class CommitMode:
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
         """Check that the table can be loaded in this mode.
 
-        :raises TargetError: if the table cannot be loaded so.
+        :raises TargetError: if the table cannot be loaded in this mode.
         """
 
     def is_incremental(self, request: LoadRequest) -> bool:
@@ -75,7 +75,7 @@ class CommitMode:
 
         :param records: of the snapshots in the table, in the order of the commits.
         :param begun: the snapshot read by earlier chunks; '' if there are none.
-        :raises SnapshotError: if the rows missing from the table are unknown.
+        :raises SnapshotError: if it is unknown which rows the ClickHouse table lacks.
         """
         is_mixed = self.effect.replaced in (Replaced.ROWS, Replaced.PARTITIONS)
         return replace(store.pin(records, begun=begun), is_mixed=is_mixed)
@@ -83,7 +83,7 @@ class CommitMode:
     def select(
         self, listed: Sequence[SourceFile], read_versions: ReadVersions, request: LoadRequest
     ) -> FileSelection:
-        """Select the files to load.
+        """Select the files to load from a part of the listing.
 
         :raises SourceError: if a file has changed since it was loaded, and the mode must not decide what to do.
         """
@@ -117,7 +117,7 @@ class CommitMode:
         return []
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
-        """Add the rows to remove to the plan; called by the target's owner, right before the commit.
+        """Add to the plan which rows go; called by the owner of the target, right before the commit.
 
         :param paths: of the attempt's files.
         :raises LoadError: if rows may not be replaced.
@@ -127,6 +127,6 @@ class CommitMode:
     def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
         """Look for rows to remove after the load, in separate commits; None if there are none.
 
-        :returns: finds, in the target as wired for the removal, the rows for the next commit to remove.
+        :returns: a function that takes the target, wired for the removal, and finds what the next commit removes.
         """
         return None

@@ -23,8 +23,8 @@ class Removal:
     :param what: describes the rows, for people.
     :param source: where they are from, for the list of loads.
     :param condition: the SQL condition for exactly these rows.
-    :param undoes: of loads, query id of an INSERT → rows added to each partition.
-    :param files: files without any version in the table afterwards; ``pattern``: selects the files.
+    :param undoes: for loads to undo: query id of an INSERT → rows added to each partition.
+    :param files: files without any version in the table afterwards; ``pattern``: the pattern that selects them.
     """
 
     load_mode: str
@@ -42,7 +42,7 @@ def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
 
     A merge leaves out rows if the table has the same or a newer version, and replaces older rows.
 
-    :param attempts: the attempts with these rows.
+    :param attempts: the attempts that loaded the rows.
     :raises LoadError: if a merge has relied on the rows, or written them.
     """
     merged_at, merged_by = target.holdings.last_merge()

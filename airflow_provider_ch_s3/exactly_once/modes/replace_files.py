@@ -1,8 +1,8 @@
 """``replace_files``: the rows of older file versions and of deleted files go.
 
-The commit appends new rows and removes rows of older versions. The owner of the table reads the versions in the table
-right before the commit. Deleted files and files that have become empty lose their rows
-after the load.
+A load in this mode is an append, and the commit also removes the rows of older versions. Right before the commit, the
+owner of the target reads from the ledger which versions the table holds. Files gone from the source, and files that
+have become empty, lose their rows after the load.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ReplaceFiles(Append):
             _check_missing(request)
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
-        """Check that the table keeps loaded rows unchanged, with their origin."""
+        """Check that the table keeps rows as they were loaded, and where they came from."""
         if not target.keeps_all_rows:
             raise TargetError(
                 f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one"
@@ -79,7 +79,7 @@ class ReplaceFiles(Append):
         return replace(plan, load_mode=self.name, replace_where=f"{own} OR ({_old_rows(site, holding)})")
 
     def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
-        """Look for files now empty or, if the user wants, no longer in the source."""
+        """Look for files that are empty now and, if requested, for files gone from the source."""
         request, store = site.request, site.store
         if not request.removes_missing and not _list_now(request, store, epoch=0).empty:
             return None
@@ -129,8 +129,8 @@ class Listing:
     """The paths of the files in the source, listed once for all commits of a removal.
 
     :param filled: paths of files with content; ``empty``: paths of files without content.
-    :param epoch: the last epoch begun before the listing. Attempts planned since may have files newer than this
-        listing: rows of these attempts stay.
+    :param epoch: the last epoch begun before the listing. Later attempts may have loaded files newer than the
+        listing: their rows stay.
     """
 
     filled: Set[str]
@@ -149,7 +149,7 @@ def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listin
 
 
 def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Removal | None:
-    """Find the first paths to remove. An address without any file is probably a mistake: its rows stay."""
+    """Find as many files as a commit can name. An address without any file is rather a mistake: the rows stay."""
     request, pattern = site.request, site.request.pattern
     holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
     for glob in pattern.globs if request.removes_missing else ():
@@ -180,7 +180,7 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
 
 
 def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
-    """Find files with rows in the table, but no longer at the source's address."""
+    """Find the files of an address that the table holds, but the source no longer has."""
     (prefix,) = address.prefixes
     return target.holdings.attempts_holding_under(
         address.path(prefix), lambda path: address.covers(path) and path not in filled
@@ -197,10 +197,10 @@ def _as_many_as_fit(holding: Mapping[str, Set[AttemptId]]) -> Iterator[tuple[str
 
 
 def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
-    """Write the SQL condition for the rows of some file versions in the table.
+    """Write the SQL condition for all rows of some files in the table.
 
-    :param holding: path → the attempts with these versions.
-    :raises LoadError: if no condition identifies the rows.
+    :param holding: path → the attempts that loaded the file.
+    :raises LoadError: if the rows cannot be identified, or the condition would be too long.
     """
     request, access = site.request, site.store.access()
     attempts = set().union(*holding.values())

@@ -1,4 +1,4 @@
-"""``replace_partitions``: partitions with new rows are replaced, all further partitions are kept."""
+"""``replace_partitions``: the load replaces the partitions with new rows, and keeps all further partitions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class ReplacePartitions(CommitMode):
             )
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
-        """Check: only rows of the request's files go, unless the user allows more."""
+        """Check, unless the user allows more, whether only rows of the request's files go."""
         if not site.request.replaces_partial:
             _check_partial(site.target, site.request, set(plan.partitions))
         return plan
 
 
 def _check_partial(target: Target, request: LoadRequest, partitions: set[str]) -> None:
-    """Check for foreign rows: the partitions to be replaced may hold only rows of the request's files.
+    """Check whether the partitions to be replaced hold only rows of the request's files.
 
-    :param partitions: partitions with new rows.
-    :raises LoadError: if a partition holds further rows: the commit would lose these rows.
+    :param partitions: the partitions with new rows.
+    :raises LoadError: if a partition holds rows of other files: the commit would remove them.
     """
     present = target.partition_rows(target.spec.local)
     manifests: dict[AttemptId, dict[str, str]] = {}

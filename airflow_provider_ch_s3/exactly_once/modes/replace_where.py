@@ -1,4 +1,4 @@
-"""``replace_where``: rows inside a condition are replaced, all further rows stay."""
+"""``replace_where``: the new rows replace all rows matching a condition."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from airflow_provider_ch_s3.table.target import TableName
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfCondition(Survivors):
-    """The rows outside the plan's condition.
+    """The rows not matching the plan's condition.
 
-    All new rows fulfil the condition, so no new row is mistaken for a survivor after an interrupted
-    commit.
+    All new rows match the condition: so after an interrupted commit, no new row is mistaken for a survivor.
     """
 
     @property
@@ -65,7 +64,7 @@ class SurvivorsOfCondition(Survivors):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfReplaceWhere(SurvivorsOfCondition):
-    """The rows outside a condition written by the user."""
+    """The rows not matching the user's condition."""
 
     @property
     def _argument(self) -> str:
@@ -81,7 +80,7 @@ class SurvivorsOfReplaceWhere(SurvivorsOfCondition):
 
 @dataclass(kw_only=True)
 class ConditionCommit(KeepingCommit):
-    """Replaces the rows inside the plan's condition."""
+    """Replaces the rows matching the plan's condition."""
 
     survivors: ClassVar[type[SurvivorsOfCondition]] = SurvivorsOfCondition
 
@@ -99,7 +98,7 @@ class ConditionCommit(KeepingCommit):
 
 @dataclass(kw_only=True)
 class ReplaceWhereCommit(ConditionCommit):
-    """Replaces the rows for which the user's condition holds."""
+    """Replaces the rows matching the user's condition."""
 
     survivors: ClassVar[type[SurvivorsOfCondition]] = SurvivorsOfReplaceWhere
 
@@ -116,7 +115,7 @@ class ReplaceWhere(CommitMode):
         check_keepable(site.target, "mode=ReplaceWhere(…)")
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
-        """Check for staged rows outside the condition: a second load would duplicate them."""
+        """Check that all staged rows match the condition: loading again would duplicate any further row."""
         target, condition = site.target, site.request.replace_where
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:

@@ -1,13 +1,12 @@
-"""Find the partitions replaced by an interrupted REPLACE PARTITION, and later changes of third parties.
+"""Find which partitions an interrupted REPLACE PARTITION has replaced, and what others have changed since.
 
-A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So a row in a part which begins
-at or below the greatest earlier number shows: the REPLACE did not run, however parts were merged
-since. If all these parts are gone, somebody may have dropped them instead: only a clone, or the log of the parts
-added by the REPLACE, shows that the REPLACE ran. A clone is recognized as in :mod:`.moved`.
+A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So if a part with rows begins at
+or below the greatest number from before, the REPLACE did not run, however parts were merged since. If all these parts
+are gone, somebody may have dropped them instead: only a clone, or the log of the parts added by the REPLACE, shows
+that the REPLACE ran. A clone is recognized as in :mod:`.moved`.
 
-A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may be next to
-old
-parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
+A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may stand next to
+old parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class Replacement(Enum):
 
     ``OWED``: the replacement did not begin, and nobody has changed the partition since the commit was prepared.
     ``TOUCHED``: the replacement did not begin, and somebody has changed the partition.
-    ``HALF``: the node was killed meanwhile; nobody has changed the partition, so a repetition is safe.
-    ``DONE``: the partition holds the result, or later changes of the result.
+    ``HALF``: the node was killed meanwhile; nobody has changed the partition, so the REPLACE may be repeated.
+    ``DONE``: the partition holds the result, or what others have made of the result since.
     """
 
     OWED = "owed"
@@ -71,12 +70,13 @@ def find_replacement(
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """The parts in a partition of the target after a REPLACE may have run.
+    """The parts in a partition of the target, where a REPLACE may have run.
 
     :param active: active parts with rows.
-    :param new: parts with rows and with new blocks.
-    :param clones: new parts added by the REPLACE; ``arrived``: clones now active, or merged into an active part.
-    :param covers: parts that may contain further parts.
+    :param new: parts with rows that contain blocks from after the preparation of the commit.
+    :param clones: parts with only new blocks and the content of a part to come: the REPLACE has added them.
+    :param arrived: clones that are active, or were merged into an active part.
+    :param covers: active parts that other parts may have been merged into.
     """
 
     active: Sequence[Part]
@@ -101,7 +101,7 @@ class _Parts:
 
 
 def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts, before: Before) -> Replacement:
-    """Find whether a REPLACE explains all changes, if the node was killed while old parts were there."""
+    """Find whether a REPLACE explains all changes, if its node was killed while old parts were still there."""
     # Once all clones are there, a REPLACE drops what was there before, part by part.
     is_dropping = {part.digest for part in staged if part.rows} <= {clone.digest for clone in parts.arrived}
     gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
@@ -113,7 +113,7 @@ def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts
 
 
 def find_foreign(coming: Iterable[Part], held: Iterable[Part], before: Before) -> list[Part]:
-    """Find active parts with rows of third parties, written since the commit was prepared."""
+    """Find active parts with rows that somebody else has written since the commit was prepared."""
     digests = {part.digest for part in coming if part.is_active and part.rows}
     return [
         part
@@ -137,8 +137,8 @@ def _adds_only(
 ) -> bool:
     """Whether only clones were added, and only merges have run since.
 
-    :param new: all parts reaching beyond the last earlier block; ``active``: all active parts.
-    :param dropped_rows: earlier rows that the REPLACE may have dropped.
+    :param new: all parts with blocks after the last block from before; ``active``: all active parts.
+    :param dropped_rows: rows from before that the REPLACE may have dropped.
     """
     digests = {clone.digest for clone in clones}
     added = [part for part in new if not part.is_merged]

@@ -1,6 +1,6 @@
-"""REPLACE PARTITION on each node, and how to complete a broken one: shared by all modes with replaced rows.
+"""REPLACE PARTITION on each node, and how to complete a broken commit: shared by all modes that replace rows.
 
-A mode that replaces only some rows of a partition first copies the rows to keep and the new rows into a table.
+A mode that replaces only some rows of a partition first collects the rows to keep and the new rows in a table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.table.target import TableName
 log = get_log(__name__)
 
 Found = tuple[Mapping[Place, Replacement], Mapping[Place, Sequence[Part]]]
-"""How far the replacement of each partition is, and what third parties have written where no REPLACE has begun."""
+"""How far the replacement of each partition is, and the parts written by others where no replacement has begun."""
 
 
 @dataclass(kw_only=True)
@@ -116,13 +116,13 @@ class ReplacingCommit(Commit):
         self.plan = replace(self.plan, before={"": before})
 
     def _owed_places(self) -> Mapping[Place, Before]:
-        """Return the places still owed a replacement by the plan."""
+        """Return the places that the plan still owes a replacement."""
         return dict(self._before(""))
 
     def _find_replacements(self) -> Found:
-        """Find how far each replacement owed by the plan is.
+        """Find how far the replacement of each place is that the plan still owes.
 
-        :raises UnknownStateError: if the progress cannot be determined.
+        :raises UnknownStateError: if this cannot be determined.
         """
         places = self._owed_places()
         if not places:
@@ -156,9 +156,9 @@ class ReplacingCommit(Commit):
         return found, foreign
 
     def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
-        """Read the places with parts added by statements of this commit from the servers' part logs.
+        """Read from the servers' part logs where statements of this commit have added parts to the target.
 
-        Places unknown to a node's log are missing: the log has no entry since, or lost entries in a restart.
+        A place is missing if its log cannot tell: the log has no entry since, or lost entries in a restart.
         """
         nodes = self.tables.staging.replicas.nodes
         groups = {
@@ -216,7 +216,7 @@ class ReplacingCommit(Commit):
 
 @dataclass(kw_only=True)
 class KeepingCommit(ReplacingCommit):
-    """Replaces partitions with the rows to keep and the new rows, both from a table of the attempt."""
+    """Replaces partitions with the rows to keep and the new rows, collected in a table of the attempt."""
 
     source: ClassVar[str] = MERGED
 
@@ -239,7 +239,7 @@ class KeepingCommit(ReplacingCommit):
         return {*self.plan.partitions, *self.plan.touched}
 
     def resume(self, record: Record) -> None:
-        """Replace the places still as prepared, and work out the rest again."""
+        """Replace what can be replaced as prepared, and work out the rest again."""
         found, _ = self._find_replacements()
         ready, touched = _take_stock(found)
         if ready:
@@ -264,7 +264,7 @@ class KeepingCommit(ReplacingCommit):
         self.plan = replace(self.plan, is_set_aside=True)
 
     def _work_out(self, places: Collection[Place], record: Record) -> None:
-        """Collect the rows for some places again, because third parties have changed the places; the rest is done."""
+        """Collect the rows for some places again, because others have changed these places; the rest is done."""
         self._limit_to(places)
         self.plan = replace(self.plan, is_set_aside=False)
         record(self.plan)
@@ -273,7 +273,7 @@ class KeepingCommit(ReplacingCommit):
         self._limit_to(places)
 
     def _is_set_aside(self) -> bool:
-        """Whether every node still has the merged rows, collected for the target."""
+        """Whether every node still has the collected rows, which replace the rows of the target."""
         table, staging = self.tables.staging_table(MERGED), self.tables.staging
         nodes = {node.host for node in staging.replicas.nodes}
         return self.plan.is_set_aside and nodes <= staging.find().get(table, set())
@@ -289,7 +289,7 @@ class KeepingCommit(ReplacingCommit):
 
 
 def _take_stock(found: Mapping[Place, Replacement]) -> tuple[set[Place], set[Place]]:
-    """Find the places to replace as prepared, and the places changed by third parties meanwhile."""
+    """Find the places to replace as prepared, and the places that others have changed meanwhile."""
     ready = {place for place, state in found.items() if state in (Replacement.OWED, Replacement.HALF)}
     touched = {place for place, state in found.items() if state is Replacement.TOUCHED}
     log.info(

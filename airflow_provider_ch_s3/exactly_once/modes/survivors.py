@@ -1,8 +1,8 @@
 """Collect the rows for the touched partitions: the target's rows to keep, and the new rows.
 
-The parts of the touched partitions are linked into a separate table, and the rows to remove are deleted there. So
-the kept rows are never read and rewritten through SQL: MATERIALIZED columns keep their values, and rows
-hidden from this user are kept, too.
+The parts of the touched partitions are linked into a separate table, and the rows to remove are deleted there. So the
+kept rows are never read and rewritten through SQL: MATERIALIZED columns keep their values, and rows hidden from this
+user are kept, too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ MERGE_ROUNDS = 3
 class Collected:
     """The collected rows.
 
-    :param partitions: the touched partitions, to be replaced from the table.
-    :param counts: of a merge, the fate of the staged rows, and the size of the rewrite.
+    :param partitions: the touched partitions, to be replaced with the partitions of the table.
+    :param counts: of a merge: what becomes of the staged rows, and how much is rewritten.
     """
 
     partitions: Sequence[str]
@@ -45,8 +45,8 @@ class Survivors(ABC):
     """Fills the attempt's table with the role ``MERGED``.
 
     :param plan: of the commit; the staged rows are the new rows.
-    :param only: the partitions to collect, because an interrupted commit has replaced the rest already; None for
-        all changed partitions.
+    :param only: the partitions to collect, because an interrupted commit has replaced the rest already; None for all
+        changed partitions.
     """
 
     tables: AttemptTables
@@ -57,7 +57,7 @@ class Survivors(ABC):
     def collect(self) -> Collected:
         """Fill the table.
 
-        :raises LoadError: if third parties keep changing the target, or whether to keep or replace a row is unclear.
+        :raises LoadError: if the target keeps changing, or it is unclear whether to keep or replace a row.
         """
         for _ in range(MERGE_ROUNDS):
             before = self._read_versions()
@@ -92,7 +92,7 @@ class Survivors(ABC):
         return merged
 
     def _find_partitions(self, table: TableName, condition: Sql) -> set[str]:
-        """Find the partitions with rows inside a condition."""
+        """Find the partitions with rows that fulfil a condition."""
         statement = staging_queries.render_touched_partitions(table, self.tables.cluster, condition=condition)
         return {
             row["_partition_id"] for row in self.tables.client.query(statement, query_id=self.tables.next_query_id())
@@ -103,7 +103,7 @@ class Survivors(ABC):
         self.tables.alter(self.tables.agree(source).values(), partitions, render)
 
     def _delete(self, merged: TableName, condition: Sql) -> tuple[int, int]:
-        """Delete the rows inside a condition; return the number of all rows, and of the rows left.
+        """Delete the rows that fulfil a condition; return the number of all rows, and of the rows left.
 
         :raises LoadError: if the mutation, which runs with the server's own settings, left another number of rows.
         """
@@ -147,14 +147,14 @@ class Survivors(ABC):
         return count_rows(self.tables.client, merged, self.tables.cluster, condition, query_id=query_id)
 
     def _read_versions(self) -> Versions:
-        """Read the state of each partition on each node, to notice changes of third parties."""
+        """Read the state of each partition on each node, to notice changes by others."""
         statement = staging_queries.render_read_partitions(self.tables.target, self.tables.cluster)
         return {place_of(row): Version.parse(row) for row in self.tables.client.query(statement)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """A state of a partition, changed by inserts, mutations and the loss of a part, but not by merges.
+    """The state of a partition: inserts, mutations and the loss of a part change the state, but merges do not.
 
     :param ranges: the first and the last block of each part.
     """
@@ -170,7 +170,7 @@ class Version:
         return cls(last_block=row["last_block"], version=row["version"], ranges=ranges)
 
     def follows(self, earlier: Version) -> bool:
-        """Whether only merges have changed the partition: each part is there, or was merged into a present part."""
+        """Whether only merges have changed the partition: each part is there, or was merged into another."""
         return (self.last_block, self.version) == (earlier.last_block, earlier.version) and all(
             any(start <= first and last <= end for start, end in self.ranges) for first, last in earlier.ranges
         )
@@ -194,7 +194,7 @@ def _of(partitions: Sequence[str], versions: Versions) -> Versions:
 def count_rows(
     client: ClickHouseClient, table: TableName, cluster: str | None, condition: Sql, *, query_id: str | None = None
 ) -> tuple[int, int]:
-    """Count the rows visible to this user, and the visible rows outside a condition."""
+    """Count the rows that this user sees, and how many of these rows do not fulfil a condition."""
     statement = staging_queries.render_count_outside(table, cluster, condition=condition)
     row = client.query(statement, query_id=query_id)[0]
     return row["ch_s3_rows"], row["ch_s3_outside"]
@@ -203,7 +203,7 @@ def count_rows(
 def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: str | None) -> None:
     """Check that all changes of a table have been written into its parts.
 
-    :raises LoadError: if a change is unwritten: a copy of the parts would have the rows from before the change.
+    :raises LoadError: if a change is missing: a copy of the parts would have the rows from before the change.
     """
     rows = client.query(staging_queries.render_unapplied_changes(table, cluster))
     if rows:
@@ -219,7 +219,7 @@ def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: s
 def check_keepable(target: Target, argument: str) -> None:
     """Check that the rows of a table can be kept unchanged.
 
-    :param argument: the argument that keeps rows, for messages.
+    :param argument: the argument that makes the load keep rows, for messages.
     :raises TargetError: if this user does not see all rows of the table.
     :raises LoadError: if a change has not been written into the table's parts yet.
     """

@@ -30,7 +30,7 @@ class Undo(CommitMode):
     effect = Effect(replaced=Replaced.ROWS, undoes=True)
 
     def find(self, target: Target, name: str, *, ignores_open: bool) -> Removal | None:
-        """Find the rows to take back, and check that exactly these can be removed; None if they were already.
+        """Find the rows to take back, and check that exactly these can be removed; None if they are gone already.
 
         :param name: the id of a load, or the query id of an INSERT.
         :param ignores_open: ignore unfinished attempts of the load.
@@ -83,12 +83,12 @@ class Undo(CommitMode):
 
 
 def load_id_of(name: str) -> str:
-    """Return the load with a name: the load's id, or the query id of an INSERT."""
+    """Return the id of a load, given this id or the query id of an INSERT."""
     return AttemptId.parse(name).load_id if name.endswith("-insert") else name
 
 
 def _count_kept(target: Target, attempts: Sequence[Attempt]) -> int:
-    """Count the files with a second version in the table: these files still count as loaded afterwards."""
+    """Count the files that the table also holds from other attempts: these still count as loaded afterwards."""
     undone = {one.id for one in attempts}
     # those of a lake never change
     manifests = [target.ledger.read_manifest(one.id) for one in attempts if one.planned.chunk.snapshots is None]
@@ -139,7 +139,7 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
 
 
 def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> None:
-    """Check that no load of the same lake table continues after these rows: loads begin after the newest snapshot.
+    """Check that no later load of the same lake table relies on these rows: loads begin after the newest snapshot.
 
     :raises LoadError: if a load was committed since, for example a later chunk of the same load.
     """
