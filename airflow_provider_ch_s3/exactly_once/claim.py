@@ -1,6 +1,6 @@
-"""Claims: empty tables, whose names end in a number, and whose comments say which process made them, and for what.
+"""Claims: empty tables with a number at the end of the name, and a comment to say who made the table, and for what.
 
-ClickHouse has no compare-and-set, but when two processes create the same table on one node, one of them fails.
+ClickHouse has no compare-and-set, but when two processes create the same table on a node, one of them fails.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from airflow_provider_ch_s3.table.target import TableName
 class Claim:
     """Who has a lock or waits for it, and for what; stored in the comment of a table.
 
-    :param attempt: number of the attempt that is to be committed or abandoned; 0 while there is none.
-    :param token: identifies one process.
+    :param attempt: number of the attempt to be committed or abandoned; 0 while there is none.
+    :param token: identifies the process.
     :param since: when the DAG run of the process began (Unix time).
     :param name: the task and its run, for messages.
     """
@@ -47,9 +47,9 @@ class Claim:
         return self.since, self.try_number
 
     def outranks(self, other: Claim, target: TableName) -> bool:
-        """Whether the other one is this process's own, or that of an older process of its load.
+        """Whether a claim is this process's own, or the claim of an older process of the same load.
 
-        :raises OvertakenError: if it is that of a newer one.
+        :raises OvertakenError: if a newer process of the load made the claim.
         """
         if other.load_id != self.load_id:
             return False
@@ -62,13 +62,13 @@ class Claim:
 
 
 def parse_claim(comment: str) -> Claim:
-    """Parse the comment of a table; a process that it does not identify is of another load, alive or dead."""
+    """Parse the comment of a table; an unidentified process belongs to another load, alive or dead."""
     return decode(Claim, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class ClaimTable:
-    """One claim, as its table shows it.
+    """A claim, as read from the table.
 
     :param number: at the end of the table's name.
     """
@@ -80,9 +80,9 @@ class ClaimTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimTables:
-    """Claims of one kind: their tables have names that differ only in a number.
+    """Claims of one kind: the names of their tables differ only in a number.
 
-    :param node: the one on which they are created.
+    :param node: the node on which the tables are created.
     """
 
     client: ClickHouseClient
@@ -103,9 +103,9 @@ class ClaimTables:
         )
 
     def create(self, number: int, claim: Claim) -> bool:
-        """Create a table; returns whether it was not there yet.
+        """Create a table; return False if the table exists already.
 
-        :raises ServerError: if it cannot be created.
+        :raises ServerError: if the table cannot be created.
         """
         statement = ledger_queries.render_create_lock(self._name(number), owner=json.dumps(dataclasses.asdict(claim)))
         try:
@@ -117,10 +117,10 @@ class ClaimTables:
         return True
 
     def drop(self, number: int, node: str = "") -> bool:
-        """Drop a table; returns whether it was still there.
+        """Drop a table; return False if the table was gone already.
 
-        :param node: the one that has it; that on which they are created, if it is not given.
-        :raises ServerError: if it cannot be dropped.
+        :param node: the node with the table; by default, the node on which the tables are created.
+        :raises ServerError: if the table cannot be dropped.
         """
         # A Replicated database has it on every node, and drops it on all of them through any.
         chosen = node if node in self.client.reachable else self.node

@@ -1,8 +1,8 @@
 """The commit: move staged partitions into the target on every node, without copying a row.
 
-Any process can finish a commit that was interrupted. Others may have written to the target in between, so it looks at
-each partition first: it moves only parts that have not arrived, and replaces only partitions that have not been
-replaced. If others have changed one of these, what the commit puts there is worked out again from the rows that are
+Any process can finish an interrupted commit. Others may have written to the target in between, so the process looks
+at each partition first, moves only parts that have not arrived, and replaces only partitions that have not been
+replaced. If others have changed a partition to be replaced, the commit collects the new content again from the rows
 there now.
 
 How the rows get there is a matter of the load mode: :mod:`.modes`.
@@ -35,8 +35,8 @@ Record = Callable[[CommitPlan], None]
 class Commit(ABC):
     """The commit of one attempt, by the owner of one epoch.
 
-    :param began_at: Unix time when the ledger recorded that it began, if another process began it.
-    :ivar seconds: what its steps by this owner have taken so far.
+    :param began_at: Unix time when the ledger recorded the beginning, if another process began the commit.
+    :ivar seconds: what the steps by this owner have taken so far.
     """
 
     tables: AttemptTables
@@ -50,14 +50,14 @@ class Commit(ABC):
         return self.tables.attempt
 
     def is_possible(self) -> bool:
-        """Whether the target is still the table that the rows were staged for: not re-created, nor exchanged."""
+        """Whether the rows were staged for this table: the target was not re-created or exchanged since."""
         found = read_uuids(self.tables.client, self.tables.target, self.tables.cluster)
         return found == set(self.plan.table_uuids)
 
     def prepare(self) -> None:
-        """Prepare what the commit needs besides the staged rows, and read the tables; the target stays as it is.
+        """Prepare what the commit needs besides the staged rows, and read the tables; the target does not change.
 
-        :raises LoadError: if the rows to keep cannot be kept as they are.
+        :raises LoadError: if the rows to keep cannot be kept unchanged.
         """
         self._make_ready()
         self.plan = replace(self.plan, before={role: self._read_before(role) for role in self.tables.roles})
@@ -65,7 +65,7 @@ class Commit(ABC):
             self.plan = replace(self.plan, replaced=self._count_replaced())
 
     def _make_ready(self) -> None:
-        """Prepare the tables whose partitions go into the target."""
+        """Prepare the tables with the partitions for the target."""
         for role in self.tables.roles:
             # If the commit is interrupted, each staged part must still be the one that was cloned.
             self.tables.hold_merges(self.tables.staged(role))
@@ -93,38 +93,38 @@ class Commit(ABC):
     def resume(self, record: Record) -> None:
         """Prepare to finish an interrupted commit; afterwards the ledger has the plan of what is left to do.
 
-        :raises UnknownStateError: if it cannot be determined what the target has already.
-        :raises LoadError: if what others have written would be lost.
+        :raises UnknownStateError: if it is unknown what the target has already.
+        :raises LoadError: if rows written by others would be lost.
         """
 
     def has_changed_nothing(self) -> bool:
         """Whether no step has reached the target.
 
-        :raises UnknownStateError: if that cannot be determined.
+        :raises UnknownStateError: if this cannot be determined.
         """
         return self.plan.is_untouched and self._is_unchanged()
 
     @abstractmethod
     def _is_unchanged(self) -> bool:
-        """Whether the target has nothing of this commit, which no earlier process has resumed."""
+        """Whether the target has nothing of this commit, if no earlier process has resumed the commit."""
 
     def fit_staged(self) -> bool:
         """Alter the staging tables of a half-done commit as the columns of the target were altered meanwhile.
 
-        :returns: whether a table was altered; False if none differs, or if that is not possible.
+        :returns: whether a table was altered; False if no table differs, or if an ALTER is not possible.
         """
         return False  # what replaces partitions is repeated as a whole
 
     @abstractmethod
     def _changed(self, held: Collection[str]) -> Collection[str]:
-        """Return the partitions that change, whether or not rows are staged for them.
+        """Return the partitions to change, with or without staged rows.
 
         :param held: partitions of the target.
         """
 
     @abstractmethod
     def _count_replaced(self) -> dict[str, int]:
-        """Count the rows that the new ones replace, over all nodes, of each partition that has some."""
+        """Count the rows to be replaced in each partition, over all nodes; leave out partitions without any."""
 
     def _rows_lost(self, node: str, partition: str, lost: int) -> UnknownStateError:
         staged = self.tables.staged()
@@ -137,7 +137,7 @@ class Commit(ABC):
         )
 
     def _check_nodes(self, role: str, nodes: Mapping[str, str]) -> None:
-        """Check that the nodes that an interrupted commit used are still there.
+        """Check that the nodes of an interrupted commit are still there.
 
         :raises UnknownStateError: if not.
         """
@@ -156,7 +156,7 @@ class Commit(ABC):
                 yield (node, partition), before
 
     def _read_before(self, role: str) -> dict[str, dict[str, Before]]:
-        """Read what the table holds, on each node, of each partition that will change, and what is staged for it."""
+        """Read, for each node and each partition to change, what the table holds and how much is staged."""
         tables = {
             table: self.tables.agree(table, role)
             for table in (self.tables.staged(role), self.tables.destination(role))

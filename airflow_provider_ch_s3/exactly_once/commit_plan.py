@@ -15,26 +15,27 @@ Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
 
 @dataclass(frozen=True, kw_only=True)
 class CommitPlan:
-    """What a commit does; any process that reads it from the ledger can carry it out.
+    """What a commit does; any process can read the plan from the ledger, and carry out the commit.
 
-    :param load_mode: of the load; ``undo`` of what takes loads back, ``replace_files`` of files that changed.
+    :param load_mode: of the load; ``undo`` if loads are taken back, ``replace_files`` if files have changed.
     :param partitions: staged rows of each partition, over all nodes.
     :param table_uuids: UUIDs of the target on all nodes.
-    :param allow_empty: the servers have the setting that lets an empty partition replace a full one.
+    :param allow_empty: the servers have the setting for replacing a full partition with an empty one.
     :param keeps_all_rows: merges of the target leave every row as it is.
-    :param replace_where: the condition that the rows to be removed fulfil, for the modes that have one.
-    :param undoes: for ``undo``, query id of a load's INSERT → rows of each partition that it had added.
+    :param replace_where: the condition for the rows to remove, in modes with a condition.
+    :param undoes: for ``undo``, query id of a load's INSERT → rows that the INSERT had added to each partition.
     :param merge: the rule, for ``merge``.
-    :param touched: for those modes and ``merge``, the partitions that change.
-    :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
-    :param report: the load's report, as far as it is known before the commit.
-    :param before: what the tables held, where the commit still has something to do, right before its first step
-        there.
+    :param touched: for modes with a condition and ``merge``, the partitions to change.
+    :param views: role of a staging table → database and name of the rows' destination, for destinations besides the
+        target.
+    :param report: the load's report, as far as known before the commit.
+    :param before: what the tables held right before the first step of the commit, where there is still something to
+        do.
     :param is_untouched: no earlier process had changed the target by then.
-    :param is_set_aside: for the modes that set rows aside, whether that is done; False while they are set aside
-        again, with which nothing has been replaced yet.
+    :param is_set_aside: for modes that set rows aside: whether the rows are set aside. False while rows are set aside
+        again; with these rows, nothing has been replaced yet.
     :param revision: how often the plan was written before.
-    :param replaced: partition → number of rows that the new ones replace, over all nodes.
+    :param replaced: partition → number of rows replaced by new rows, over all nodes.
     """
 
     load_mode: str
@@ -56,15 +57,15 @@ class CommitPlan:
 
     @property
     def staged_rows(self) -> int:
-        """Rows that were staged for the target itself."""
+        """Rows staged for the target itself."""
         return sum(self.partitions.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Committed:
-    """The detail of the event ``committed``: what a commit has done; the names are those of :class:`CommitPlan`.
+    """The detail of the event ``committed``: what a commit has done, by the names of :class:`CommitPlan`.
 
-    :param partitions: with partitions that only lost rows (0 rows).
+    :param partitions: also partitions that only lost rows (0 rows).
     """
 
     load_mode: str = ""

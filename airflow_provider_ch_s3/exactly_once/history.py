@@ -1,14 +1,14 @@
 """The history of a target's loads: the ledger's events, and what they mean for each attempt.
 
-An event states a fact that stays true, so that writing it twice, or late, changes nothing::
+An event states a fact. Facts stay true, so writing an event twice, or late, changes nothing::
 
     planned ──> committing ──> committed
        └────────────┴────────> abandoned      (the target was not changed, unless the attempt is broken)
 
     committed ──> undone                      (its rows were removed again; its files count as not loaded)
 
-An attempt is one staging table and one INSERT. Its number is the epoch of the lock under which it was planned, so
-no two attempts of one target ever have the same number.
+An attempt is a staging table and an INSERT. The number of an attempt is the epoch of the lock during the plan, so no
+two attempts of a target ever have the same number.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from airflow_provider_ch_s3.report import LoadReport
 
 
 class EventKind(Enum):
-    """``LOCKED``: an epoch began; ``ALIVE``: its owner is still at work; neither concerns a particular attempt.
+    """``LOCKED``: an epoch began; ``ALIVE``: a heartbeat of the owner; neither concerns a particular attempt.
 
-    ``REPORTED``: the load is over, and its report was about to go to Airflow: what comes later was cleared.
+    ``REPORTED``: the load is over, and the report was about to go to Airflow: any later try comes after a clear.
     ``UNKNOWN``: written by a later release.
     """
 
@@ -47,17 +47,17 @@ class EventKind(Enum):
 
     @classmethod
     def parse(cls, text: str) -> EventKind:
-        """Parse a kind, whichever release wrote it."""
+        """Parse a kind, written by any release."""
         return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
 
 
 _OF_NO_ATTEMPT = (EventKind.LOCKED, EventKind.ALIVE, EventKind.REPORTED, EventKind.UNKNOWN)
-"""Kinds of events that say nothing of how far an attempt is."""
+"""Kinds of events that say nothing about the state of an attempt."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class AttemptId:
-    """Identifies one attempt: its INSERT, its staging table, its manifest.
+    """Identifies one attempt: the INSERT, the staging table, the manifest.
 
     :param load_id: ``ch-s3-<hash>``.
     """
@@ -70,7 +70,7 @@ class AttemptId:
     def parse(cls, query_id: str) -> AttemptId:
         """Parse the query id of an INSERT.
 
-        :raises LoadError: if it is not that of a staged load.
+        :raises LoadError: if this is not the query id of a staged load.
         """
         match = re.fullmatch(r"(?P<load>.+)-(?P<generation>\d+)-(?P<number>\d+)-insert", query_id)
         if match is None:
@@ -79,17 +79,17 @@ class AttemptId:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Load id and number, by which the attempt's files are found."""
+        """Load id and number: the key to the attempt's files."""
         return self.load_id, self.number
 
     @property
     def prefix(self) -> str:
-        """Prefix of the query ids of this attempt, and of no other."""
+        """Prefix of the query ids of exactly this attempt."""
         return f"{self.load_id}-{self.generation}-{self.number}-"
 
     @property
     def query_id(self) -> str:
-        """Query id of the INSERT; known before it is submitted."""
+        """Query id of the INSERT; known before the INSERT is submitted."""
         return f"{self.prefix}insert"
 
     @property
@@ -102,10 +102,10 @@ class AttemptId:
 class Event:
     """One row of the ledger.
 
-    :param epoch: of the lock that its writer held.
+    :param epoch: of the writer's lock.
     :param time: Unix time, by the server's clock.
-    :param age_seconds: its age when it was read, by the same clock.
-    :param is_sealed: its writer had the login of the reader; only for ``PLANNED`` and ``COMMITTING``.
+    :param age_seconds: age of the event when the ledger was read, by the same clock.
+    :param is_sealed: the writer had the login of the reader; only for ``PLANNED`` and ``COMMITTING``.
     """
 
     kind: EventKind
@@ -119,35 +119,35 @@ class Event:
 
     @property
     def since(self) -> float:
-        """When the DAG run of its writer began (Unix time): distinguishes two runs of the same name.
+        """When the DAG run of the writer began (Unix time): distinguishes two runs of the same name.
 
-        Only ``LOCKED``, ``PLANNED`` and ``REPORTED`` have it; no process writes these for another one.
+        Only ``LOCKED``, ``PLANNED`` and ``REPORTED`` have this time; each process writes these events for itself.
         """
         return float(self.detail.get("since", 0.0))
 
     def is_of(self, life: Life) -> bool:
-        """Whether it was written by a process of the same run and generation."""
+        """Whether a process of the same run and generation wrote the event."""
         return self.since == life.since and self.attempt.generation == life.generation
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Of two processes of one load, the one with the higher rank continues."""
+        """Of two processes of a load, the process with the higher rank continues."""
         return self.since, self.try_number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One attempt, as recorded by its events."""
+    """One attempt, as recorded by events."""
 
     id: AttemptId
     events: Sequence[Event]
 
     @property
     def state(self) -> EventKind:
-        """How far it has got.
+        """How far the attempt has got.
 
-        Of ``abandoned`` and ``committing``, the one of the later epoch counts: the other is from a process that was
-        overtaken while it wrote.
+        Of ``abandoned`` and ``committing``, the event with the later epoch counts: the earlier writer was overtaken
+        while writing.
         """
         for final in (EventKind.UNDONE, EventKind.COMMITTED):
             if any(event.kind is final for event in self.events):
@@ -159,52 +159,52 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is still something to do for it."""
+        """Whether there is still something to do for the attempt."""
         return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
 
     @property
     def is_broken(self) -> bool:
-        """Whether it was abandoned in the middle of its commit, which could not be finished."""
+        """Whether the attempt was abandoned in the middle of a commit that could not be finished."""
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
 
     @property
     def is_validated_only(self) -> bool:
-        """Whether it was abandoned because it was only to be validated, and its rows were as they should be."""
+        """Whether the attempt was abandoned because the load only validates, and the rows were as they should be."""
         return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_validated_only"))
 
     @cached_property
     def planned(self) -> Planned:
-        """What was recorded before its INSERT; :attr:`Planned.is_known` is False if that was pruned."""
+        """What was recorded before the INSERT; :attr:`Planned.is_known` is False if the record was pruned."""
         return decode(Planned, self.detail(EventKind.PLANNED))
 
     @cached_property
     def committed(self) -> Committed | None:
-        """What its commit has done; None if it is not committed, or if that was pruned."""
+        """What the commit has done; None if the attempt is not committed, or if the record was pruned."""
         detail = self.detail(EventKind.COMMITTED)
         return decode(Committed, detail) if detail else None
 
     @property
     def report(self) -> LoadReport:
-        """What its commit reported; nothing is known where :attr:`committed` is None."""
+        """What the commit reported; empty where :attr:`committed` is None."""
         return self.committed.report if self.committed else LoadReport()
 
     @property
     def committing_uuids(self) -> Sequence[str]:
-        """UUIDs of the table that its commit began to change."""
+        """UUIDs of the table that the commit began to change."""
         return self.commit_plan.table_uuids if self.commit_plan else []
 
     @cached_property
     def commit_plan(self) -> CommitPlan | None:
-        """The plan of its commit, as it was written last; None if that has not begun.
+        """The last plan of the commit; None if the commit has not begun.
 
-        A plan that is sealed counts more than any plan that is not.
+        A sealed plan counts more than any unsealed plan.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
         return decode(CommitPlan, max(written, key=_recency).detail) if written else None
 
     @property
     def committing_since(self) -> float:
-        """Unix time when its commit began, by the server's clock; 0 if it has not."""
+        """Unix time when the commit began, by the server's clock; 0 before the commit."""
         return min((event.time for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
 
     @property
@@ -214,38 +214,38 @@ class Attempt:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether a process with the same login planned it."""
+        """Whether a process with the same login planned the attempt."""
         return any(event.kind is EventKind.PLANNED and event.is_sealed for event in self.events)
 
     @property
     def committed_uuids(self) -> Sequence[str]:
-        """UUIDs of the table that its rows are in; none unless it is committed, and not undone."""
+        """UUIDs of the table with the rows; none unless the attempt is committed, and not undone."""
         if self.state is not EventKind.COMMITTED:
             return []
         return self.committed.table_uuids if self.committed else []
 
     @property
     def planned_at(self) -> float:
-        """Unix time of its first event, by the server's clock."""
+        """Unix time of the first event, by the server's clock."""
         return self.events[0].time
 
     @property
     def age_seconds(self) -> float:
-        """Time from its planning until the ledger was read."""
+        """Time from the plan until the ledger was read."""
         return self.events[0].age_seconds
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Rank of the process that planned it."""
+        """Rank of the process that planned the attempt."""
         return self.events[0].rank
 
     @property
     def try_number(self) -> int:
-        """The task's try that planned it."""
+        """The task's try that planned the attempt."""
         return self.events[0].try_number
 
     def detail(self, kind: EventKind) -> Mapping[str, Any]:
-        """Detail of its last event of a kind; empty if there is none."""
+        """Detail of the last event of a kind; empty if there is none."""
         return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
 
 
@@ -255,9 +255,9 @@ def _recency(committing: Event) -> tuple[bool, int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What happened to one load, and to all attempts of the target that may be open, in the order of epochs.
+    """What happened to a load, and to all attempts of the target that may be open, in the order of epochs.
 
-    :param names: ``database.table``, under which the table is known to have been loaded.
+    :param names: all names (``database.table``) under which the table is known to have been loaded.
     """
 
     events: Sequence[Event]
@@ -270,22 +270,22 @@ class History:
 
     @property
     def first_open(self) -> int:
-        """Number of the first attempt that is not closed for good, or that its commit left broken.
+        """Number of the first attempt that is not closed for good, or whose commit was broken off.
 
-        If there is none, the next epoch: no attempt that is planned from now on has a smaller number.
+        Without such an attempt, the next epoch: no attempt planned from now on has a smaller number.
         """
         numbers = [attempt.id.number for attempt in self.attempts.values() if attempt.is_open or attempt.is_broken]
         return min(numbers, default=self.epoch + 1)
 
     @property
     def since(self) -> int:
-        """Number of the first attempt, or of the last lock, from which on there may be more events by now."""
+        """The number from which there may be more events by now: of the first open attempt, or of the last lock."""
         return min(self.first_open, self.epoch)
 
     def renewed(self, events: Sequence[Event], names: Sequence[str], attempts: Set[int] = frozenset()) -> History:
         """Add what was read again.
 
-        :param events: all events from :attr:`since` on, and those of ``attempts``.
+        :param events: all events from :attr:`since` on, and all events of ``attempts``.
         :param names: all names.
         """
         kept = [e for e in self.events if e.attempt.number < self.since and e.attempt.number not in attempts]
@@ -296,12 +296,12 @@ class History:
 
     @property
     def committed(self) -> set[AttemptId]:
-        """The committed ones of those attempts."""
+        """The committed attempts."""
         return {attempt.id for attempt in self.attempts.values() if attempt.state is EventKind.COMMITTED}
 
     @cached_property
     def attempts(self) -> Mapping[AttemptId, Attempt]:
-        """Those attempts, oldest first."""
+        """All attempts of these events, oldest first."""
         by_id: dict[AttemptId, list[Event]] = {}
         for event in self.events:
             if event.kind not in _OF_NO_ATTEMPT:
@@ -310,9 +310,9 @@ class History:
         return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
 
     def attempt(self, attempt: AttemptId) -> Attempt:
-        """Get an attempt that is being worked on.
+        """Get an attempt in progress.
 
-        :raises LoadError: if the ledger has no record of it.
+        :raises LoadError: if the ledger has no record of the attempt.
         """
         if attempt not in self.attempts:
             raise LoadError(
@@ -322,11 +322,11 @@ class History:
         return self.attempts[attempt]
 
     def of_load(self, load_id: str) -> list[Attempt]:
-        """Get all attempts of one load, oldest first."""
+        """Get all attempts of a load, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]
 
     def of_life(self, load_id: str, life: Life) -> list[Attempt]:
-        """Get the attempts that a task planned since its run began, or since it was cleared, oldest first."""
+        """Get the attempts planned by a task since the run began, or since the task was cleared, oldest first."""
         own = [event for event in self.claims_of(load_id) if event.kind is EventKind.PLANNED and event.is_of(life)]
         if any(event.try_number < life.first_try for event in own) and self._has_reported(load_id, life):
             own = [event for event in own if event.try_number >= life.first_try]
@@ -334,10 +334,10 @@ class History:
         return [attempt for attempt in self.of_load(load_id) if attempt.id in planned]
 
     def _has_reported(self, load_id: str, life: Life) -> bool:
-        """Whether the life before this one ended, so that there was a clear in between.
+        """Whether the life before has ended, so that there was a clear in between.
 
         Where ``retries`` was lowered while a run exists, arithmetic alone takes a retry for the first try after a
-        clear, and the other way round a clear may have the generation of the life before.
+        clear; and a try after a clear may have the generation of the life before.
         """
         return any(
             event.kind is EventKind.REPORTED
@@ -348,20 +348,20 @@ class History:
         )
 
     def is_open(self, attempt: AttemptId) -> bool:
-        """Whether it is known, and there is still something to do for it."""
+        """Whether the attempt is known, and there is still something to do for the attempt."""
         found = self.attempts.get(attempt)
         return found is not None and found.is_open
 
     def is_needed(self, attempt: AttemptId) -> bool:
-        """Whether a process may still continue with it: it is open, and the last one of its load."""
+        """Whether a process may still continue the attempt: the attempt is open, and the last attempt of the load."""
         found = self.attempts.get(attempt)
         return found is not None and found.is_open and self.of_load(attempt.load_id)[-1] is found
 
     def latest(self, load_id: str, life: Life) -> Attempt | None:
-        """Get the last attempt that a task planned since its run began, or since it was cleared."""
+        """Get the last attempt planned by a task since the run began, or since the task was cleared."""
         return next(reversed(self.of_life(load_id, life)), None)
 
     def claims_of(self, load_id: str) -> list[Event]:
-        """Events that the processes of a load itself wrote when they took the lock or planned, in order."""
+        """Events written by the processes of a load when they took the lock or planned, in order."""
         own = (EventKind.LOCKED, EventKind.PLANNED)
         return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]

@@ -1,6 +1,7 @@
-"""What a table holds of what its loads wrote, according to the ledger.
+"""What a table holds of the rows that loads wrote, according to the ledger.
 
-Every look-up reads what concerns its files or partitions, so that its cost does not grow with the table's history.
+Each look-up reads only what concerns the given files or partitions, so the cost does not grow with the table's
+history.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName, parse_table
 
 Moment = tuple[int, float]
-"""When a commit was recorded first: its epoch, and the time by a server's clock."""
+"""When a commit was recorded first: the epoch, and the time by a server's clock."""
 
 FileKey = tuple[str, str, int]
-"""A path, and the key of the attempt that was to load it."""
+"""A path, and the key of the attempt that was to load the file."""
 
 NEVER: Moment = (0, 0.0)
 WHOLE_TABLE = ""
 """Stands for all partitions."""
 
 GONE = ""
-"""The ETag in the manifest of a commit that removed a file's rows, and added no other version."""
+"""The ETag in the manifest of a commit that removed a file's rows, and added no new version."""
 
 # A partition's id may be a hundred characters long, and a server parses up to 256 KiB of a statement.
 IDS_PER_STATEMENT = 2_000
@@ -42,7 +43,7 @@ LAST_PATHS = 1_000
 class Replaced(Enum):
     """Which rows of earlier loads a commit replaces.
 
-    ``ROWS``: some of the partitions that change, and the ledger does not say which.
+    ``ROWS``: some rows of the changed partitions; the ledger does not say which rows.
     """
 
     NOTHING = "nothing"
@@ -56,9 +57,9 @@ class Effect:
     """What the commits of a load mode leave of earlier loads.
 
     :param replaced: which rows go.
-    :param merges: what it adds depends on the rows that the table held, so that the number of added rows is unknown.
-    :param outdates: of its files, only versions from the last such commit on count as held.
-    :param undoes: the ledger names the loads whose rows go.
+    :param merges: the added rows depend on the rows in the table, so the number of added rows is unknown.
+    :param outdates: of a file in such a commit, only versions from the last such commit on count as held.
+    :param undoes: the ledger names the loads whose rows are removed.
     """
 
     replaced: Replaced
@@ -73,26 +74,26 @@ class Effect:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether all other rows stay that the ledger knows."""
+        """Whether all rows known to the ledger stay, apart from rows of undone loads."""
         return self.replaced is Replaced.NOTHING or self.undoes
 
     @property
     def frees_files(self) -> bool:
-        """Whether files that the table held may count as not loaded afterwards."""
+        """Whether files held by the table may count as not loaded afterwards."""
         return self.outdates or self.undoes
 
 
 OF_LATER_RELEASE = Effect(replaced=Replaced.TABLE)
-"""Of a mode that this release does not know."""
+"""The effect of a mode unknown to this release."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedAttempt:
     """An attempt whose rows went into the table.
 
-    :param target: the name that the table had then.
-    :param effect: that of its mode.
-    :param partitions: rows of each partition, over all nodes; 0 if it only lost rows.
+    :param target: the table's name at the time.
+    :param effect: the effect of the attempt's mode.
+    :param partitions: rows of each partition, over all nodes; 0 if the partition only lost rows.
     """
 
     id: AttemptId
@@ -103,15 +104,15 @@ class CommittedAttempt:
 
     @property
     def filled(self) -> list[str]:
-        """Partitions that got rows of it."""
+        """Partitions with rows added by the attempt."""
         return [partition for partition, rows in self.partitions.items() if rows]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Committed:
-    """An attempt that was committed, and what has become of its rows.
+    """A committed attempt, and what has become of the rows.
 
-    :param replaced: those of its partitions that have been replaced since.
+    :param replaced: partitions of the attempt that have been replaced since.
     :param is_past: the whole table has been replaced since.
     """
 
@@ -121,27 +122,27 @@ class Committed:
 
     @property
     def is_held(self) -> bool:
-        """Whether the table holds at least a part of its rows; of one without rows, whether it is the same table."""
+        """Whether the table holds at least a part of the rows; without rows, whether the table was not replaced."""
         return len(self.replaced) < len(self.commit.filled) or not (self.commit.filled or self.is_past)
 
     @property
     def is_needed(self) -> bool:
-        """Whether what the table holds depends on it: what it removed does not come back with its own rows' end."""
+        """Whether the attempt still matters: rows removed by a commit do not come back when its own rows go."""
         return self.is_held or (self.commit.effect.outdates and not self.is_past)
 
 
 HeldFile = tuple[Mapping[str, Any], Committed]
-"""A recorded file that the table holds, and the attempt that loaded it."""
+"""A recorded file that the table holds, and the attempt that loaded the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
-    """What the ledger knows about the content of its table.
+    """What the ledger knows about the content of the table.
 
-    Commits into an earlier table of the same name, which had another UUID, do not count, and those into this table
-    count whatever its name was then.
+    Commits into an earlier table of the same name (with another UUID) do not count; commits into this table count,
+    whatever the table's name was then.
 
-    :param effects: load mode → what its commits leave of earlier loads.
+    :param effects: load mode → what the mode's commits leave of earlier loads.
     """
 
     ledger: Ledger
@@ -149,15 +150,15 @@ class Holdings:
 
     @property
     def names(self) -> Sequence[str]:
-        """The table's name, and those under which it was loaded before it was renamed or exchanged."""
+        """The table's name, and all names of earlier loads, from before the table was renamed or exchanged."""
         return sorted({str(self.ledger.target), *self.ledger.names})
 
     def versions(self, paths: Set[str], *, after: int = 0, whole: bool = False) -> dict[str, set[str]]:
-        """Read which versions (ETags) of the given paths the table holds.
+        """Read the versions (ETags) of the given paths in the table.
 
-        :param after: only those committed in a later epoch.
-        :param whole: of a file that shared an attempt with others, so that it is unknown whether its partitions
-            were replaced since, do not guess.
+        :param after: only versions committed in a later epoch.
+        :param whole: refuse to guess about files that shared an attempt with other files, if some partitions of the
+            attempt were replaced since: it is unknown whose.
         :raises LoadError: if there is such a file.
         """
         found: dict[str, set[str]] = {}
@@ -169,12 +170,12 @@ class Holdings:
         return found
 
     def versions_in_order(self, path: str) -> list[tuple[str, AttemptId]]:
-        """Read which versions (ETags) of a path the table holds, and their attempts, in the order of commits."""
+        """Read the versions (ETags) of a path in the table, with their attempts, in the order of commits."""
         current = sorted(next(self._read_current({path})), key=lambda found: found[1].commit.committed_at)
         return [(row["etag"], one.commit.id) for row, one in current]
 
     def attempts_holding(self, paths: Set[str]) -> dict[str, set[AttemptId]]:
-        """Find the attempts whose rows of each of the given paths the table holds, in whatever version."""
+        """Find, for each of the given paths, the attempts whose rows of the file the table holds, in any version."""
         found: dict[str, set[AttemptId]] = {}
         for current in self._read_current(paths):
             for row, one in current:
@@ -182,7 +183,7 @@ class Holdings:
         return found
 
     def find_held(self, files: Collection[FileKey]) -> set[FileKey]:
-        """Find which of some recorded files the table holds, in just these versions."""
+        """Of some recorded files, find the files that the table holds in just these versions."""
         found: set[FileKey] = set()
         for paths in batches(sorted({path for path, *_ in files}), NAMED_PATHS):
             rows = self.ledger.read_files(self.names, paths[0], paths[-1], only=paths)
@@ -192,12 +193,12 @@ class Holdings:
     def loaders(
         self, etags: Mapping[str, str], *, dag: str, task: str, find_whole: Callable[[Mapping[str, int]], Set[str]]
     ) -> dict[str, AttemptId]:
-        """Find which of some versions of files a task has loaded, and whose rows are certainly all in the table.
+        """Of some versions of files, find the versions that a task has loaded, with all rows certainly in the table.
 
         :param etags: path → ETag.
-        :param find_whole: takes partitions with the rows that loads have added to them, and returns the ones
-            that have as many: rows may have been removed by hand.
-        :returns: path → the attempt that loaded it.
+        :param find_whole: takes partitions with the number of rows added by loads, and returns the partitions with as
+            many rows: rows may have been removed by hand.
+        :returns: path → the attempt that loaded the file.
         """
         found: dict[str, AttemptId] = {}
         for part in batches(sorted(etags), FILES_PER_STATEMENT):
@@ -218,13 +219,13 @@ class Holdings:
         return found
 
     def _read_current(self, paths: Set[str], *, after: int = 0) -> Iterator[list[HeldFile]]:
-        """Read, so many paths at a time, :meth:`_current` of all files that were recorded under them."""
+        """Read :meth:`_current` of all files recorded under some paths, many paths at a time."""
         for part in batches(sorted(paths), FILES_PER_STATEMENT):
             rows = [row for row in self.ledger.read_files(self.names, part[0], part[-1]) if row["path"] in paths]
             yield self._current(rows, after=after)
 
     def _current(self, rows: Sequence[Mapping[str, Any]], *, after: int = 0) -> list[HeldFile]:
-        """Find which of some recorded files are held; not what a later attempt replaced or removed."""
+        """Of some recorded files, find the files in the table; leave out what a later attempt replaced or removed."""
         committed = self._committed({row["attempt"] for row in rows}, after=after)
         found = [(row, committed[key]) for row in rows if (key := (row["load_id"], row["attempt"])) in committed]
         since: dict[str, Moment] = {}
@@ -239,7 +240,7 @@ class Holdings:
         ]
 
     def _planned_by(self, dag: str, task: str, keys: Set[tuple[str, int]]) -> dict[tuple[str, int], AttemptId]:
-        """Find those of some attempts that a task has planned; those whose details were forgotten are not found."""
+        """Of some attempts, find the attempts planned by a task; attempts with pruned details are not found."""
         planned: list[AttemptId] = []
         for some in batches(sorted(keys), IDS_PER_STATEMENT):
             render, ledger = ledger_queries.render_read_planned_by, self.ledger
@@ -253,7 +254,7 @@ class Holdings:
     def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
         """Find the last path, in the order of keys, that the table holds in any version; '' if there is none.
 
-        :param prefix: with which the paths begin.
+        :param prefix: the beginning of the paths.
         :param covers: whether a path counts.
         """
         return max(self._last_path(parse_table(name, ""), prefix, covers) for name in self.names)
@@ -265,7 +266,7 @@ class Holdings:
         return ""
 
     def attempts_holding_under(self, prefix: str, covers: Callable[[str], bool]) -> dict[str, set[AttemptId]]:
-        """Find the attempts whose rows the table holds, of each file whose path begins with ``prefix``.
+        """Find, for each file with a path that begins with ``prefix``, the attempts whose rows the table holds.
 
         :param covers: whether a path counts.
         """
@@ -276,30 +277,30 @@ class Holdings:
         return found
 
     def _recorded_paths(self, name: TableName, prefix: str, limit: int) -> Iterator[list[str]]:
-        """Read the paths of files that any attempt was to load, the last ones first, so many at a time."""
+        """Read the paths of files that any attempt was to load, the last paths first, ``limit`` at a time."""
         ledger, before = self.ledger.of(name), ""
         while paths := ledger.read_last_paths(prefix, before=before, limit=limit):
             yield paths
             before = paths[-1]
 
     def read_manifest(self, attempt: CommittedAttempt) -> dict[str, str]:
-        """Read path → ETag of the files of an attempt, whatever the table's name was then."""
+        """Read path → ETag of an attempt's files, whatever the table's name was then."""
         return self.ledger.of(parse_table(attempt.target, "")).read_manifest(attempt.id)
 
     def holding(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
-        """Find those of some attempts that were committed, and on which it depends what the table holds.
+        """Of some attempts, find the committed attempts that still matter for the content of the table.
 
-        :param attempts: their numbers. Two loads that did not know of each other may have used the same one.
-        :returns: the keys of those attempts.
+        :param attempts: their numbers. Two loads may have used the same number, if they did not know of each other.
+        :returns: the keys of the attempts found.
         """
         return {key for key, one in self._committed(attempts, after=after).items() if one.is_needed}
 
     def _committed(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
     ) -> dict[tuple[str, int], Committed]:
-        """Read those of some attempts that were committed, by their keys, and whether their rows were replaced since.
+        """Read the committed attempts among some attempts, by their keys, and whether their rows were replaced since.
 
-        :param is_certain: what replaces unknown rows counts as replacing all.
+        :param is_certain: a commit that replaces unknown rows counts as replacing all rows.
         """
         found: dict[tuple[str, int], Committed] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
@@ -311,7 +312,7 @@ class Holdings:
         return found
 
     def last_merge(self) -> tuple[Moment, str]:
-        """Find when rows were last merged into the table, and by which INSERT; ``NEVER`` and '' if none were."""
+        """Find the time and the query id of the last merge into the table; ``NEVER`` and '' without a merge."""
         rows = self._look_up_replacements([WHOLE_TABLE], is_certain=True)
         merges = [
             (tuple(row["replaced_at"]), _replaced_by(row)) for row in rows if self.effect_of(row["mode"]).merges
@@ -321,9 +322,9 @@ class Holdings:
     def rows_of_partitions(
         self, partitions: Set[str], *, is_certain: bool = False
     ) -> dict[str, tuple[int, list[CommittedAttempt]]]:
-        """Count the rows that loads have added to each partition since it was last replaced, and get those loads.
+        """Count the rows added by loads to each partition since the last replacement, and get these loads.
 
-        :param is_certain: leave out partitions that were replaced in part since: their number is too small then.
+        :param is_certain: leave out partitions that were replaced in part since: their number would be too small.
         """
         counted: dict[str, tuple[int, list[CommittedAttempt]]] = {}
         for some in batches(sorted(partitions), IDS_PER_STATEMENT):
@@ -354,7 +355,7 @@ class Holdings:
     def _read_replacements(self, partitions: Set[str], *, is_certain: bool = False) -> dict[str, Moment]:
         """Read when each partition was last replaced, and when the whole table was.
 
-        :raises LoadError: if a later release replaced something: then it is unknown what the table still holds.
+        :raises LoadError: if a later release replaced something: the present content is unknown then.
         """
         replaced: dict[str, Moment] = {}
         # The whole table also where no partition is asked for: files without rows are held until it is replaced.
@@ -404,9 +405,9 @@ def _committed(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> Committ
 
 
 def _check_whole(current: Sequence[HeldFile]) -> None:
-    """Check of each file that is held that no partition of its last attempt was replaced.
+    """Check, for each held file, that no partition of the file's last attempt was replaced.
 
-    :raises LoadError: if one was: the ledger knows the partitions of an attempt, not those of each of its files.
+    :raises LoadError: if a partition was replaced: the ledger knows the partitions of an attempt, not of each file.
     """
     last: dict[str, Committed] = {}
     for row, one in sorted(current, key=lambda found: found[1].commit.id.key[::-1]):
@@ -436,6 +437,6 @@ def _sum_up(found: Sequence[CommittedAttempt], partition: str) -> tuple[int, lis
 
 
 def _replaced_by(row: Mapping[str, Any]) -> str:
-    """The query id of the INSERT whose rows replaced others last."""
+    """The query id of the INSERT whose rows replaced earlier rows last."""
     load_id, generation, number = row["replaced_by"]
     return AttemptId(load_id=load_id, generation=generation, number=number).query_id

@@ -1,7 +1,7 @@
 """The ledger: two append-only tables in ClickHouse that record what every load did.
 
-It is written on the connected node and read from all nodes, so that it does not matter which node is connected. A
-lost response does no harm: every row is a fact that may be written twice.
+Loads write the ledger on the connected node, and read the ledger from all nodes, so any node may be the connected
+node. A lost response does no harm: every row is a fact, and may be written twice.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from airflow_provider_ch_s3.table.target import TableName, has_replicas, parse_t
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""Of every table in a database that is not Atomic: it tells no table from another."""
+"""The UUID of every table outside of Atomic databases: no table can be told from another by this UUID."""
 _NAMED = "named"
-"""The event of a row that has a name of the table with the UUID that is its target."""
+"""The event of a row with a name of a table; the row's target is the UUID of the table."""
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
@@ -50,21 +50,22 @@ RECENT_EPOCHS = 2_000
 
 
 def ledger_name(text: str | None, database: str) -> TableName:
-    """Parse the ledger's name from the connection; its database defaults to the given one."""
+    """Parse the ledger's name from the connection; the given database is the default."""
     return parse_table(text or DEFAULT_LEDGER, database)
 
 
 def files_name(ledger: TableName) -> TableName:
-    """Name of the table of manifests that belongs to a table of events."""
+    """Name of the table of manifests for a table of events."""
     return TableName(database=ledger.database, table=f"{ledger.table}{_FILES_SUFFIX}")
 
 
 def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableName, str]:
-    """Find the ledgers that the connection's user may see, each with its comment.
+    """Find the ledgers visible to the connection's user: name → comment.
 
-    Whoever may create a table can give it a ledger's comment. So a ledger is a pair of MergeTree tables with the
-    columns of a ledger, on every node that has them: a view, or a column that is computed when it is read, would read
-    other tables with the rights of this user. Those of later versions are for :func:`check_schema` to refuse.
+    Any user with the right to create tables can give a table a ledger's comment. So a ledger is a pair of MergeTree
+    tables with the columns of a ledger, on every node with these tables: a view, or a column computed during the
+    read, would read other tables with the rights of this user. :func:`check_schema` refuses ledgers of later
+    versions.
     """
     rows = client.query(ledger_queries.render_find_ledgers(_COMMENT, cluster, limit=2 * MAX_LEDGERS))
     tables = {
@@ -95,7 +96,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
 
 
 def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
-    """What renders the statement that creates each of the two tables."""
+    """The functions that render the CREATE statements of the two tables."""
     return {
         ledger: ledger_queries.render_create_ledger,
         files_name(ledger): ledger_queries.render_create_ledger_files,
@@ -103,7 +104,7 @@ def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
 
 
 def _columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
-    """The columns of a table, as ``system.columns`` will have them: name, type, kind of default, default."""
+    """The columns of a table, as in ``system.columns``: name, type, kind of default, default."""
     return [
         (found["name"], found["type"], "DEFAULT" if found["default"] else "", found["default"] or "")
         for found in _COLUMN.finditer(create.text)
@@ -118,16 +119,16 @@ def read_uuids(client: ClickHouseClient, table: TableName, cluster: str | None) 
 
 @dataclass(kw_only=True)
 class Ledger:
-    """The ledger of one target, written by all its loads.
+    """The ledger of one target, written by all loads of the target.
 
-    :param name: of the table of events; the name of the table of files is the same with ``_files`` at its end.
+    :param name: of the table of events; the table of files has the same name with ``_files`` at the end.
     :param target: the local table, ``database.table``.
-    :param table_uuids: its UUIDs on all nodes.
-    :param load_id: the load that reads and writes it.
+    :param table_uuids: the table's UUIDs on all nodes.
+    :param load_id: the load that reads and writes the ledger.
     :param database_engine: of the ledger's database; '' if there is no such database.
     :param is_replicated: the target is replicated, so there is Keeper, and no record may be lost with a node.
-    :param quorum: number of replicas that must have a row before it counts as written.
-    :param login: seals the plans that it writes, and tells which of those it reads may be carried out.
+    :param quorum: number of replicas that must have a row before the row counts as written.
+    :param login: seals the plans that this process writes, and shows which plans from the ledger may be carried out.
     """
 
     client: ClickHouseClient
@@ -147,7 +148,7 @@ class Ledger:
         return files_name(self.name)
 
     def open(self, nodes: Collection[str]) -> None:
-        """Create the tables on every node that does not have them yet.
+        """Create the tables on every node without them.
 
         :param nodes: names of all nodes.
         :raises ChS3Error: as :meth:`check`.
@@ -164,9 +165,9 @@ class Ledger:
                 self.client.execute_everywhere(render)
 
     def check(self) -> list[dict[str, Any]]:
-        """Check that the tables are a ledger, or can become one; returns what the nodes have of them, a row for each.
+        """Check that the tables are a ledger, or can become a ledger; return a row for each table on each node.
 
-        :raises TargetError: if one of them is another table.
+        :raises TargetError: if a table is not of a ledger.
         :raises ConfigError: if the database is missing, a later version of this package created the tables, or they
             are not replicated although the target is.
         """
@@ -195,9 +196,9 @@ class Ledger:
         return found
 
     def read(self, attempts: Set[int] = frozenset()) -> History:
-        """Read the events of this load and of all attempts that may be open: not those of years of finished loads.
+        """Read the events of this load and of all attempts that may be open, but not of years of finished loads.
 
-        Events are facts that stay, so those of attempts that were closed before are not read a second time.
+        Events are facts that stay, so events of closed attempts are not read a second time.
 
         :param attempts: numbers of further attempts.
         """
@@ -216,7 +217,7 @@ class Ledger:
 
     @property
     def last_epoch(self) -> int:
-        """The last epoch that had begun when the ledger was read; 0 if it was not, or none had."""
+        """The last epoch when the ledger was read; 0 if the ledger was not read, or had no epoch."""
         return self._seen.epoch if self._seen else 0
 
     def look_up(self, render: Callable[..., Statement], **what: object) -> list[dict[str, Any]]:
@@ -224,7 +225,7 @@ class Ledger:
         return self.client.query(render(self.name, self.cluster, target=str(self.target), **what))
 
     def read_if_there(self) -> History:
-        """Read the same; no events if no load of the cluster has created the ledger on all of its nodes yet."""
+        """Read the same; no events if no load of the cluster has created the ledger on all nodes yet."""
         try:
             return self.read()
         except ServerError as error:
@@ -243,10 +244,10 @@ class Ledger:
         detail: Mapping[str, Any] | None = None,
         first_open: int = 0,
     ) -> Event:
-        """Append one event.
+        """Append an event.
 
-        :param first_open: for ``LOCKED``, the number of the first attempt that is open.
-        :returns: the event as it will be read, but without its time, which the server adds.
+        :param first_open: for ``LOCKED``, the number of the first open attempt.
+        :returns: the event as a reader will get it, but without the time: the server adds the time.
         """
         if kind in _SEALED:
             detail = self.login.sealed(detail or {}, *self._identity_of(kind, attempt, epoch))
@@ -268,7 +269,7 @@ class Ledger:
         return self._parse({**row, "time_seconds": 0.0, "age_seconds": 0.0})
 
     def _parse(self, row: Mapping[str, Any]) -> Event:
-        """Parse an event of the target, and find out who wrote it where that matters."""
+        """Parse an event of the target, and find out who wrote the event where the writer matters."""
         event = parse_event(row)
         if event.kind not in _SEALED:
             return event
@@ -279,7 +280,7 @@ class Ledger:
         return str(self.target), *attempt.key, attempt.generation, epoch, kind.value
 
     def claim(self) -> None:
-        """Have other loads that are planned now count this one."""
+        """Have all loads planned at the same time count this load."""
         self.client.execute(ledger_queries.render_write_claim(self.name, self.load_id))
 
     def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], pattern: SourcePattern) -> None:
@@ -311,9 +312,9 @@ class Ledger:
             del rows  # before the next ones arrive
 
     def read_first_path(self, attempt: tuple[str, int]) -> str:
-        """Read the first file of an attempt; '' if nothing is recorded of its files.
+        """Read the first file of an attempt; '' if no files are recorded.
 
-        :param attempt: its key.
+        :param attempt: the attempt's key.
         """
         return next((row["path"] for row in self._read_attempt_files(attempt, after="", limit=1)), "")
 
@@ -325,29 +326,29 @@ class Ledger:
         )
 
     def of(self, target: TableName) -> Ledger:
-        """The same ledger, of the table under another name."""
+        """The same ledger, for the table under another name."""
         return replace(self, target=target)
 
     @property
     def names(self) -> Sequence[str]:
-        """The names under which the table was loaded, when the ledger was last read; none if it is not known."""
+        """The names under which the table was loaded, as of the last read; none if the table is not known."""
         return (self._seen or self.read()).names
 
     @property
     def earlier_names(self) -> list[TableName]:
-        """The ones that it no longer has."""
+        """The names that the table no longer has."""
         return [parse_table(name, "") for name in self.names if name != str(self.target)]
 
     def read_earlier(self) -> list[tuple[TableName, History]]:
-        """Read, for each of those, what may be open there."""
+        """Read, for each earlier name, what may be open there."""
         return [(name, self.of(name).read()) for name in self.earlier_names]
 
     def read_epoch(self) -> int:
-        """Read the last epoch that has begun, under whatever name of the table."""
+        """Read the last epoch, under any name of the table."""
         return max(history.epoch for history in (self.read(), *(earlier for _, earlier in self.read_earlier())))
 
     def write_names(self, others: Collection[str] = ()) -> None:
-        """Record that the table was loaded under the target's name, unless that is known; and under others."""
+        """Record that the table was loaded under the target's name, and under others, unless known already."""
         names = sorted({str(self.target), *others} - set(self.names))
         rows = [
             {"target": uuid, "event": _NAMED, "name": name}
@@ -358,18 +359,18 @@ class Ledger:
             self.client.execute(ledger_queries.render_write_names(self.name, rows, quorum=self.quorum))
 
     def read_earlier_uuids(self) -> list[str]:
-        """Read the UUIDs of the table into which the last load under the target's name went; none if none did."""
+        """Read the UUIDs of the table that the last load under the target's name went into; none without a load."""
         rows = self.look_up(ledger_queries.render_read_earlier_uuids)
         return list(rows[0]["table_uuids"]) if rows else []
 
     def read_files(
         self, targets: Sequence[str], first: str, last: str, *, only: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Read which attempts were to load which versions of files: rows of path, etag, load_id, attempt.
+        """Read the planned files of attempts: rows of path, etag, load_id, attempt.
 
         :param targets: names that the table had.
-        :param first: path from which on files are read, up to ``last``.
-        :param only: of these, a few; none for all.
+        :param first: the first path to read; ``last``: the last path.
+        :param only: a few paths in between; none for all.
         """
         render = ledger_queries.render_read_loaded_files
         return self.client.query(
@@ -377,9 +378,9 @@ class Ledger:
         )
 
     def read_last_paths(self, prefix: str, *, before: str, limit: int) -> list[str]:
-        """Read the last paths that begin with ``prefix`` of the files that any attempt was to load, last one first.
+        """Read the last paths with a prefix, of files that any attempt was to load; the last path first.
 
-        :param before: only paths before this one; '' for all.
+        :param before: only paths before this path; '' for all.
         """
         statement = ledger_queries.render_read_last_files(
             self.files_name, self.cluster, target=str(self.target), prefix=prefix, before=before, limit=limit
@@ -392,7 +393,7 @@ def _distinguishing(table_uuids: Collection[str]) -> list[str]:
 
 
 def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """What other loads look up of a commit: these columns stay when the details are forgotten."""
+    """What later loads look up of a commit: these columns stay when the details are pruned."""
     report = detail.get("report", {})
     return {
         **{name: detail[name] for name in ("table_uuids", "load_mode", "partitions")},
@@ -401,16 +402,17 @@ def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _version_of(comment: str) -> int:
-    """The version of the schema that a comment names; 0 if it is not that of a ledger. The first version is 1."""
+    """The version of the schema in a comment; 0 if the comment is not a ledger's. The first version is 1."""
     match = re.fullmatch(rf"{re.escape(_COMMENT)}([1-9][0-9]{{0,8}})", comment)
     return int(match[1]) if match else 0
 
 
 def check_schema(ledger: TableName, name: str, comment: str) -> None:
-    """Check that a table is a ledger that this version can read.
+    """Check that this version can read a ledger.
 
-    :raises TargetError: if it is not a ledger.
-    :raises ConfigError: if a later version of this package created it, and this one cannot read it.
+    :raises TargetError: if the table is not a ledger.
+    :raises ConfigError: if a later version of this package created the ledger, and this version cannot read the
+        schema.
     """
     version = _version_of(comment)
     if not version:
@@ -426,7 +428,7 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
 
 
 def parse_event(row: Mapping[str, Any]) -> Event:
-    """Parse one row of the ledger."""
+    """Parse a row of the ledger."""
     return Event(
         kind=EventKind.parse(row["event"]),
         attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),

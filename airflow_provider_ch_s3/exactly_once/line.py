@@ -1,8 +1,8 @@
 """The line of the processes that wait for the lock of a target.
 
-Each has a table ``ch_s3_wait_…`` whose name ends in a place, one later than all others. The line is a courtesy:
-nothing depends on the order, no error in it fails a load, and a process that died there delays others only for a
-while.
+Each process has a table ``ch_s3_wait_…`` with a place at the end of the name; a new place is the last in the line.
+The line is a courtesy: nothing depends on the order, no error of the line fails a load, and a dead process in the
+line delays the processes behind only for a while.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def line_prefix(target: TableName) -> str:
 
 
 class Line:
-    """The line, as one process sees it that may have to stand there.
+    """The line, as seen by a process that may have to stand there.
 
-    :ivar place: its own; 0 while it has none.
+    :ivar place: the process's own place; 0 without a place.
     """
 
     def __init__(self, tables: ClaimTables, claim: Claim, target: TableName, timing: Timing) -> None:
@@ -40,9 +40,10 @@ class Line:
         self._since = 0.0
 
     def find_ahead(self, line: Mapping[int, ClaimTable], *, is_free: bool) -> list[int]:
-        """Find the places of the processes that go first, and remove those of processes that do not count.
+        """Find the places of the processes that go first, and remove the places of processes that do not count.
 
-        Older processes of the same load do not, and no process does when the first one leaves a free lock untaken.
+        Older processes of the same load do not count; and if the first process does not take a free lock, no process
+        ahead counts.
 
         :param line: place → who stands there.
         :param is_free: nobody has the lock.
@@ -76,7 +77,7 @@ class Line:
             self._drop(self.place)
 
     def pause_seconds(self, ahead: int) -> float:
-        """Time until the next look: the first in line looks often, and who is behind need not.
+        """Time until the next look: the first in line looks often; processes further behind look less often.
 
         :param ahead: how many go first.
         """

@@ -1,15 +1,15 @@
 """The lock of a target: only one load at a time plans, commits or abandons attempts there.
 
-A lock is a table (``claim.py``) whose name ends in an epoch, a fencing token: epochs only increase. A process that
-finds the lock of a dead owner creates that of the next epoch. What the old owner still does is harmless: the staging
-tables that it works with are renamed at once (:meth:`Staging.claim`), and its late events in the ledger are
-distinguished from valid ones by their epoch.
+A lock is a table (``claim.py``) with an epoch at the end of the name. The epoch is a fencing token: epochs only
+increase. A process that finds the lock of a dead owner creates the lock of the next epoch. What the old owner still
+does is harmless: the new owner at once renames the old owner's staging tables (:meth:`Staging.claim`), and late
+events in the ledger are recognized by their epoch.
 
-The tables are created on the first node in the order of the nodes' own names, so that it does not matter how a
-connection calls them. While processes disagree about it, because a node was added, the same epoch may be taken on two
-nodes: a process that sees this releases its own. Users see them as ``ch_s3_lock_…``.
+The tables are created on the first node in the order of the nodes' own names, so the names of nodes in a connection
+do not matter. While processes disagree about the first node, because a node was added, the same epoch may be taken on
+two nodes: a process that sees this releases its own lock. Users see the tables as ``ch_s3_lock_…``.
 
-Who has to wait for an owner that is alive stands in line (``line.py``).
+Processes that wait for a living owner stand in line (``line.py``).
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ LOCK_PREFIX = "ch_s3_lock_"
 
 
 def lock_prefix(target: TableName) -> str:
-    """Prefix of the names of a table's lock tables; an epoch follows."""
+    """Prefix of the names of a table's locks; an epoch follows."""
     return f"{LOCK_PREFIX}{short_hash(target)}_"
 
 
 @dataclass(kw_only=True)
 class HeldLock:
-    """A lock that this process has.
+    """A lock held by this process.
 
     :param history: the ledger as it was right after the lock was taken.
-    :param staged: the staging tables that were there then.
-    :param overtaken: older ones, whose owners count as dead.
-    :param when_lost: called when it turns out that another process has taken it over.
+    :param staged: the staging tables at the same time.
+    :param overtaken: older locks, whose owners count as dead.
+    :param when_lost: called when another process turns out to have taken over the lock.
     """
 
     epoch: int
@@ -70,15 +70,15 @@ class HeldLock:
 
     @property
     def overtaken_attempts(self) -> list[AttemptId]:
-        """What their owners were about to commit or abandon."""
+        """What the owners of overtaken locks were about to commit or abandon."""
         return sorted({table.claim.attempt_id for table in self.overtaken if table.claim.attempt})
 
 
 @dataclass(frozen=True, kw_only=True)
 class LockTables:
-    """The tables of a target, as they were at one moment.
+    """The tables of a target at one moment.
 
-    :param locks: the latest one last.
+    :param locks: the latest lock last.
     :param line: place → who waits there for the lock.
     """
 
@@ -88,7 +88,7 @@ class LockTables:
 
 
 class OwnerWatch:
-    """What a process that waits for a lock has seen of its owner."""
+    """What a process waiting for a lock has seen of the owner."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
@@ -104,10 +104,11 @@ class OwnerWatch:
             log.info("waiting for %s, which has locked %s; waited for %s so far", owner, target, waited)
 
     def is_look_due(self, epoch: int, *, is_next: bool) -> bool:
-        """Whether to look for signs of life: an owner that has the lock for a moment needs to give none.
+        """Whether to look for a heartbeat: an owner that holds the lock only for a moment needs none.
 
         :param epoch: of the lock.
-        :param is_next: nobody else goes first; the others look less often, in case that who is next is dead, too.
+        :param is_next: nobody else goes first. Processes further behind look less often, in case the next process is
+            dead, too.
         """
         now = self._timing.now()
         if epoch != self._epoch:
@@ -115,7 +116,7 @@ class OwnerWatch:
         return now - self._looked > self._timing.lock_patience_seconds / (4 if is_next else 1)
 
     def is_silent(self, sign: object) -> bool:
-        """Whether this has been the owner's latest sign of life for so long that it is considered dead."""
+        """Whether this has been the owner's latest heartbeat for so long that the owner counts as dead."""
         self._looked = self._timing.now()
         if sign != self._sign:
             self._sign, self._since = sign, self._looked
@@ -126,8 +127,8 @@ class OwnerWatch:
 class Lock:
     """The lock of the ledger's target, for one process.
 
-    :param staging: the staging tables, which are in the same database.
-    :param node: the one on which its tables are created.
+    :param staging: the staging tables, in the same database.
+    :param node: the node on which the lock's tables are created.
     """
 
     client: ClickHouseClient
@@ -142,10 +143,10 @@ class Lock:
     def held(self, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[HeldLock]:
         """Wait for the lock, keep it alive, and release it at the end of the block.
 
-        :param attempt: the one that is to be committed or abandoned.
-        :param is_urgent: take it over from another process of the same try, too.
-        :raises LockLostError: if another process took it over: then what was done has no effect.
-        :raises OvertakenError: if a newer process of this task has it.
+        :param attempt: the attempt to be committed or abandoned.
+        :param is_urgent: take over the lock from another process of the same try, too.
+        :raises LockLostError: if another process took over the lock: then what was done has no effect.
+        :raises OvertakenError: if a newer process of this task has the lock.
         """
         held = self._acquire(attempt, is_urgent=is_urgent)
         try:
@@ -168,9 +169,9 @@ class Lock:
         self._release(held)
 
     def drop_overtaken(self, held: HeldLock) -> None:
-        """Drop the locks that were taken over, when nothing of their owners can be committed any more.
+        """Drop the overtaken locks, once nothing of their owners can be committed any more.
 
-        Until then they tell the next process what it has to prevent, in case that this one dies, too.
+        Until then, the locks tell the next process what to prevent, in case this process dies, too.
         """
         # A Replicated database shows each of them once for each node.
         for number, owner in dict.fromkeys((table.number, table.claim.attempt_id.prefix) for table in held.overtaken):
@@ -241,10 +242,11 @@ class Lock:
             self.timing.sleep(line.pause_seconds(0))
 
     def _first_epoch(self) -> int:
-        """What the epochs of a new ledger come after.
+        """The number before the first epoch of a new ledger.
 
-        They are in the ids of queries, which the servers' logs remember when a ledger was dropped and created again:
-        so a later ledger has greater ones. The same second is the same number, so that only one process can lock it.
+        Query ids contain epochs, and the servers' logs remember the queries of a dropped ledger: so a later ledger
+        has greater epochs. All processes get the same number in the same second, so only one of them can take the
+        lock.
         """
         return int(self.timing.clock()) * EPOCHS_PER_SECOND
 
@@ -291,7 +293,7 @@ class Lock:
         self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
 
     def _is_silent(self, owner: ClaimTable, watch: OwnerWatch, *, is_next: bool) -> bool:
-        """Whether the owner has given no sign of life for so long that it is considered dead."""
+        """Whether the owner has had no heartbeat for so long that the owner counts as dead."""
         if not watch.is_look_due(owner.number, is_next=is_next):
             return False
         history = self.ledger.read()
@@ -305,7 +307,7 @@ class Lock:
         return watch.is_silent((owner.number, written, running and self.timing.now()))
 
     def is_anything_left(self) -> bool:
-        """Whether a lock, a place in the line or a staging table of the target is there."""
+        """Whether the target has a lock, a place in the line or a staging table."""
         look = self._look()
         return bool(look.locks or look.line or look.staged)
 

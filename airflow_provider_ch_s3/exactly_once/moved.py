@@ -1,11 +1,11 @@
 """Find what an interrupted MOVE PARTITION has moved.
 
-MOVE has two steps: ClickHouse first clones the parts into the target, one after the other, and then retires the parts
-of the source. A node that dies in between has rows in both tables. An ALTER moves one partition after the other: then
-those before are in the target, and those after are still staged. A clone is recognized by the hash of its files,
-which is that of the part it was cloned from, and by its block number, greater than any that the target had before.
-Merges and mutations hide clones, but ClickHouse lists what they replaced for some more minutes; and where merges keep
-all rows, the number of rows shows how many are in both tables.
+MOVE has two steps: ClickHouse first clones the parts into the target, part by part, and then retires the parts of the
+source. A node that dies in between has rows in both tables. An ALTER moves partition by partition: earlier partitions
+are then in the target, and later partitions are still staged. A clone has two marks: the hash of the files equals the
+hash of the staged part, and the block number is greater than any number in the target before. Merges and mutations
+hide clones, but ClickHouse lists the replaced parts for some more minutes; and where merges keep all rows, the number
+of rows shows how many are in both tables.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from airflow_provider_ch_s3.errors import UnknownStateError
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of a table, in one partition of one node.
+    """A part of a table, in one partition of one node.
 
-    :param first_block: with ``last_block`` the range of inserts that it holds; an unmerged part holds a single one.
-    :param digest: hash of its files; a clone has the same.
-    :param is_active: False if something has replaced it.
-    :param is_fresh: as an insert wrote it: neither merged nor mutated since.
+    :param first_block: with ``last_block`` the range of inserts in the part; an unmerged part holds a single insert.
+    :param digest: hash of the part's files; a clone has the same hash.
+    :param is_active: False if something has replaced the part.
+    :param is_fresh: as written by an insert: neither merged nor mutated since.
     :param version: increases with mutations.
     """
 
@@ -60,12 +60,12 @@ def parse_part(row: Mapping[str, Any]) -> Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """One partition of one node, right before parts are moved into it, or it is replaced.
+    """A partition of a node, right before parts are moved there, or the partition is replaced.
 
     :param last_block: greatest block number of any part, active or not; -1 without parts.
     :param rows: rows in the target.
     :param staged_rows: rows to be moved.
-    :param version: greatest version of an active part; None if an older release did not record it.
+    :param version: greatest version of an active part; None if an older release did not record the version.
     """
 
     last_block: int = -1
@@ -77,12 +77,12 @@ class Before:
 def find_moved(
     staged: Sequence[Part], target: Iterable[Part], before: Before, *, keeps_all_rows: bool
 ) -> tuple[str, ...]:
-    """Find the names of the staged parts whose rows the target has already.
+    """Find the names of the staged parts whose rows are already in the target.
 
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
-    :param keeps_all_rows: merges of the target leave every row as it is, so that rows can be counted there.
-    :raises UnknownStateError: if that cannot be determined.
+    :param keeps_all_rows: merges of the target leave every row unchanged, so rows can be counted there.
+    :raises UnknownStateError: if this cannot be determined.
     """
     target = tuple(target)
     new = _new_parts(target, before)
@@ -110,10 +110,10 @@ def find_moved(
 
 
 def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -> int:
-    """Count the rows that are not staged any more and have not arrived either, if merges of the target keep all rows.
+    """Count the rows neither staged any more nor arrived, if merges of the target keep all rows.
 
-    A node that is killed while it removes a moved part from an S3 disk may break the clone, too: both have the same
-    files of metadata (https://github.com/ClickHouse/ClickHouse/issues/113179).
+    A node killed while removing a moved part from an S3 disk may break the clone, too: both have the same files of
+    metadata (https://github.com/ClickHouse/ClickHouse/issues/113179).
 
     :param staged: active parts of the staging table; ``target``: all parts of the target, active or not.
     """
@@ -131,7 +131,7 @@ def _count(parts: Iterable[Part]) -> int:
 
 
 def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
-    """Find the staged parts with a clone in an active part: a MOVE that failed leaves other clones behind."""
+    """Find the staged parts with a clone in an active part: a failed MOVE leaves other clones behind."""
     active = [part for part in new if part.is_active]
     clones = Counter(part.digest for part in new if not part.is_merged and is_covered(part, active))
     # Identical parts may have been staged more than once, since files may be identical.

@@ -1,9 +1,9 @@
-"""The owner of a target: what a process may do to a target while it has the lock.
+"""The owner of a target: what a process may do to a target while holding the lock.
 
-Each owner first cleans up after earlier ones, whichever load they belonged to: it finishes interrupted commits, and
-drops staging tables that are no longer needed. So a dead process blocks no other one, and nothing is left for good.
+Each owner first cleans up after earlier owners of any load: the owner finishes interrupted commits, and drops staging
+tables that are no longer needed. So a dead process blocks nobody, and nothing is left for good.
 
-A process owns it for the length of a block: :func:`owned`.
+A process owns the target for the length of a block: :func:`owned`.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ UNFINISHED = (
 )
 
 Stage = Callable[[Staging, AttemptId, int, TableName], TableName]
-"""Creates the staging tables of an attempt, in an epoch, besides the given one; returns what to insert into."""
+"""Creates the other staging tables of an attempt, in an epoch; returns the table to insert into."""
 
 
 @dataclass(kw_only=True)
 class Owner:
     """The right to write to a target, until another process takes over the lock.
 
-    :param spec: of the target, as it is now.
-    :param history: the ledger as it was read last, with what this owner has written since; all interrupted commits
-        in it are finished.
+    :param spec: of the target, as of now.
+    :param history: the ledger as read last, with this owner's events since; all interrupted commits there are
+        finished.
     """
 
     client: ClickHouseClient
@@ -92,9 +92,9 @@ class Owner:
     _collecting: AttemptId | None = field(default=None, init=False)
 
     def fence(self, attempts: Collection[AttemptId]) -> None:
-        """Prevent owners that were overtaken from committing: they may resume at any time.
+        """Prevent overtaken owners from committing: they may resume at any time.
 
-        Whatever is decided from now on must not rest on a state that they can still change.
+        No decision from now on may rest on a state that they can still change.
         """
         for attempt in attempts:
             self.staging.fence(attempt, self.epoch)
@@ -102,11 +102,11 @@ class Owner:
     def tidy_up(self, history: History, tables: FoundTables, overtaken: Sequence[AttemptId] = ()) -> None:
         """Finish or undo what earlier owners left behind.
 
-        What this owner's own load has staged is left alone: it may be about to be committed.
+        Staged rows of this owner's own load are left alone: they may be about to be committed.
 
-        :param history: the ledger as it is now.
-        :param tables: the staging tables as they are now.
-        :param overtaken: what owners that count as dead were about to commit or abandon.
+        :param history: the ledger as of now.
+        :param tables: the staging tables as of now.
+        :param overtaken: what dead owners were about to commit or abandon.
         """
         self.history = history
         # The ledger is not read again for what was closed. But an owner that was overtaken may close an attempt too
@@ -138,7 +138,7 @@ class Owner:
         return self._is_idle(table)
 
     def _idle_attempts(self, tables: Collection[StagingTable]) -> list[AttemptId]:
-        """Attempts idle for so long that no task is expected to continue them; one that does stages again."""
+        """Attempts idle for so long that no task is expected to continue them; a task that does stages again."""
         old = {
             attempt.id
             for attempt in self.history.attempts.values()
@@ -152,18 +152,18 @@ class Owner:
         )
 
     def _is_idle(self, table: StagingTable) -> bool:
-        """Whether nothing has happened to it for so long that no task is expected to continue with it."""
+        """Whether nothing has happened to a table for so long that no task is expected to continue."""
         return self.staging.idle_seconds(table) > self.timing.idle_seconds and not self._is_running(table.attempt)
 
     def _is_running(self, attempt: AttemptId) -> bool:
         return bool(self.client.query(render_running_queries(attempt.prefix, self.ledger.cluster)))
 
     def has_news(self, history: History) -> bool:
-        """Whether anything may have been committed since a process without the lock read the ledger."""
+        """Whether there may be commits since a process without the lock read the ledger."""
         return self.epoch > history.epoch + 1 or not self.history.committed <= history.committed
 
     def has_removed(self, history: History) -> bool:
-        """Whether rows of loads or files were removed since then: files that were left out may be new again."""
+        """Whether rows of loads or files were removed since then: files left out before may be new again."""
         known = history.committed
         return any(
             event.kind is EventKind.COMMITTED
@@ -174,7 +174,7 @@ class Owner:
         )
 
     def has_news_since(self, attempt: AttemptId) -> bool:
-        """Whether anything may have been committed since an attempt was planned: by another owner, or by this one."""
+        """Whether there may be commits since an attempt was planned, by this or any owner."""
         return self.epoch > attempt.number + 1 or any(
             event.kind is EventKind.COMMITTED and event.epoch > attempt.number for event in self.history.events
         )
@@ -182,12 +182,12 @@ class Owner:
     def abandon(
         self, attempt: AttemptId, *, keep_seconds: float = 0.0, is_validated_only: bool = False
     ) -> TableName | None:
-        """Make sure that nothing of an attempt is running, or ever will; but finish its commit if that has begun.
+        """Make sure that nothing of an attempt is running, or ever will; but finish a commit that has begun.
 
         :param keep_seconds: how long the staged rows are kept, for somebody to look at them.
-        :param is_validated_only: it was never to be committed.
-        :returns: the table with these rows, if they are.
-        :raises LoadError: if it is unknown whether something is still running.
+        :param is_validated_only: the attempt was never to be committed.
+        :returns: the table with the staged rows, if they are kept.
+        :raises LoadError: if something may still be running.
         """
         self.staging.fence(attempt, self.epoch)
         # From now on its earlier owner cannot begin a commit, so the ledger shows any that has begun.
@@ -215,10 +215,10 @@ class Owner:
         stage: Stage | None = None,
         create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
     ) -> TableName:
-        """Record what an attempt is about to do, and create its staging tables.
+        """Record what an attempt is about to do, and create the staging tables.
 
         :param stage: creates the other staging tables.
-        :param create: creates the one for the target's rows.
+        :param create: creates the staging table for the target's rows.
         :returns: the table that the INSERT writes to.
         """
         self._planned = attempt
@@ -228,10 +228,10 @@ class Owner:
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
     def drop_created(self) -> None:
-        """Drop the staging tables that this owner created, since a newer owner may have cleaned up before that.
+        """Drop the staging tables created by this owner: a newer owner may have cleaned up before.
 
-        Never drop one that an INSERT has filled, or from which partitions are replaced: the newer owner may be about
-        to use it.
+        Never drop a table filled by an INSERT, or used to replace partitions: the newer owner may be about to use the
+        table.
         """
         for table in self.staging.find():
             is_set_aside = table.attempt == self._collecting and table.role in (MERGED, CHANGES)
@@ -239,9 +239,9 @@ class Owner:
                 self.staging.drop_table(table)
 
     def prepare_commit(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
-        """Do what a commit does before it changes the target.
+        """Do what a commit does before changing the target.
 
-        :raises LoadError: if it cannot be committed, or others keep changing the target.
+        :raises LoadError: if the attempt cannot be committed, or others keep changing the target.
         """
         self.staging.claim(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan)
@@ -251,7 +251,7 @@ class Owner:
         return commit
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
-        """Move the attempt's rows into the target; False if the target was altered, so that they no longer fit.
+        """Move the attempt's rows into the target; False if the target was altered, so the rows no longer fit.
 
         :raises LoadError: as :meth:`prepare_commit`.
         """
@@ -273,14 +273,14 @@ class Owner:
         return True
 
     def _fits(self, attempt: AttemptId) -> bool:
-        """Whether the target still has the definition that it had when the attempt was planned."""
+        """Whether the target still has the definition from the time of the attempt's plan."""
         planned = self.history.attempt(attempt).planned
         return planned.definition == read_definition(self.client, self.ledger.target, self.ledger.cluster)
 
     def _finish(self, attempt: Attempt) -> None:
         """Finish an interrupted commit.
 
-        :raises LoadError: if that fails: then no other load may proceed before it.
+        :raises LoadError: if the commit cannot be finished: no load may proceed before.
         """
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         assert attempt.commit_plan
@@ -308,11 +308,12 @@ class Owner:
             self._finish_despite(error, commit)
 
     def _abandon_foreign(self, commit: Commit) -> None:
-        """Abandon an interrupted commit that somebody with another login has recorded, if it has changed nothing.
+        """Abandon an interrupted commit recorded with another login, if the commit has changed nothing.
 
-        Whoever may insert into the ledger could have written its plan, and may not do what this user may.
+        Any user with the right to insert into the ledger could have written the plan, without the rights of this
+        user.
 
-        :raises UnknownStateError: if it may have changed something.
+        :raises UnknownStateError: if the commit may have changed something.
         """
         query_id, target = commit.attempt.query_id, self.ledger.target
         who = f"was not recorded in {self.ledger.name} with the ClickHouse login of this connection"
@@ -328,9 +329,9 @@ class Owner:
         )
 
     def _check_destinations(self, commit: Commit) -> None:
-        """Check that the rows besides those for the target go where the target's rows go now.
+        """Check that the rows of views and bad rows go where the target sends such rows now.
 
-        :raises UnknownStateError: if not: nobody may have changed where views write while a load is being committed.
+        :raises UnknownStateError: if not: nobody may change where views write while a load is being committed.
         """
         recorded = {TableName(database=database, table=table) for database, table in commit.plan.views.values()}
         if not recorded:
@@ -345,14 +346,14 @@ class Owner:
             )
 
     def _record_plan(self, commit: Commit, plan: CommitPlan) -> None:
-        """Record what is left to do of an interrupted commit: from here on, parts arrive for which this accounts."""
+        """Record what is left to do of an interrupted commit, before further parts arrive."""
         if not plan.is_set_aside:
             self._collecting = commit.attempt
         commit.plan = replace(plan, revision=plan.revision + 1)
         self._write(EventKind.COMMITTING, commit.attempt, asdict(commit.plan))
 
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
-        """Undo an interrupted commit that could not be finished, finish it with altered tables, or break it off.
+        """After an error, abandon an interrupted commit, finish the commit with altered tables, or break it off.
 
         :raises LoadError: if none of these is possible.
         """
@@ -381,7 +382,7 @@ class Owner:
         ) from error
 
     def _break(self, attempt: AttemptId) -> None:
-        """Abandon a commit that cannot be finished, so that other loads need not wait for it."""
+        """Abandon a commit that cannot be finished, so that later loads need not wait."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
 
@@ -430,9 +431,9 @@ class Owner:
 
 @contextmanager
 def owned(target: Target, attempt: AttemptId | None = None, *, is_urgent: bool = False) -> Iterator[Owner]:
-    """Wait for the lock, clean up after earlier owners, and release it at the end of the block.
+    """Wait for the lock, clean up after earlier owners, and release the lock at the end of the block.
 
-    Arguments and errors are those of :meth:`Lock.held`.
+    Arguments and errors are the same as of :meth:`Lock.held`.
     """
     with target.lock.held(attempt, is_urgent=is_urgent) as held:
         owner = Owner(
@@ -465,10 +466,10 @@ def tidy_up(target: Target) -> None:
 
 
 def tidy_up_earlier_names(target: Target) -> bool:
-    """Finish or undo what loads left behind that died before the table got its present name.
+    """Finish or undo what loads left behind if they died before the table got the present name.
 
-    Their locks and staging tables carry the name that they knew, and nobody else can continue them. A name that
-    another table has by now is left to the loads of that one.
+    Their locks and staging tables carry the old name, and nobody else can continue them. If another table has the old
+    name by now, the loads of the other table clean up there.
 
     :returns: whether there was anything.
     :raises LockLostError: as :meth:`Lock.held`.

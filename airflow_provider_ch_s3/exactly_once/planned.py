@@ -1,4 +1,4 @@
-"""What is recorded of an attempt before its INSERT: for people, and for whoever continues the load."""
+"""What is recorded of an attempt before the INSERT: for people, and for whoever continues the load."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ class Planned:
     """The detail of the event ``planned``; by default of an attempt whose details were pruned.
 
     :param since: when the DAG run of the writer began (Unix time).
-    :param definition: of the table; '' if it is unknown.
+    :param definition: of the table; '' if unknown.
     :param table: as the operator names it.
-    :param arguments: fingerprint of each argument that decides which rows are staged.
+    :param arguments: fingerprint of each argument with an influence on the staged rows.
     :param files: how many files are to be loaded; ``files_skipped``, ``files_too_young``: how many were left out.
     :param size_bytes: stored size of the files.
-    :param rows: rows in the files, by their footers; None if it is unknown.
-    :param filled: for ``merge``, the columns that the files fill: in which rows have to be equal to be the same.
-    :param provenance: column → what it is filled with.
+    :param rows: rows in the files, by their footers; None if unknown.
+    :param filled: for ``merge``, the columns filled by the files: rows count as the same if they are equal in all
+        these columns.
+    :param provenance: column → what fills the column.
     :param is_filtered: a condition leaves rows out.
     :param is_pattern: the servers expand a glob themselves.
-    :param views: role of a staging table → database and name of the table that its rows go to, besides the target.
-    :param snapshot: of a lake's table, as the report has it.
-    :param settings: setting → value, origin and reason, as the report has them.
+    :param views: role of a staging table → database and name of the rows' destination, for destinations besides the
+        target.
+    :param snapshot: of a lake table, as in the report.
+    :param settings: setting → value, origin and reason, as in the report.
     """
 
     dag: str = ""

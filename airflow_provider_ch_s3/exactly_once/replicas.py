@@ -1,7 +1,7 @@
-"""Replicas: nodes that hold the same rows, some time after one of them has received these.
+"""Replicas: nodes that hold the same rows, some time after one of them has received the rows.
 
-ClickHouse runs a partition command on one replica, with the parts that it has: parts that it has not fetched yet are
-left out, and a MOVE loses them for good. So no staged row is read, moved or copied before all replicas agree.
+ClickHouse runs a partition command on one replica, with the parts there: parts not fetched yet are left out, and a
+MOVE loses them for good. So no staged row is read, moved or copied before all replicas agree.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaSnapshot:
-    """The state of the replicas of one table, as of one poll.
+    """The state of the replicas of a table, as of one poll.
 
-    :param groups: path in Keeper → the nodes that are replicas under it.
-    :param log_ends: path → number of changes that have ever been written to its log.
-    :param log_positions: node → number of changes that it has read from the log.
-    :param queue: node → changes that it has read and not applied yet → the error, or ''.
+    :param groups: path in Keeper → the nodes with replicas under the path.
+    :param log_ends: path → number of changes ever written to the log.
+    :param log_positions: node → number of changes read from the log.
+    :param queue: node → changes read and not applied yet → the error, or ''.
     :param read_only: node → the reason, for replicas that are read-only.
-    :param rows: node → partition, with a hash of the names of its parts if they are shared → rows there.
-    :param fetching_bytes: node → bytes left of the parts that it is fetching.
+    :param rows: node → partition, with a hash of the parts' names if parts are shared → rows there.
+    :param fetching_bytes: node → bytes left to fetch of parts.
     """
 
     groups: Mapping[str, Sequence[str]]
@@ -53,7 +53,7 @@ class ReplicaSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
-    """The replicas of the tables of one load.
+    """The replicas of the tables of a load.
 
     :param nodes: of the cluster.
     :param exist: whether any table of the load may have replicas.
@@ -72,13 +72,13 @@ class Replicas:
     def agree(
         self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool = False
     ) -> Mapping[str, str]:
-        """Wait until all replicas of a table hold all that was written before this call.
+        """Wait until all replicas of a table hold everything written before this call.
 
-        :param is_exact: merges leave every row as it is, so that rows can be compared, too.
+        :param is_exact: merges leave every row unchanged, so rows can be compared, too.
         :param is_staged: no other process writes to the table.
         :param with_merges: wait for queued merges, too.
         :returns: one node of each group of replicas, or all nodes if there are no replicas: together they hold each
-            row once. Each is mapped to the node to which a statement for its group has to be sent.
+            row once. Each node is mapped to the node that takes statements for the group.
         :raises LoadError: if a replica makes no progress any more.
         """
         all_nodes = {node.host: node.host for node in self.nodes}
@@ -99,7 +99,7 @@ class Replicas:
         return alone | {min(nodes): self._first_reachable(nodes) for nodes in snapshot.groups.values()}
 
     def _wait(self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool) -> ReplicaSnapshot:
-        """Poll until no replica is behind; returns the last snapshot."""
+        """Poll until no replica is behind; return the last snapshot."""
         snapshot = self._poll(table, with_merges=with_merges)
         baseline = _Baseline.of(snapshot, is_exact=is_exact, is_staged=is_staged)
         last, since, pace = None, self.timing.now(), self.timing.pace()
@@ -123,10 +123,10 @@ class Replicas:
         return min(nodes, key=lambda node: (node not in self.client.reachable, node))
 
     def check(self, table: TableName) -> None:
-        """Check that each group of the table's replicas is complete, and one shard of the cluster.
+        """Check that each group of the table's replicas is complete, and a single shard of the cluster.
 
-        :raises TargetError: if it lacks a replica or has those of one group in several shards, or if the table uses
-            zero-copy replication.
+        :raises TargetError: if the cluster lacks a replica, or has replicas of a group in several shards, or if the
+            table uses zero-copy replication.
         """
         if self.are_shared:
             return
@@ -164,7 +164,7 @@ class Replicas:
     def check_same(self, table: TableName, like: TableName) -> None:
         """Check that two tables have their replicas on the same groups of nodes.
 
-        :raises TargetError: if not: a partition that is moved from one to the other would not reach every replica.
+        :raises TargetError: if not: a partition moved between the tables would not reach every replica.
         """
         if not self.exist:
             return
@@ -228,7 +228,7 @@ class Replicas:
 class _Baseline:
     """What had been written when a wait began, and has to reach every replica.
 
-    :param log_ends: as they were then.
+    :param log_ends: as of then.
     """
 
     log_ends: Mapping[str, int]

@@ -1,7 +1,7 @@
-"""Staging tables: one like the target for each attempt, on every node, in the target's database.
+"""Staging tables: for each attempt a table like the target, on every node, in the target's database.
 
-The last number in a name is the epoch of the lock whose owner works with the table. A new owner first renames it to
-its own epoch, so that a statement of an earlier owner, however late it arrives, names a table that does not exist.
+The last number in a name is the epoch of the lock whose owner works with the table. A new owner first renames the
+table to the new epoch: so a statement of an earlier owner, however late, names a table that does not exist.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ PARTITIONS_PER_STATEMENT = 100
 
 @dataclass(frozen=True, kw_only=True)
 class StagingTable:
-    """One staging table, on some nodes.
+    """A staging table, on some nodes.
 
-    :param role: '' with the rows for the target itself; ``_merged``: also with the target's rows that are kept;
-        ``_view0``: with the rows of a materialized view; ``_feed0``: the view that fills that one; ``_changes``: what
-        becomes of each key, in a merge; ``_kept3600``: with rows that failed a check, which somebody may look at for
-        an hour.
+    :param role: '' with the rows for the target itself; ``_merged``: also with the target's rows to keep; ``_view0``:
+        with the rows of a materialized view; ``_feed0``: the view that fills ``_view0``; ``_changes``: what becomes
+        of each key, in a merge; ``_kept3600``: with rows that failed a check, kept for an hour for people to look at.
     """
 
     attempt: AttemptId
@@ -56,22 +55,22 @@ class StagingTable:
 
     @property
     def kept_seconds(self) -> float | None:
-        """How long it is kept; None if a load works with it."""
+        """How long the table is kept; None if a load works with the table."""
         return float(self.role.removeprefix(KEPT)) if self.role.startswith(KEPT) else None
 
 
 FoundTables = Mapping[StagingTable, set[str]]
-"""Staging tables, and the nodes that have each of them."""
+"""Staging tables, and the nodes with each table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Staging:
-    """All staging tables of one target.
+    """All staging tables of a target.
 
-    :param replicas: those of the target and of the staging tables.
-    :param known_as: the name that the target had when the tables were made, if it was another one.
-    :param home: the database of the tables, if it is not the target's.
-    :param partitions_per_statement: how many partitions one ALTER may copy, replace or move.
+    :param replicas: of the target and of the staging tables.
+    :param known_as: the target's name when the tables were made, if the name was different.
+    :param home: the database of the tables, if not the target's.
+    :param partitions_per_statement: how many partitions an ALTER may copy, replace or move.
     """
 
     client: ClickHouseClient
@@ -100,11 +99,11 @@ class Staging:
         return TableName(database=self.database, table=name)
 
     def agree(self, table: TableName, *, is_exact: bool, with_merges: bool = False) -> Mapping[str, str]:
-        """Wait until all replicas of the target, or of one of its staging tables, hold the same rows.
+        """Wait until all replicas of the target, or of a staging table, hold the same rows.
 
-        :param is_exact: merges leave every row as it is.
+        :param is_exact: merges leave every row unchanged.
         :param with_merges: wait for queued merges, too.
-        :returns: nodes that together hold each row once, each with the node to which to send a statement.
+        :returns: nodes that together hold each row once, each with the node that takes statements.
         """
         is_staged = table.database == self.database and table.table.startswith(self.prefix)
         return self.replicas.agree(table, is_exact=is_exact, is_staged=is_staged, with_merges=with_merges)
@@ -112,16 +111,16 @@ class Staging:
     def query_agreed(
         self, table: TableName, render: Callable[[TableName, str | None], Statement], *, is_exact: bool
     ) -> list[dict[str, Any]]:
-        """Query a table on all nodes, but only one of its replicas once these agree.
+        """Query a table on all nodes, once the replicas agree; return the rows of one replica of each group.
 
-        :param render: renders a statement whose rows have a column ``node``.
+        :param render: renders a statement with a column ``node`` in the result.
         :param is_exact: as in :meth:`agree`.
         """
         nodes = self.agree(table, is_exact=is_exact)
         return [row for row in self.client.query(render(table, self.cluster)) if row["node"] in nodes]
 
     def find(self) -> FoundTables:
-        """Find all that exist."""
+        """Find all existing staging tables."""
         statement = ledger_queries.render_read_tables(self.database, [self.prefix], self.cluster)
         return self.parse(self.client.query(statement))
 
@@ -141,18 +140,18 @@ class Staging:
         return found
 
     def create(self, table: StagingTable, like: TableName) -> TableName:
-        """Create one on every node, empty.
+        """Create an empty staging table on every node.
 
-        :raises TargetError: if its replicas are on other nodes than those of ``like``.
+        :raises TargetError: if the replicas are not on the same nodes as the replicas of ``like``.
         """
         engine = self._engine(like) if self.replicas.exist else ""
         own = server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
         return self.make(table, like, partial(staging_queries.render_create_staging, target=like, engine=own))
 
     def make(self, table: StagingTable, like: TableName, render: Callable[..., Statement]) -> TableName:
-        """Create a table of an attempt on every node, with replicas where those of ``like`` are.
+        """Create a table of an attempt on every node, with replicas where ``like`` has replicas.
 
-        :param render: takes its name, the cluster, and a comment.
+        :param render: takes the table's name, the cluster, and a comment.
         :raises TargetError: as :meth:`create`.
         """
         name = self.name(table)
@@ -162,9 +161,9 @@ class Staging:
         return name
 
     def plain_engine(self, like: TableName, *, with_keys: bool = False) -> Sql:
-        """Engine clause of a table whose merges keep all rows, with replicas if another one has some.
+        """Engine clause of a table whose merges keep all rows, with replicas if ``like`` has replicas.
 
-        :param with_keys: with keys and settings of the other one.
+        :param with_keys: with the keys and settings of ``like``.
         """
         return server_sql(plain_engine(self._engine(like), with_keys=with_keys))
 
@@ -180,7 +179,7 @@ class Staging:
     ) -> None:
         """Change many partitions with few statements, each on all nodes at once.
 
-        A node that dies within one of them has changed some of its partitions, one of these perhaps by half.
+        If a node dies during a statement, some partitions are changed, and at most one is half changed.
 
         :param render: takes some partitions.
         """
@@ -190,9 +189,9 @@ class Staging:
     def fence(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> FoundTables:
         """Take the tables of an attempt from their earlier owner, by renaming them.
 
-        :param known: all staging tables, if they have just been read.
+        :param known: all staging tables, if just read.
         :returns: the tables.
-        :raises LockLostError: if the owner of a later epoch has taken them.
+        :raises LockLostError: if the owner of a later epoch has taken the tables.
         """
         # Repeat until all are renamed: an earlier owner may rename a table, too, after it was found.
         for _ in range(FENCE_ROUNDS):
@@ -222,20 +221,20 @@ class Staging:
         )
 
     def is_torn(self, attempt: AttemptId) -> bool:
-        """Whether an owner died while it renamed the tables, between two nodes; the INSERT is over then."""
+        """Whether an owner died while renaming the tables, between two nodes; the INSERT is over then."""
         return len({table.epoch for table in self._tables_of(attempt)}) > 1
 
     def is_gone(self, attempt: AttemptId) -> bool:
-        """Whether no node has the attempt's rows for the target itself any more."""
+        """Whether the attempt's rows for the target itself are gone from all nodes."""
         return not any(not table.role for table in self._tables_of(attempt))
 
     def claim(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> list[StagingTable]:
-        """Fence the tables of an attempt, and check that every node has the one for the target itself.
+        """Fence the tables of an attempt, and check that every node has the table for the target itself.
 
         :param known: as in :meth:`fence`.
         :returns: the tables.
-        :raises LockLostError: if the owner of a later epoch has taken or dropped them.
-        :raises LoadError: if a node has lost its table.
+        :raises LockLostError: if the owner of a later epoch has taken or dropped the tables.
+        :raises LoadError: if a node has lost the table.
         """
         own = StagingTable(attempt=attempt, epoch=epoch)
         found = self.fence(attempt, epoch, known)
@@ -255,15 +254,15 @@ class Staging:
         return float(self.client.query(statement)[0]["idle_seconds"])
 
     def drop(self, attempt: AttemptId, epoch: int, role: str = "") -> None:
-        """Drop the tables of an attempt, or only those of one role, except the ones that a later owner has taken."""
+        """Drop the tables of an attempt, or only the tables of a role, except tables taken by a later owner."""
         for table in self._tables_of(attempt):
             if table.epoch <= epoch and table.role.startswith(role):
                 self.drop_table(table)
 
     def keep(self, attempt: AttemptId, epoch: int, seconds: float) -> TableName:
-        """Rename the table with the rows for the target itself, which no load works with any more.
+        """Rename the table with the rows for the target itself; no load works with the table any more.
 
-        :returns: its name; an owner drops it when nothing has happened to it for so many seconds.
+        :returns: the new name; an owner drops the table when nothing has happened there for so many seconds.
         """
         kept = self.name(StagingTable(attempt=attempt, epoch=epoch, role=f"{KEPT}{math.ceil(seconds)}"))
         staged = self.name(StagingTable(attempt=attempt, epoch=epoch))
@@ -271,28 +270,28 @@ class Staging:
         return kept
 
     def has_any_of(self, load_id: str) -> bool:
-        """Whether any node has a staging table that a load works with."""
+        """Whether any node has a staging table of a load, apart from kept tables."""
         return any(table.attempt.load_id == load_id and table.kept_seconds is None for table in self.find())
 
     def _tables_of(self, attempt: AttemptId) -> list[StagingTable]:
         return _views_first(_of(attempt, self.find()))
 
     def drop_table(self, table: StagingTable) -> None:
-        """Drop one on every node that has it."""
+        """Drop a table on every node."""
         self.client.execute_everywhere(partial(staging_queries.render_drop_staging, self.name(table)))
 
 
 def _of(attempt: AttemptId, tables: FoundTables) -> FoundTables:
-    """The tables that an attempt works with."""
+    """The tables of an attempt, apart from kept tables."""
     return {t: nodes for t, nodes in tables.items() if t.attempt == attempt and t.kept_seconds is None}
 
 
 def _nodes_with_later(table: StagingTable, found: FoundTables) -> set[str]:
-    """Nodes that have a table of the same role with a later epoch."""
+    """Nodes with a table of the same role and a later epoch."""
     later = (nodes for other, nodes in found.items() if other.role == table.role and other.epoch > table.epoch)
     return set().union(*later)
 
 
 def _views_first(tables: Iterable[StagingTable]) -> list[StagingTable]:
-    """Sort views before the tables that they read."""
+    """Sort views before the tables they read."""
     return sorted(tables, key=lambda table: (not table.role.startswith(FEED), table.role, table.epoch))

@@ -1,4 +1,4 @@
-"""The tables of one attempt: its staging tables, and the tables that their rows go to."""
+"""The tables of one attempt: the staging tables, and the destinations of the staged rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Place = tuple[str, str]
 class AttemptTables:
     """The tables of an attempt, as the owner of one epoch reads and changes them.
 
-    A role names a staging table, and the table that its rows go to; ``''`` is the role of the target itself.
+    A role names a staging table, and the destination of the table's rows; ``''`` is the role of the target itself.
 
-    :param epoch: of the lock that this process holds; the staging tables are named after it already.
-    :param keeps_all_rows: merges of the target leave every row as it is.
-    :param views: role → database and name of the table that the rows go to, besides the target.
+    :param epoch: of this process's lock; the names of the staging tables end in this epoch already.
+    :param keeps_all_rows: merges of the target leave every row unchanged.
+    :param views: role → database and name of the rows' destination, for destinations besides the target.
     """
 
     client: ClickHouseClient
@@ -46,16 +46,16 @@ class AttemptTables:
 
     @property
     def cluster(self) -> str | None:
-        """The cluster that has these tables; None for a single server."""
+        """The cluster of the tables; None for a single server."""
         return self.staging.cluster
 
     @property
     def roles(self) -> Sequence[str]:
-        """Roles of the tables that are committed: the target's, and one for each view."""
+        """Roles of the tables to commit: the target's role, and a role for each view."""
         return ("", *self.views)
 
     def next_query_id(self) -> str:
-        """Return a query id for a statement that may take long."""
+        """Return a query id for a long statement."""
         return f"{self.attempt.commit_prefix}{self.epoch}-{next(self._numbers)}"
 
     def staging_table(self, role: str = "") -> StagingTable:
@@ -67,7 +67,7 @@ class AttemptTables:
         return self.staging.name(self.staging_table(role))
 
     def renew(self, role: str) -> StagingTable:
-        """Drop the staging table of a role, and return the table to create in its place."""
+        """Drop the staging table of a role, and return the table to create instead."""
         self.staging.drop(self.attempt, self.epoch, role)
         return self.staging_table(role)
 
@@ -77,7 +77,7 @@ class AttemptTables:
         self.client.execute_everywhere(render, query_id=self.next_query_id())
 
     def destination(self, role: str) -> TableName:
-        """Name of the table that the rows of a role go to."""
+        """Name of the destination of a role's rows."""
         if not role:
             return self.target
         database, table = self.views[role]
@@ -116,10 +116,10 @@ class AttemptTables:
 
 
 def place_of(row: Mapping[str, Any]) -> Place:
-    """Get the place that a row of a statement tells about."""
+    """Get the place of a row."""
     return row["node"], row["partition_id"]
 
 
 def parts_of(rows: Sequence[Mapping[str, Any]]) -> dict[Place, list[Part]]:
-    """Parse rows of ``read_parts``, which are sorted by their places."""
+    """Parse rows of ``read_parts``, sorted by their places."""
     return {place: list(map(parse_part, group)) for place, group in groupby(rows, key=place_of)}

@@ -1,4 +1,4 @@
-"""A target: a table as found on the servers, and what this package keeps next to it."""
+"""A target: a table as found on the servers, with the ledger, lock and staging tables for the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table as found on the servers; ``find_target`` wires what belongs to it.
+    """A table as found on the servers; ``find_target`` wires the objects of a target.
 
     :param holdings: what the ledger knows about the content of the table.
     """
@@ -38,7 +38,7 @@ class Target:
     holdings: Holdings
 
     def under(self, name: TableName, history: History) -> Target | None:
-        """Return the table under an earlier name; None if nothing is left there, or another table has the name."""
+        """Return the target under an earlier name; None if nothing is left there, or another table has the name."""
         if any(
             attempt.state is EventKind.COMMITTING and not set(attempt.committing_uuids) & set(self.spec.uuids)
             for attempt in history.attempts.values()
@@ -58,13 +58,13 @@ class Target:
         return None
 
     def is_last_of_task(self) -> bool:
-        """Whether no other process of the same task has owned the target since this one did."""
+        """Whether no newer process of the same task has owned the target since this process did."""
         claims = self.ledger.read().claims_of(self.lock.identity.load_id)
         locked = [event for event in claims if event.kind is EventKind.LOCKED]
         return not locked or locked[-1].detail.get("token") == self.lock.token
 
     def find_staged(self, attempt: AttemptId, role: str = "") -> TableName:
-        """Name of the attempt's staging table, or of another one of its tables, whatever epoch it carries."""
+        """Name of the attempt's table with a role, in any epoch; '' is the role of the rows for the target."""
         epochs = [t.epoch for t in self.staging.find() if t.attempt == attempt and t.role == role]
         return self.staging.name(StagingTable(attempt=attempt, epoch=max(epochs, default=attempt.number), role=role))
 
@@ -79,9 +79,9 @@ class Target:
     def check_all_seen(self, staged: TableName, *, seen: int, unchecked: str) -> None:
         """Check that no row policy has hidden staged rows from a query.
 
-        :param seen: how many the query saw, before now.
+        :param seen: how many rows the query saw, before now.
         :param unchecked: what cannot be checked otherwise, for the message.
-        :raises LoadError: if there are more.
+        :raises LoadError: if there are more rows.
         """
         # Count the parts' rows last: merges may remove rows in between, but never add any.
         if seen < (stored := sum(self.partition_rows(staged).values())):
@@ -94,7 +94,7 @@ class Target:
     def check_commit(self, view_tables: Sequence[TableName]) -> None:
         """Check that a commit can reach every node and every replica.
 
-        :param view_tables: the tables that the target's materialized views write to.
+        :param view_tables: the destinations of the target's materialized views.
         :raises ConfigError: if the connection lacks the address of a node.
         :raises TargetError: if the cluster lacks a replica.
         """
@@ -104,7 +104,7 @@ class Target:
                 self.staging.replicas.check(table)
 
     def _any_node_will_do(self, view_tables: Sequence[TableName]) -> bool:
-        """Whether all nodes are replicas of each other, for every table that a commit changes."""
+        """Whether all nodes are replicas of each other, for every table to be changed by a commit."""
         return (
             self.spec.is_replicated
             and self.cluster.shard_count == 1
@@ -113,15 +113,15 @@ class Target:
 
 
 def check_provenance(target: TargetSpec, provenance: Provenance) -> None:
-    """Check that the table has the columns that say where a row came from.
+    """Check that the table has the columns for the origin of a row.
 
-    :raises TargetError: if it has not; names the ALTER to run.
+    :raises TargetError: if a column is missing; names the ALTER to run.
     """
     check_columns(target, provenance, add_columns=_add_columns(target, provenance))
 
 
 def _add_columns(target: TargetSpec, provenance: Provenance) -> str:
-    """Write the statement that adds the columns that the table lacks, and where to run it; '' if it has them all."""
+    """Write the statement to add the missing columns, and where to run the statement; '' if no column is missing."""
     missing = missing_columns(target, provenance)
     if not missing:
         return ""

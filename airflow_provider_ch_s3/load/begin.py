@@ -297,7 +297,7 @@ class ChunkPlanner:
         ).with_plan(prepared.plan, plan_seconds)
 
     def _report_without(self, chunks: CommittedChunks, selection: ChunkSelection) -> LoadReport:
-        """Build the report of a load without further files.
+        """Build the report of a load that has no more files.
 
         :raises LoadError: if the load has too few rows: files of the last chunks were deleted meanwhile.
         """

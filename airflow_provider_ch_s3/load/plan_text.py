@@ -122,7 +122,7 @@ def _number(count: int) -> str:
 
 
 def log_plan(prepared: PreparedLoad) -> None:
-    """Log what is loaded and how, and what to do better; the settings are folded. A further chunk gets a line."""
+    """Log what is loaded and how, and what to do better; the settings are folded. Later chunks get one line."""
     if prepared.chunk.number > 1:
         log_folded(log, _describe_files(prepared), format_plan(prepared))
         return

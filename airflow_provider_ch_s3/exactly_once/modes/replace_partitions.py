@@ -1,4 +1,4 @@
-"""``replace_partitions``: the load replaces the partitions with new rows, and keeps all further partitions."""
+"""``replace_partitions``: the load replaces the partitions with new rows, and keeps the rest."""
 
 from __future__ import annotations
 
