@@ -1,6 +1,6 @@
 """Pytest fixtures for a sandbox, or for an existing cluster.
 
-A project asks for them in its top ``conftest.py``: ``pytest_plugins = ["ch_s3_lab.pytest"]``.
+A project asks for them in the top ``conftest.py``: ``pytest_plugins = ["ch_s3_lab.pytest"]``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Query = Callable[..., list[dict[str, Any]]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that define the sandbox's cluster; see :class:`SandboxConfig`."""
+    """Add the options for the sandbox's cluster; see :class:`SandboxConfig`."""
     group = parser.getgroup("ch-s3", "the cluster of airflow-provider-ch-s3's fixtures")
     group.addoption("--ch-s3-shards", type=int, default=3, help="number of shards (3)")
     group.addoption("--ch-s3-replicas", type=int, default=1, help="nodes per shard (1)")
@@ -42,10 +42,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
-    """A cluster and an object store for the whole session; three nodes, unless options change that.
+    """A cluster and an object store for the whole session; three nodes by default.
 
-    If the variable ``CH_S3_TEST_CLUSTER`` contains the line that ``ch-s3 sandbox up --json`` prints, that
-    cluster is used instead, and left running.
+    If the variable ``CH_S3_TEST_CLUSTER`` contains the output of ``ch-s3 sandbox up --json``, the tests use this
+    cluster instead, and leave the cluster running.
     """
     if description := os.environ.get(CLUSTER_VARIABLE):
         yield Sandbox.from_json(description)
@@ -57,17 +57,17 @@ def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
-    """A function that runs one statement: ``ch_s3_query("SELECT 1 AS x", node=2) == [{"x": 1}]``.
+    """A function that runs a statement: ``ch_s3_query("SELECT 1 AS x", node=2) == [{"x": 1}]``.
 
-    It is :meth:`Sandbox.query`: ``node`` counts from 0, ``settings`` become URL parameters, and a
-    statement that fails raises ``ServerError``.
+    The same as :meth:`Sandbox.query`: ``node`` counts from 0, ``settings`` become URL parameters, and a failed
+    statement raises ``ServerError``.
     """
     return ch_s3_sandbox.query
 
 
 @pytest.fixture
 def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
-    """The name of a new database on every node; dropped with all its tables after the test."""
+    """The name of a new database on every node; dropped with all tables after the test."""
     name = f"test_{secrets.token_hex(6)}"
     nodes = range(ch_s3_sandbox.nodes)
     for node in nodes:

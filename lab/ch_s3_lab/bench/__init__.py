@@ -1,1 +1,1 @@
-"""Benchmarks: loads with this package's plan, with other settings, and with other tools that users have."""
+"""Benchmarks: loads with this package's plan, with other settings, and with other tools."""

@@ -39,8 +39,8 @@ class Arena:
     """A cluster and an object store.
 
     :param database: database for the benchmark's tables.
-    :param bucket: bucket for its files.
-    :param sandbox: the sandbox that the cluster belongs to; None for a cluster of the user's.
+    :param bucket: bucket for the benchmark's files.
+    :param sandbox: the sandbox of the cluster; None for a cluster of the user.
     """
 
     hook: ClickHouseS3Hook
@@ -55,9 +55,9 @@ class Arena:
 
     @contextmanager
     def table(self, workload: Workload, *, engine: str = "") -> Iterator[TableName]:
-        """Create an empty table on every node for the rows of a workload, and drop it at the end of the block.
+        """Create an empty table on every node for the rows of a workload, and drop the table at the end of the block.
 
-        :param engine: used instead of the workload's engine, without its keys.
+        :param engine: used instead of the workload's engine, without keys.
         """
         table = TableName(database=self.database, table=f"ch_s3_bench_{workload.name}")
         create = partial(
@@ -94,7 +94,7 @@ class Arena:
 
 @contextmanager
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
-    """Run a sandbox with this hardware, which loads from a running store."""
+    """Run a sandbox with this hardware that loads from a running store."""
     config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
     store.make_bucket(BUCKET)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A distant object store: a proxy in front of a local one, which delays each request."""
+"""A distant object store: a proxy in front of a local store delays each request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ch_s3_lab.sandbox.s3_server import S3Server
 
 @contextmanager
 def delayed(store: S3Server, seconds: float) -> Iterator[S3Server]:
-    """Put a proxy in front of a store, which delays what clients send, but not the responses."""
+    """Put a proxy in front of a store, to delay the requests of clients, but not the responses."""
     address = urlsplit(store.endpoint_url)
     target = (address.hostname or "", address.port or 0)
     with listening(lambda client: relay(client, target, delay_seconds=seconds)) as port:

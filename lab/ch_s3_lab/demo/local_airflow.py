@@ -66,7 +66,7 @@ if {"scheduler", "triggerer"} & set(sys.argv):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAirflow:
-    """A home directory and an environment for Airflow commands; creating it starts nothing.
+    """A home directory and an environment for Airflow commands; creating the object starts nothing.
 
     :param environment: the process environment of the commands. Contains the connections with their passwords.
     """
@@ -82,9 +82,9 @@ class LocalAirflow:
     def run(self, *arguments: str, on_line: Callable[[str], None] = lambda _: None) -> str:
         """Run ``airflow …`` to completion.
 
-        :param on_line: called with each line as it is printed.
+        :param on_line: called with each printed line.
         :returns: the output.
-        :raises SandboxError: if the command fails; with the end of its output.
+        :raises SandboxError: if the command fails; with the end of the output.
         """
         lines = []
         with self._start(*arguments) as process:
@@ -99,7 +99,7 @@ class LocalAirflow:
     def run_and_kill(self, *arguments: str, is_time: Callable[[str], bool]) -> None:
         """Run ``airflow …``, and kill it (SIGKILL) at the first line for which ``is_time`` is true.
 
-        :raises SandboxError: if it ended before that.
+        :raises SandboxError: if the command ended before such a line.
         """
         with self._start(*arguments) as process:
             for line in process.stdout or ():
@@ -152,10 +152,10 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
 
 
 def store_connections(airflow: LocalAirflow, connections: Mapping[str, str]) -> LocalAirflow:
-    """Put connections into Airflow's database, where its UI shows them and lets a user change them.
+    """Put connections into Airflow's database, where the UI shows them and lets a user change them.
 
-    :param connections: id → JSON. Those of the environment are dropped: they would take precedence.
-    :returns: the same Airflow without connections in its environment.
+    :param connections: id → JSON. Connections in the environment are dropped: they would take precedence.
+    :returns: the same Airflow without connections in the environment.
     """
     path = airflow.home / "connections.json"
     write_private(path, json.dumps({name: json.loads(connection) for name, connection in connections.items()}))
@@ -173,7 +173,7 @@ def serving_airflow(airflow: LocalAirflow, is_stopped: Callable[[], bool] = lamb
     """Run scheduler, triggerer and UI for as long as the block lasts; yields the address of the UI.
 
     :param is_stopped: polled during startup; true ends the wait.
-    :raises SandboxError: if Airflow does not start; with the end of its log.
+    :raises SandboxError: if Airflow does not start; with the end of Airflow's log.
     """
     api_port, worker_log_port, trigger_log_port = free_ports(3)
     address = f"http://127.0.0.1:{api_port}"

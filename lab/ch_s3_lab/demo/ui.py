@@ -38,7 +38,7 @@ Ctrl-C stops everything.
 
 
 def serve_ui(sandbox: Sandbox, home: Path, dags: Path) -> int:
-    """Run Airflow with its UI until Ctrl-C or SIGTERM."""
+    """Run Airflow with the UI until Ctrl-C or SIGTERM."""
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
@@ -56,7 +56,7 @@ def serve_ui(sandbox: Sandbox, home: Path, dags: Path) -> int:
 def example_connections(sandbox: Sandbox) -> dict[str, str]:
     """Build filled examples of both connections: id → JSON. They hold the passwords.
 
-    Airflow shows only those extra fields that a stored connection has, so the empty ones are there, too.
+    Airflow shows only the extra fields of a stored connection, so empty fields are stored, too.
     """
     clickhouse, aws = json.loads(sandbox.airflow_conn_clickhouse), json.loads(sandbox.airflow_conn_aws)
     clickhouse["description"] = "The ClickHouse nodes of the demo"
@@ -67,7 +67,7 @@ def example_connections(sandbox: Sandbox) -> dict[str, str]:
 
 
 def format_guide(sandbox: Sandbox, address: str) -> str:
-    """Say what can be opened, clicked and run, under the names that nodes have in reports and logs."""
+    """Say what can be opened, clicked and run, under the names of nodes in reports and logs."""
     names = [
         sandbox.query("SELECT concat(hostName(), ':', toString(tcpPort())) AS name", node=node)[0]["name"]
         for node in range(sandbox.nodes)

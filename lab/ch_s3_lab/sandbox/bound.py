@@ -1,4 +1,4 @@
-"""Commands that end with the process that runs them, however it ends: the kernel kills them."""
+"""Commands that end with the process running them, in whatever way: the kernel kills them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def bound_command(command: Sequence[str]) -> list[str]:
-    """Bind a command to this process and to the thread that starts it."""
+    """Bind a command to this process and to the starting thread."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 

@@ -1,4 +1,4 @@
-"""Certificates of a sandbox with TLS: a certificate authority of its own, and the certificates that it signs."""
+"""Certificates of a sandbox with TLS: a separate certificate authority, and certificates signed by it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOSTS = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, kw_only=True)
 class Authority:
-    """A certificate authority, which writes its certificates as PEM files to a directory."""
+    """A certificate authority; writes certificates as PEM files to a directory."""
 
     directory: Path
     authority: CA
@@ -34,9 +34,9 @@ class Authority:
         return cls(directory=directory, authority=authority)
 
     def issue(self, name: str, *, hosts: tuple[str, ...] = HOSTS, days: int = DAYS) -> Path:
-        """Issue a certificate and its key; returns the path without ``.crt`` and ``.key``.
+        """Issue a certificate and a key; returns the path without ``.crt`` and ``.key``.
 
-        :param days: days until the certificate expires; negative if it has expired already.
+        :param days: days until the certificate expires; negative for an expired certificate.
         """
         end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
         issued = self.authority.issue_cert(*hosts, common_name=name, not_after=end)

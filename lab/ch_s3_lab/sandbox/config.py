@@ -1,4 +1,4 @@
-"""The configuration of a sandbox: its nodes, their engine, and its directory."""
+"""The configuration of a sandbox: the nodes, the engine, and the directory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from airflow_provider_ch_s3.errors import ConfigError
 
 EMBEDDED = "26.7"
-"""The embedded engine, which has no server configuration: no replicas, no Keeper."""
+"""The embedded engine, without server configuration: no replicas, no Keeper."""
 
 SERVERS = ("25.8", "24.8")
 """Full servers, the newest first."""
@@ -23,17 +23,17 @@ class SandboxConfig:
     """The configuration of a sandbox.
 
     :param shards: number of shards.
-    :param replicas: nodes per shard, which hold the same rows in Replicated tables.
-    :param engine: version of ClickHouse; by default the newest that supports the other fields.
-    :param database_engine: engine of the database ``sandbox``: ``Atomic``, or ``Replicated``, which runs DDL on all
+    :param replicas: nodes per shard; these hold the same rows in Replicated tables.
+    :param engine: version of ClickHouse; by default the newest version with support for the given fields.
+    :param database_engine: engine of the database ``sandbox``: ``Atomic``, or ``Replicated``, to run DDL on all
         nodes.
-    :param tls: whether the nodes also listen for HTTPS, which the Airflow connection then uses.
+    :param tls: whether the nodes also listen for HTTPS; the Airflow connection then uses HTTPS.
     :param zookeeper: a folder with ZooKeeper's jars; by default where Debian's package keeps them.
-    :param directory: keeps the tables between two runs (the object store is in memory); by default a
-        new temporary directory, removed at the end.
-    :param library: the engine's shared library; by default the pinned one, downloaded on first use.
+    :param directory: keeps the tables between two runs (the object store is in memory); by default a new temporary
+        directory, removed at the end.
+    :param library: the engine's shared library; by default the pinned library, downloaded on first use.
     :param memory_bytes_per_node: by default 60 % of the available memory, divided by the number of nodes.
-    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine does not support the other fields.
+    :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine does not support the given fields.
     """
 
     shards: int = 3

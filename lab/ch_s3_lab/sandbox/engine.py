@@ -23,7 +23,7 @@ _log = get_log(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EnginePackage:
-    """A registry's package that contains an engine's shared library.
+    """A registry's package with an engine's shared library.
 
     :param integrity: name of a hash, ``-``, and the base64 of the archive's digest, as npm registries print it.
     :param library: path of the shared library in the package.
@@ -87,9 +87,9 @@ def package_of(engine: str) -> EnginePackage:
 def ensure_library(package: EnginePackage) -> Path:
     """Return an engine's library, downloading it on first use (140 to 180 MB).
 
-    Any number of processes may call this at once: one downloads the library, the others wait for it.
+    Any number of processes may call this at once: the first process downloads the library, and the rest wait.
 
-    :raises SandboxError: if the download fails or has another checksum; the cache then stays as it was.
+    :raises SandboxError: if the download fails or has another checksum; the cache then does not change.
     """
     directory = cache_dir() / "engine" / package.version
     library = directory / package.library

@@ -1,4 +1,4 @@
-"""A running sandbox, or another cluster that is used in its place: addresses and credentials."""
+"""A running sandbox, or another cluster used instead: addresses and credentials."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ QUERY_TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """A running sandbox: its addresses and its credentials.
+    """A running sandbox: addresses and credentials.
 
     The nodes have a named collection ``sandbox_s3``, and ``s3()`` without keys uses the nodes' own keys. Tables may
-    have the storage policy ``s3``, or ``tiered`` (volumes ``hot``, which is local, and ``cold``).
-    Anyone may read the bucket ``public`` (``NOSIGN``).
+    have the storage policy ``s3``, or ``tiered`` (volumes ``hot``, on a local disk, and ``cold``). Anyone may read
+    the bucket ``public`` (``NOSIGN``).
 
-    :param host: the host on which all nodes listen.
-    :param http_ports: one per node, with the replicas of a shard next to each other, as in ``tcp_ports``; empty if
-        only ``https_ports`` are open.
+    :param host: the host of all nodes.
+    :param http_ports: a port for each node, with the replicas of a shard next to each other, as in ``tcp_ports``;
+        empty if only ``https_ports`` are open.
     :param https_ports: likewise, if the sandbox has TLS; a single port if all nodes are behind a load balancer.
-    :param ca_cert: file with the authority that signed their certificates; '' for publicly trusted certificates.
+    :param ca_cert: file with the authority of the nodes' certificates; '' for publicly trusted certificates.
     :param replicas: nodes per shard.
     :param has_keeper: whether ``ON CLUSTER`` and Replicated tables work.
     :param database: a database on every node, initially empty.
-    :param database_engine: its engine; '' for the servers' default.
-    :param directory: the sandbox's files; None for a cluster that was not started as a sandbox.
+    :param database_engine: the database's engine; '' for the servers' default.
+    :param directory: the sandbox's files; None for a cluster not started as a sandbox.
     """
 
     host: str = "127.0.0.1"
@@ -81,12 +81,12 @@ class Sandbox:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes that can be queried one by one."""
+        """Number of nodes to query separately."""
         return len(self.http_ports or self.https_ports)
 
     @property
     def node_urls(self) -> tuple[str, ...]:
-        """The address of each node's HTTP interface, which a browser can open."""
+        """The address of each node's HTTP interface, for a browser."""
         scheme = "https" if self.https_ports else "http"
         return tuple(f"{scheme}://{self.host}:{port}" for port in self.https_ports or self.http_ports)
 
@@ -106,7 +106,7 @@ class Sandbox:
         return self.s3.airflow_conn
 
     def to_json(self) -> str:
-        """Serialize to one line, which :meth:`from_json` reads. It contains all secrets."""
+        """Serialize to a single line for :meth:`from_json`. The line contains all secrets."""
         keys = {"http_ports": "http", "tcp_ports": "tcp", "https_ports": "https"}
         document = {keys.get(name, name): value for name, value in vars(self).items()}
         document["airflow_conn_clickhouse"] = self.airflow_conn_clickhouse
@@ -149,9 +149,9 @@ class Sandbox:
         return self.s3.client()
 
     def create_database(self, name: str, *, node: int) -> None:
-        """Create a database with the sandbox's :attr:`database_engine`, unless it exists.
+        """Create a database with the sandbox's :attr:`database_engine`, unless the database exists.
 
-        :param node: the node; a cluster with Keeper and a single address creates it on all of its nodes.
+        :param node: the node; a cluster with Keeper and a single address creates the database on all nodes.
         """
         engine = f" ENGINE = {self.database_engine}" if self.database_engine else ""
         if self.database_engine == "Replicated":
@@ -160,7 +160,7 @@ class Sandbox:
         self.query(statement, node=node, settings={"database": "system"})
 
     def drop_database(self, name: str, *, node: int) -> None:
-        """Drop a database with all its tables.
+        """Drop a database with all tables.
 
         :param node: as for :meth:`create_database`.
         """
@@ -168,11 +168,11 @@ class Sandbox:
 
     @property
     def _on_cluster(self) -> str:
-        """The clause for DDL that has to reach all nodes through a single address, or ''."""
+        """The clause for DDL to reach all nodes through a single address, or ''."""
         return f" ON CLUSTER `{self.cluster}`" if self.has_keeper and self.nodes == 1 else ""
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Run one statement on one node over HTTP and return its rows.
+        """Run a statement on a node over HTTP and return the rows.
 
         :param node: the node's number, from 0.
         :param settings: URL parameters: settings, ``query_id``, ``param_…`` values.

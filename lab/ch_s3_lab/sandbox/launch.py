@@ -1,4 +1,4 @@
-"""Start a sandbox as a separate process, and find, describe or stop a running one."""
+"""Start a sandbox as a separate process, and find, describe or stop a running sandbox."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ STOP_TIMEOUT_SECONDS = 20.0
 
 @contextmanager
 def running_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
-    """Run a sandbox as a child process, which ends with the block or with this process.
+    """Run a sandbox as a child process; the sandbox ends with the block or with this process.
 
-    :raises SandboxError: if it does not start.
+    :raises SandboxError: if the sandbox does not start.
     """
     # The child stops at the end of its standard input, so also when this process is killed.
     process, sandbox = _launch(config, ["--until-eof"], stdin=subprocess.PIPE)
@@ -45,16 +45,16 @@ def running_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
 def start_detached(config: SandboxConfig) -> Sandbox:
     """Start a sandbox that outlives this process and runs until :func:`stop_sandbox`.
 
-    :raises SandboxError: if it does not start.
+    :raises SandboxError: if the sandbox does not start.
     """
     _, sandbox = _launch(config, [], stdin=subprocess.DEVNULL)
     return sandbox
 
 
 def find_sandbox(directory: Path) -> Sandbox:
-    """Describe the sandbox that is running in a directory.
+    """Describe the sandbox running in a directory.
 
-    :raises SandboxError: if none is running there, or it is not ready yet.
+    :raises SandboxError: if no sandbox is running there, or the sandbox is not ready yet.
     """
     _owner(directory)
     try:
@@ -64,9 +64,9 @@ def find_sandbox(directory: Path) -> Sandbox:
 
 
 def stop_sandbox(directory: Path) -> None:
-    """Stop the sandbox that is running in a directory, and wait until it has ended.
+    """Stop the sandbox running in a directory, and wait for the end.
 
-    :raises SandboxError: if none is running there, or it does not end within 20 s.
+    :raises SandboxError: if no sandbox is running there, or the sandbox does not end within 20 s.
     """
     pid = _owner(directory)
     try:
@@ -123,7 +123,7 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
 
 
 def _first_line(process: subprocess.Popen[str], errors: IO[str]) -> Sandbox:
-    """Wait for the line that announces that the sandbox is ready; the sandbox itself limits the time of its start."""
+    """Wait for the line that announces the sandbox; the sandbox itself limits the time to start."""
     assert process.stdout is not None
     with process.stdout as stdout:
         line = stdout.readline()

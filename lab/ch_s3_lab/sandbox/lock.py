@@ -1,7 +1,7 @@
-"""The lock of a sandbox's directory, held by the supervisor that runs there.
+"""The lock of a sandbox's directory, held by the supervisor running there.
 
-A POSIX record lock, because the kernel reports its owner's pid: a pid read from a file could have been
-reused by another process since. The lock ends with its owner, however that dies.
+A POSIX record lock, because the kernel reports the owner's pid: a pid read from a file could have been reused by
+another process since. The lock ends with the owner, in whatever way the owner dies.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 def acquire_lock(directory: Path) -> IO[str]:
-    """Acquire the lock of a sandbox's directory; it is held until the file is closed.
+    """Acquire the lock of a sandbox's directory, and hold the lock until the file is closed.
 
     :raises SandboxError: if another sandbox is running there.
     """
@@ -38,7 +38,7 @@ def acquire_lock(directory: Path) -> IO[str]:
 
 
 def lock_owner(directory: Path) -> int | None:
-    """Return the pid of the supervisor that holds the directory's lock, or None."""
+    """Return the pid of the supervisor holding the directory's lock, or None."""
     try:
         file = (directory / LOCK_NAME).open("r+")
     except (FileNotFoundError, NotADirectoryError):

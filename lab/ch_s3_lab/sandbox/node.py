@@ -34,7 +34,7 @@ class Node(SandboxProcess):
     """
 
     kind: ClassVar[str]
-    """As ``node_main.py`` calls it; also the name of the template."""
+    """The engine's name for ``node_main.py``; also the name of the template."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class Node(SandboxProcess):
 
 
 class EmbeddedNode(Node):
-    """``clickhouse-local`` that listens for connections.
+    """``clickhouse-local``, listening for connections.
 
-    Its last statement sleeps. When the supervisor closes the pipe that is the original standard input, or dies in any
+    The last statement sleeps. When the supervisor closes the pipe behind the original standard input, or dies in any
     way, the node ends.
     """
 
@@ -119,7 +119,7 @@ class EmbeddedNode(Node):
 
 
 class Server(Node):
-    """A full ClickHouse server, which supports Keeper and replicas."""
+    """A full ClickHouse server, with Keeper and replicas."""
 
     kind = "server"
 
@@ -129,7 +129,7 @@ class Server(Node):
 
 
 def memory_bytes_per_node(nodes: int) -> int:
-    """Compute each node's share of the memory that is available on this machine now."""
+    """Compute each node's share of the memory available on this machine now."""
     return int(available_memory_bytes(Path("/proc/meminfo").read_text()) * MEMORY_RATIO / nodes)
 
 

@@ -1,4 +1,4 @@
-"""The process of one sandbox node: ``python node_main.py embedded|server LIBRARY ARGS…``.
+"""The process of a sandbox node: ``python node_main.py embedded|server LIBRARY ARGS…``.
 
 ``embedded`` is ``clickhouse-local ARGS…``, ``server`` is ``clickhouse ARGS…``. Imports nothing from this package, so
 that a node starts fast and from any directory.
@@ -37,7 +37,7 @@ def main(kind: str, library: str, *args: str) -> None:
 
 
 def run_embedded(library: str, *words: str) -> None:
-    """Run ``clickhouse-local`` with a terminal as its standard input."""
+    """Run ``clickhouse-local`` with a terminal as standard input."""
     # When it is not interactive, clickhouse-local aborts if a peer or a client resets a connection, which a server
     # must survive. So its standard input is a terminal, on which "exit" has already been typed: the prompt appears
     # after the last statement.
@@ -59,7 +59,7 @@ def run_embedded(library: str, *words: str) -> None:
 
 
 def run_server(library: str, *words: str) -> None:
-    """Run a server until the end of its standard input, a pipe from the supervisor."""
+    """Run a server until the end of the standard input, a pipe from the supervisor."""
     # The server's own watchdog would be another process, which nothing supervises.
     os.environ["CLICKHOUSE_WATCHDOG_ENABLE"] = "0"
     threading.Thread(target=end_with_input, args=(0,), daemon=True).start()
@@ -71,7 +71,7 @@ def run_server(library: str, *words: str) -> None:
 
 
 def end_with_input(lifeline: int) -> None:
-    """Terminate this process at the end of its standard input, and kill it if that takes too long."""
+    """Terminate this process at the end of the standard input; kill the process if terminating takes too long."""
     while os.read(lifeline, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

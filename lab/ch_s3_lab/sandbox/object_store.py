@@ -1,8 +1,8 @@
 """An S3 server on 127.0.0.1: moto behind a gate that authenticates requests.
 
-Moto can check signatures itself, but answers an anonymous read with 500, and its reset and its other
-services stay open to anyone. So only its S3 service is used, and every request passes the gate first. The gate also
-answers whose keys these are, as AWS's STS does: that is what Airflow's test of a connection asks.
+Moto can check signatures itself, but answers an anonymous read with 500, and moto's reset and further services stay
+open to anyone. So only moto's S3 service is used, and every request passes the gate first. The gate also answers
+whose keys these are, as AWS's STS does: Airflow's test of a connection asks for this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PUBLIC_BUCKET = "public"
 DISKS_BUCKET = "disks"
-"""Where the nodes keep the tables that have such a storage policy."""
+"""Where the nodes keep the tables with a storage policy on S3."""
 
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<access_key>[^/]+)/\d{8}/(?P<region>[^/]+)/(?P<service>s3|sts)/aws4_request, ?"
@@ -57,15 +57,15 @@ IDENTITY = (
 
 
 def new_access_key() -> tuple[str, str]:
-    """Generate a random access key and its secret key, in AWS's format."""
+    """Generate a random access key and a secret key, in AWS's format."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
     return "AKIA" + "".join(secrets.choice(alphabet) for _ in range(16)), secrets.token_hex(20)
 
 
 def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
-    """Serve S3 on 127.0.0.1 from a daemon thread, which ends with the process.
+    """Serve S3 on 127.0.0.1 from a daemon thread, until the process ends.
 
-    Objects are kept in memory, large ones in unlinked temporary files. Anyone may read the bucket ``public``;
+    Objects are kept in memory, large objects in unlinked temporary files. Anyone may read the bucket ``public``;
     everything else requires a request signed with the keys.
 
     :raises OSError: if the port is taken.
@@ -93,8 +93,8 @@ def start_object_store(*, port: int, access_key: str, secret_key: str) -> None:
 class SignatureGate:
     """WSGI middleware that passes signed requests, and anonymous reads of the public bucket.
 
-    The signature covers method, path, query and the headers that the client signed; neither the body's checksum
-    in those headers nor the time of the request is checked.
+    The signature covers method, path, query and the headers signed by the client; neither the body's checksum in
+    these headers nor the time of the request is checked.
     """
 
     def __init__(self, app: WSGIApplication, *, access_key: str, secret_key: str) -> None:
@@ -170,7 +170,7 @@ def _asks_sts(environ: WSGIEnvironment) -> bool:
 
 
 def _read_form(environ: WSGIEnvironment) -> bytes:
-    """Read the body of a short request, which can be read again."""
+    """Read the body of a short request, so that the body can be read again."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     return body

@@ -1,4 +1,4 @@
-"""Ports for the processes of a sandbox and of a demo, which no other process of this kind chooses meanwhile."""
+"""Ports for the processes of a sandbox and of a demo, each used by a single process of this kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _owned: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """Find distinct ports of 127.0.0.1 on which nothing listens; no other caller gets them while this process lives.
+    """Find distinct, unused ports of 127.0.0.1; no other caller gets them while this process lives.
 
     :raises SandboxError: if there are not enough of them.
     """

@@ -25,7 +25,7 @@ NOISE = re.compile(r"\s*$|\d+\. |.*\x1b")
 
 
 class SandboxProcess(ABC):
-    """A child process and its directory. It ends with its supervisor, however that ends."""
+    """A child process with a directory. The process ends with the supervisor, in whatever way the supervisor ends."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -35,14 +35,14 @@ class SandboxProcess(ABC):
 
     @abstractmethod
     def prepare(self) -> Sequence[str]:
-        """Write the files that the process reads at startup; returns its command."""
+        """Write the files that the process reads at startup; returns the command."""
 
     @abstractmethod
     def is_answering(self) -> bool:
         """Whether the process is serving requests."""
 
     def start(self) -> None:
-        """Start the process, or restart it with its data and its ports."""
+        """Start the process, or restart it with the same data and ports."""
         self.directory.mkdir(exist_ok=True)
         command = self.prepare()
         with (self.directory / CONSOLE_NAME).open("wb") as console:
@@ -71,7 +71,7 @@ class SandboxProcess(ABC):
     def is_ready(self) -> bool:
         """Whether the process is serving requests yet.
 
-        :raises SandboxError: if it has ended; with its last log lines.
+        :raises SandboxError: if the process has ended; with the last log lines.
         """
         if self.exit_code is not None:
             raise SandboxError(f"{self.name} ended during startup; its last log lines:\n{self.last_log_lines()}")
@@ -88,7 +88,7 @@ class SandboxProcess(ABC):
             wait_or_kill(self._process, timeout_seconds)
 
     def last_log_lines(self) -> str:
-        """Return the last lines that the process logged, for an error message."""
+        """Return the last lines of the process's log, for an error message."""
         lines: list[str] = []
         for name in (LOG_NAME, CONSOLE_NAME):
             path = self.directory / name
@@ -118,7 +118,7 @@ def answers_ping(port: int) -> bool:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file atomically, readable by its owner only."""
+    """Write a file atomically, readable by the owner only."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

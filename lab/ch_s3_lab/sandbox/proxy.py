@@ -1,4 +1,4 @@
-"""Proxies in front of a server, such as one that adds HTTPS, as a load balancer would."""
+"""Proxies in front of a server: for example to add HTTPS, as a load balancer would."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CHUNK_BYTES = 1 << 20
 def tls_proxy(
     target_port: int, certificate: Path, *, port: int = 0, client_authority: Path | None = None
 ) -> Iterator[int]:
-    """Run a proxy that terminates TLS; yields its port.
+    """Run a proxy that terminates TLS; yields the port.
 
     :param certificate: path without ``.crt`` and ``.key``.
-    :param port: port to listen on; by default any free one.
-    :param client_authority: the authority that has to have signed the certificates of clients.
+    :param port: port to listen on; by default any free port.
+    :param client_authority: the required authority of the clients' certificates.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
@@ -47,9 +47,9 @@ def tls_proxy(
 
 @contextmanager
 def listening(serve: Callable[[socket.socket], None], *, port: int = 0) -> Iterator[int]:
-    """Have each connection to a port of this machine served in a thread of its own; yields the port.
+    """Have each connection to a port of this machine served in a separate thread; yields the port.
 
-    :param serve: may raise OSError, which ends the connection.
+    :param serve: may raise OSError: this ends the connection.
     """
     with socket.create_server(("127.0.0.1", port)) as listener:
         threading.Thread(target=_accept, args=(listener, serve), daemon=True).start()
@@ -60,7 +60,7 @@ def listening(serve: Callable[[socket.socket], None], *, port: int = 0) -> Itera
 def relay(client: socket.socket, target: tuple[str, int], *, delay_seconds: float = 0.0) -> None:
     """Connect a client with a server until both have ended.
 
-    :param delay_seconds: how long each chunk waits that the client sends, but none that it receives.
+    :param delay_seconds: how long each chunk from the client waits; chunks from the server do not wait.
     """
     with client, socket.create_connection(target) as server:
         back = threading.Thread(target=_pump, args=(server, client), daemon=True)

@@ -22,7 +22,7 @@ MEASURE_SECONDS = 0.5
 
 
 class Registry(Enum):
-    """The registry that a package comes from."""
+    """The registry of a package."""
 
     NPM = "npm"
     PYPI = "pip"
@@ -31,7 +31,7 @@ class Registry(Enum):
 def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
     """Download a package to a directory; returns the archive.
 
-    :raises SandboxError: if that fails; with the output of the registry's tool.
+    :raises SandboxError: if the download fails; with the output of the registry's tool.
     """
     if registry is Registry.NPM:
         wanted, endings, setting = f"{name}@{version}", "*.tgz", "npm config get registry"

@@ -19,7 +19,7 @@ class S3Server:
     secret_key: str = field(repr=False)
 
     def client(self) -> Any:
-        """Create a boto3 client for it."""
+        """Create a boto3 client for the server."""
         import boto3
 
         return boto3.client(
@@ -31,14 +31,14 @@ class S3Server:
         )
 
     def make_bucket(self, name: str) -> None:
-        """Create a bucket, unless it exists."""
+        """Create a bucket, unless the bucket exists."""
         client = self.client()
         with suppress(client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists):
             client.create_bucket(Bucket=name)
 
     @property
     def airflow_conn(self) -> str:
-        """The Airflow connection to it, as JSON. Holds the secret key."""
+        """The Airflow connection to the server, as JSON. Holds the secret key."""
         connection = {
             "conn_type": "aws",
             "login": self.access_key,

@@ -45,8 +45,8 @@ def supervise(config: SandboxConfig, on_ready: Callable[[Sandbox], None]) -> Non
     """Run a sandbox until SIGTERM, SIGINT or SIGHUP. Must be called in the main thread.
 
     :param on_ready: called once, when all nodes respond.
-    :raises SandboxError: if the sandbox does not start within 30 s, or its directory is in use. All processes are
-        then stopped, and the directories that were created are removed.
+    :raises SandboxError: if the sandbox does not start within 30 s, or the directory is in use. All processes are
+        then stopped, and the new directories are removed.
     """
     library = config.library or ensure_library(package_of(config.engine))
     classpath = find_classpath(config.zookeeper) if config.has_keeper else ""
@@ -114,7 +114,7 @@ def _nodes(
 
 
 def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
-    """Return the sandbox's directory, and whether it has just been created."""
+    """Return the sandbox's directory, and whether the directory is new."""
     if wanted is None:
         return Path(tempfile.mkdtemp(prefix="ch-s3-sandbox-")), True
     directory = wanted.resolve()
@@ -130,7 +130,7 @@ def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
 
 
 def _check_private(directory: Path) -> None:
-    """Check that nobody else can put files into the sandbox's directory, or replace its secrets.
+    """Check that nobody else can put files into the sandbox's directory, or replace secrets there.
 
     :raises SandboxError: if somebody can.
     """
@@ -205,7 +205,7 @@ def _stopped_at_the_end(groups: Sequence[Sequence[SandboxProcess]]) -> Iterator[
 
 @contextmanager
 def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """Catch the signals that request the end; yields a function that reports whether one has come."""
+    """Catch the signals that request the end; yields a function that reports whether a signal has come."""
     received: list[int] = []
 
     def remember(number: int, _: FrameType | None) -> None:
@@ -221,7 +221,7 @@ def _stop_signals() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _log_file(path: Path) -> Iterator[logging.Logger]:
-    """Log to a file, including the error that ends the sandbox."""
+    """Log to a file, including a final error of the sandbox."""
     handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger(f"{__name__}.file")

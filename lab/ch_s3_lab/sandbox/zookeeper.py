@@ -1,4 +1,4 @@
-"""ZooKeeper, which coordinates the servers of a sandbox."""
+"""ZooKeeper, to coordinate the servers of a sandbox."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_classpath(jars: Path | None) -> str:
 
 
 class ZooKeeper(SandboxProcess):
-    """One ZooKeeper server."""
+    """A ZooKeeper server."""
 
     def __init__(self, directory: Path, *, port: int, classpath: str) -> None:
         super().__init__(directory)
@@ -47,7 +47,7 @@ class ZooKeeper(SandboxProcess):
         self._classpath = classpath
 
     def prepare(self) -> Sequence[str]:
-        """Write ZooKeeper's configuration; returns its command."""
+        """Write ZooKeeper's configuration; returns the command."""
         config = self.directory / CONFIG_NAME
         # Sessions have to end soon after their server was killed: until then its replicas count as active.
         config.write_text(
@@ -65,12 +65,12 @@ class ZooKeeper(SandboxProcess):
         return bound_command([*java, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)])
 
     def close(self) -> None:
-        """Terminate it, without waiting for its end."""
+        """Terminate the server, without waiting for the end."""
         if self._process is not None:
             self._process.terminate()
 
     def is_answering(self) -> bool:
-        """Whether it is serving clients."""
+        """Whether the server is serving clients."""
         # Unlike "srvr", it answers "ruok" before it serves clients.
         try:
             with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:

@@ -1,7 +1,7 @@
-"""Measure loads of one table that are started together, and the same loads one after the other.
+"""Measure loads of the same table, started together, and the same loads in sequence.
 
 ``make bench-concurrency``, or ``python -m ch_s3_lab.bench.scripts.concurrency --loads 32 --at-once 16``. Starts a
-sandbox of its own; prints the seconds of all loads, how long each one took, and how many statements it sent.
+separate sandbox; prints the seconds of all loads together, and of each load the seconds and the number of statements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ch_s3_lab.sandbox import SandboxConfig
 
 
 def measure(name: str, table: str, loads: int, at_once: int, statements: StatementCount) -> float:
-    """Load one file with each load, and print the figures; returns the seconds of all."""
+    """Load a file with each load, and print the figures; returns the seconds of all."""
     statements.reset()
     began = time.monotonic()
 

@@ -1,8 +1,8 @@
 """Measure the cost of exactly-once loading: staged and direct loads of the same data, in alternation.
 
 ``make bench-exactly-once``, or ``python -m ch_s3_lab.bench.scripts.exactly_once --rows 12000000 --files 48 --rounds
-5``. Starts a sandbox of its own; prints medians and their ratio, the operator's own time, and commit times by number
-of partitions.
+5``. Starts a separate sandbox; prints medians and their ratio, the operator's own time, and commit times by number of
+partitions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
 
 def compare(sandbox: Sandbox, rounds: int) -> None:
-    """Compare staged with direct loads, run one after the other in alternating order."""
+    """Compare staged with direct loads, run in turn, in alternating order."""
     seconds: dict[bool, list[float]] = {True: [], False: []}
     queries: dict[bool, list[float]] = {True: [], False: []}
     commits = []

@@ -1,10 +1,10 @@
-"""Measure how the time of a load grows with the history of its table.
+"""Measure how the time of a load grows with the history of the table.
 
 ``make bench-history``, or ``python -m ch_s3_lab.bench.scripts.history --loads 100000 --files 365 --rounds 7``. Starts
-a sandbox of its own and loads one small file, in alternation, into a table without history and into tables with more
-and more earlier loads, which are written into the ledger directly, and merged as years are. Prints medians of the
-task's seconds and of what look-ups in the ledger take, the ratio to the table without history, and how much the
-worker's peak memory has grown.
+a separate sandbox and loads a small file, in alternation, into a table without history and into tables with more and
+more earlier loads. The earlier loads are written into the ledger directly, and merged like the loads of years. Prints
+medians of the task's seconds and of the seconds for look-ups in the ledger, the ratio to the table without history,
+and how much the worker's peak memory has grown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOOK_UPS = frozenset(
 
 
 def write_history(sandbox: Sandbox, table: str, loads: int, files: int) -> None:
-    """Write the records of earlier loads, one a night, each with files of its own, on the connected node."""
+    """Write the records of earlier loads, a load for each night, with different files, on the connected node."""
     uuids = [row["uuid"] for n in range(NODES) for row in sandbox.query(_UUID.format(table=table), node=n)]
     load_id = "concat('ch-s3-', substring(lower(hex(SHA256(toString(number)))), 1, 20))"
     for event, offset in EVENTS:
@@ -67,7 +67,7 @@ _REPORT = "concat('{\"report\": \"', repeat(hex(cityHash64(number)), 300), '\"}'
 
 
 def compare(sandbox: Sandbox, histories: dict[str, int], rounds: int) -> None:
-    """Load one new file into each table in turn, and print the medians."""
+    """Load a new file into each table in turn, and print the medians."""
     statements = StatementCount()
     seconds, look_ups = defaultdict(list), defaultdict(list)
     peaks: dict[str, float] = {}

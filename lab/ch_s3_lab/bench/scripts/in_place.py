@@ -1,7 +1,7 @@
 """How many threads a SELECT over files should have, near to and far from the store.
 
 ``make bench-in-place``, or ``python -m ch_s3_lab.bench.scripts.in_place``. One node, 48 files with 4,000,000 rows.
-The settings take turns, so that whatever else the machine does hits all of them; the table has medians.
+The settings take turns, so whatever else the machine does hits all of them; the table has medians.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def files(store: S3Server, extension: str, name: str) -> str:
 
 
 def write_files(sandbox: Sandbox, store: S3Server) -> None:
-    """Write the files of both formats, unless an earlier run did: those of versitygw stay in the cache."""
+    """Write the files of both formats, unless an earlier run did: versitygw keeps the files in the cache."""
     store.make_bucket(BUCKET)
     for extension in EXTENSIONS:
         names = [item["Key"] for item in store.client().list_objects_v2(Bucket=BUCKET).get("Contents", [])]
@@ -66,7 +66,7 @@ def measure(sandbox: Sandbox, store: S3Server, cores: int) -> dict[str, dict[int
 
 
 def main() -> None:
-    """Print one line for each distance and query."""
+    """Print a line for each distance and query."""
     cores = os.cpu_count() or 1
     print(f"{cores} cores, {FILES} files, {ROWS:,} rows, medians of {ROUNDS}, seconds")
     print("| latency | files | " + " | ".join(f"{n} per core" for n in PER_CORE) + " |")

@@ -1,8 +1,8 @@
-"""Load very many small objects with one task that is killed again and again, and count the rows.
+"""Load very many small objects with a task, kill the task again and again, and count the rows.
 
 ``make bench-many-files``, or ``python -m ch_s3_lab.bench.scripts.many_files --objects 1000000 --kills 5``. Starts a
-sandbox and an object store (versitygw, which needs Go) of its own. Each try of the task is a process; all but the
-last are killed with SIGKILL, the first one soon, each other one a random time after another part of the rows has been
+separate sandbox and a separate object store (versitygw: needs Go). Each try of the task is a process; all but the
+last are killed with SIGKILL, the first try soon, each later try a random time after another part of the rows has been
 committed. Prints the seconds of each try, what was committed by then, and the peak memory of the processes; fails
 unless each row is in the table once.
 """
@@ -47,7 +47,7 @@ def make_files(objects: int) -> None:
 
 
 def load(try_number: int, started: datetime.datetime, sender: Any, arguments: dict[str, Any]) -> None:
-    """Run one try, and send its report."""
+    """Run a try, and send the report."""
     operator = S3ToClickHouseOperator(
         task_id="load",
         source=f"s3://{BUCKET}/in/**/*.csv",
@@ -69,10 +69,10 @@ def peak_memory_bytes(pid: int) -> int:
 def run_try(
     number: int, started: datetime.datetime, is_due: Callable[[], bool] | None, arguments: dict[str, Any]
 ) -> tuple[Any, int]:
-    """Run one try; returns its report, if it came to its end, and its peak memory in bytes.
+    """Run a try; returns the report, if the try came to the end, and the peak memory in bytes.
 
     :param started: when the DAG run began.
-    :param is_due: whether to kill it now; None to let it come to its end.
+    :param is_due: whether to kill the try now; None to let the try come to the end.
     """
     receiver, sender = multiprocessing.get_context("spawn").Pipe(duplex=False)
     process = multiprocessing.get_context("spawn").Process(target=load, args=(number, started, sender, arguments))

@@ -1,9 +1,9 @@
-"""Compare a merge with what is done without it: append to a ReplacingMergeTree, and delete and insert.
+"""Compare a merge with the alternatives: append to a ReplacingMergeTree, and delete and insert.
 
 ``make bench-merge``, or ``python -m ch_s3_lab.bench.scripts.merge --rows 12000000 --rounds 3``. New versions of a
-part of the keys are loaded into a table that is sorted and partitioned by the key, and into one that is by the time,
-which the key says nothing about. Afterwards a query reads one row of each key: with FINAL from the
-ReplacingMergeTree. All ways take turns in one sandbox of one node.
+part of the keys are loaded into a table sorted and partitioned by the key, and into a table sorted and partitioned by
+a time independent of the key. Afterwards a query reads a single row of each key: with FINAL from the
+ReplacingMergeTree. All ways take turns in a sandbox with a single node.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILES = 8
 
 
 def rows_of(changed: int, first: int, count: int) -> str:
-    """A SELECT of the rows with some keys, in one of their versions."""
+    """A SELECT of the rows with some keys, in a given version."""
     return (
         f"SELECT number AS id, toDateTime('2024-01-01') + cityHash64(number) % 31536000 AS at,"
         f" toUInt32({changed}) AS changed, (number + {changed}) / 7 AS value FROM numbers({first}, {count})"
@@ -40,7 +40,7 @@ def rows_of(changed: int, first: int, count: int) -> str:
 
 
 def make_tables(sandbox: Sandbox, rows: int) -> None:
-    """Create a full table of each layout, from which each run takes a copy."""
+    """Create a full table of each layout; each run takes a copy."""
     for name, engine in engines(rows).items():
         sandbox.query(f"CREATE TABLE bench.{name} ({COLUMNS}) ENGINE = {engine}")
         sandbox.query(f"INSERT INTO bench.{name} {rows_of(0, 0, rows)} SETTINGS max_partitions_per_insert_block = 0")
@@ -48,7 +48,7 @@ def make_tables(sandbox: Sandbox, rows: int) -> None:
 
 
 def engines(rows: int) -> dict[str, str]:
-    """Name of the full table → its engine."""
+    """Name of the full table → engine."""
     step = rows // PARTITIONS
     plain = {f"full_{n}": f"MergeTree {keys.format(step=step)}" for n, keys in enumerate(LAYOUTS.values())}
     return {**plain, "full_replacing": f"ReplacingMergeTree(changed) {REPLACING.format(step=step)}"}
@@ -64,13 +64,13 @@ def make_files(sandbox: Sandbox, percent: int, rows: int) -> None:
 
 
 def copy_table(sandbox: Sandbox, table: str, full: str) -> None:
-    """Create a table with the parts of a full one."""
+    """Create a table with the parts of a full table."""
     sandbox.query(f"CREATE TABLE {table} AS bench.{full}")
     sandbox.query(f"ALTER TABLE {table} ATTACH PARTITION ALL FROM bench.{full}")
 
 
 def measure(sandbox: Sandbox, way: str, layout: int, percent: int, number: int) -> dict[str, float]:
-    """Bring the new versions in; returns the seconds until they are there, and those of a query of all rows."""
+    """Load the new versions; returns the seconds until they are there, and the seconds of a query of all rows."""
     table = f"bench.t{number}"
     copy_table(sandbox, table, "full_replacing" if way == "replacing" else f"full_{layout}")
     arguments: dict[str, Any] = {"mode": Merge(key=["id"], version="changed")}

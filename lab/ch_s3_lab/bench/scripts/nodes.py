@@ -1,9 +1,9 @@
-"""Measure what a small load costs by the number of nodes: seconds of the task, and statements by what they are for.
+"""Measure what a small load costs by the number of nodes: seconds of the task, and statements by purpose.
 
-Statements are counted by the servers, so those count, too, with which the driver opens each connection.
+Statements are counted by the servers, including the statements by which the driver opens each connection.
 
 ``make bench-nodes``, or ``python -m ch_s3_lab.bench.scripts.nodes --nodes 1 3 6 12 --rounds 5``. Starts a sandbox for
-each number of nodes, one after the other; all nodes share the cores of this machine.
+each number of nodes in turn; all nodes share the cores of this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def count_statements(sandbox: Sandbox) -> int:
 
 
 def measure(nodes: int, rounds: int, *, lists_statements: bool) -> None:
-    """Measure each kind of load on one cluster, and print medians."""
+    """Measure each kind of load on a cluster, and print medians."""
     statements = StatementCount()
     with bench_sandbox(SandboxConfig(shards=nodes)) as sandbox:
         make_files(sandbox, "small", 60_000, 2 * nodes)

@@ -124,9 +124,9 @@ class SimulatedS3:
 
 @dataclass
 class SimulatedClickHouse:
-    """Answers the queries of a load, and discards its other statements.
+    """Answers the queries of a load, and discards all other statements.
 
-    According to its ledger, the table holds every second object, and all objects are in the manifest.
+    According to the ledger, the table holds every second object, and all objects are in the manifest.
     """
 
     objects: int
@@ -185,7 +185,7 @@ def simulated_store(objects: int) -> S3FileStore:
 
 
 def run_load(objects: int, phase: Phase) -> None:
-    """Plan one INSERT of this many objects, as ``chunks="off"`` does; then verify that they have not changed.
+    """Plan an INSERT of this many objects, as ``chunks="off"`` does; then verify that they have not changed.
 
     The table holds none of them.
 
@@ -230,7 +230,7 @@ def run_append(objects: int, phase: Phase) -> None:
 
 
 def run_chunks(objects: int, phase: Phase) -> None:
-    """Select the first chunk of this many objects, which takes the whole listing, and then the second one.
+    """Select the first chunk of this many objects, by the whole listing, and then the second chunk.
 
     :param phase: as for :func:`run_load`.
     """
@@ -246,7 +246,7 @@ def run_chunks(objects: int, phase: Phase) -> None:
 
 
 def read_memory(name: str) -> int:
-    """Read the kernel's figure for this process in bytes: ``VmRSS``, or its peak, ``VmHWM``."""
+    """Read the kernel's figure for this process in bytes: ``VmRSS``, or the peak, ``VmHWM``."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 

@@ -1,7 +1,7 @@
 """Whether a load into a table on an S3 disk gains by delayed streams: ``python -m ch_s3_lab.bench.scripts.s3_disk``.
 
-One node, whose table is on a disk in an object store, near to it and far from it. The settings take turns, so that
-whatever else the machine does hits all of them; the table has medians.
+A single node, with a table on a disk in an object store, near to the node, or far from it. The settings take turns,
+so whatever else the machine does hits all of them; the table has medians.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SHAPES = (
 
 
 def make_table(sandbox: Sandbox, store: S3Server, shape: Shape, name: str) -> None:
-    """Create a table on a disk of its own, with parts that have a file for each column."""
+    """Create a table on a separate disk, with parts that have a file for each column."""
     columns = ", ".join(f"c{n} UInt64" for n in range(shape.columns))
     disk = (
         f"disk(name = '{name}', type = 's3', endpoint = '{store.endpoint_url}/{BUCKET}/{name}/',"
@@ -93,7 +93,7 @@ def load(sandbox: Sandbox, shape: Shape, name: str, streams: str) -> tuple[float
 
 
 def main() -> None:
-    """Print one line for each distance and shape."""
+    """Print a line for each distance and shape."""
     print(f"{os.cpu_count()} cores, medians of {ROUNDS} rounds: seconds (MiB of peak memory)")
     print("| latency | load | " + " | ".join(STREAMS) + " |")
     print("| --- " * (2 + len(STREAMS)) + "|")

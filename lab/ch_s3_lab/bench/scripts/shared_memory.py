@@ -1,9 +1,9 @@
-"""Measure the memory of a node while several loads run at once, each into a table of its own.
+"""Measure the memory of a node while several loads run at once, each into a separate table.
 
 ``make bench-shared-memory``, or ``python -m ch_s3_lab.bench.scripts.shared_memory --loads 4 --rows 12000000
---memory-gib 2``. Starts a sandbox with one small node. Prints the peak memory of all INSERTs together, in relation to
-the share that the connection gives to loads, and how the loads ended: once each planned alone, and once for as many
-as run.
+--memory-gib 2``. Starts a sandbox with a single small node. Prints the peak memory of all INSERTs together, in
+relation to the share that the connection gives to loads, and how the loads ended: once each planned alone, and once
+for as many as run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ USED = (
 
 
 def read_used(sandbox: Sandbox) -> tuple[int, int]:
-    """Read the bytes of memory that all INSERTs use, and that the whole node uses."""
+    """Read the bytes of memory used by all INSERTs, and by the whole node."""
     (row,) = sandbox.query(USED)
     return int(row["inserts"]), int(row["node"])
 
@@ -57,7 +57,7 @@ def peaks(sandbox: Sandbox) -> Iterator[list[int]]:
 
 
 def load_one(number: int, limit: int) -> str:
-    """Load once; returns how it ended."""
+    """Load once; returns how the load ended."""
     try:
         seconds, report = load(f"bench.t{number}", "big", limit, poll_interval=0.25)
     except ChS3Error as error:
