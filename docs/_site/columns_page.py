@@ -1,4 +1,4 @@
-"""The generated parts of docs/columns.md: each between two comments with its name."""
+"""The generated parts of docs/columns.md: each between two comments with the part's name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.clickhouse.type_table import TABLE, Kind, Rule
 
 
 def render_types() -> str:
-    """Render the table of types, and what its rules mean."""
+    """Render the table of types, and explain the rules."""
     rules = {rule.name: rule.meaning for cells in TABLE.values() for rule in cells.values() if rule.name}
     rows = [
         f"| `{source.value}` | {_cells(cells)} |" for source, cells in TABLE.items() if source is not Kind.NOTHING
@@ -56,9 +56,9 @@ PARTS: Mapping[str, Callable[[], str]] = {"texts": render_texts, "types": render
 
 
 def render_page(text: str) -> str:
-    """Return the page with its generated parts as the code says them.
+    """Return the page with up-to-date generated parts.
 
-    :param text: the page as it is.
+    :param text: the present page.
     """
     for name, render in PARTS.items():
         begin, end = f"<!-- {name}: generated -->", f"<!-- {name}: end -->"

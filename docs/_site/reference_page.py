@@ -1,4 +1,4 @@
-"""docs/reference.md, made from the code: what its dataclasses, signatures, docstrings and rules say."""
+"""docs/reference.md, made from the code: from dataclasses, signatures, docstrings and rules."""
 
 from __future__ import annotations
 
@@ -324,15 +324,15 @@ def render_page() -> str:
 
 
 def parse_parameters(documented: type) -> dict[str, str]:
-    """The ``:param name:`` texts of a class, each in one line of Markdown."""
+    """The ``:param name:`` texts of a class, each in a line of Markdown."""
     return dict(_parse(documented, r"param (\w+)"))
 
 
 def _arguments(operator: Any, *, documented_below: Sequence[str] = (), also: Any = None) -> str:
-    """A table of the arguments that a class adds to those of its base.
+    """A table of the arguments that a class adds to the arguments of the base class.
 
-    :param documented_below: arguments that the docstrings of the classes below describe.
-    :param also: the request, whose docstring describes the arguments that are declared there.
+    :param documented_below: arguments described in the docstrings of the classes below.
+    :param also: the request: describes the arguments declared there.
     """
     texts = parse_parameters(operator)
     declared = declared_fields(also) if also else {}
@@ -366,7 +366,7 @@ def _summary(value: Any) -> str:
 
 
 def _options(value: Any) -> str:
-    """A table of the fields of a dataclass that users write."""
+    """A table of the fields of a dataclass for users."""
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
     _check_names(value, [field.name for field in fields], texts)
@@ -395,13 +395,13 @@ def _field_default(field: Any) -> str:
 
 
 def _choices(field: Any) -> str:
-    """The words that a field may have; '' if it may have others."""
+    """The words that a field may have; '' if all texts are allowed."""
     kind = type(field.default) if isinstance(field.default, Enum) else OnFailure if field.name == "on_failure" else ()
     return " or ".join(f'`"{choice.value}"`' for choice in kind)
 
 
 def _example(owner: Any, name: str) -> str:
-    """An example, as it is written in a DAG."""
+    """An example, as written in a DAG."""
     example = OWN_EXAMPLES.get((owner, name)) or EXAMPLES[name]
     return f"`{name}={example}`"
 
@@ -425,9 +425,9 @@ def _call(method: Any) -> str:
 
 
 def render_fields(value: Any) -> str:
-    """A table of the fields of a dataclass, by its docstring.
+    """A table of the fields of a dataclass, by the docstring.
 
-    :raises ValueError: if the docstring describes other fields.
+    :raises ValueError: if the docstring does not describe exactly these fields.
     """
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
@@ -495,7 +495,7 @@ def _type(annotation: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """One line, with Markdown's way to write code."""
+    """A single line, with Markdown's way to write code."""
     text = re.sub(r":class:`(\w+)`", r"`\1`", re.sub(r"\s+", " ", text).strip())
     return text.replace("``", "`")
 

@@ -58,7 +58,9 @@ PAGES = [
     if path.name != "reference.md"  # is made from docstrings
 ]
 MODULES = [
-    path for name in ("airflow_provider_ch_s3", "example_dags") for path in sorted((ROOT / name).rglob("*.py"))
+    path
+    for name in ("airflow_provider_ch_s3", "lab/ch_s3_lab", "docs", "example_dags")
+    for path in sorted((ROOT / name).rglob("*.py"))
 ]
 
 
