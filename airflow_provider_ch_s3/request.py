@@ -211,7 +211,7 @@ class LoadRequest:
 
     @property
     def rejects(self) -> bool:
-        """Whether bad rows are set aside."""
+        """Whether bad rows go to a table of their own."""
         return isinstance(self.bad_rows, Reject)
 
     @property

@@ -32,8 +32,8 @@ class CommitPlan:
     :param before: what the tables held right before the first step of the commit, where there is still something to
         do.
     :param is_untouched: no earlier process had changed the target by then.
-    :param is_set_aside: for modes that set rows aside: whether the rows are set aside. False while rows are set aside
-        again; with these rows, nothing has been replaced yet.
+    :param is_set_aside: for modes that keep some rows: whether the rows to keep are staged with the new rows. False
+        while they are staged again: so far, nothing has been replaced with the new table.
     :param revision: how often the plan was written before.
     :param replaced: partition → number of rows replaced by new rows, over all nodes.
     """

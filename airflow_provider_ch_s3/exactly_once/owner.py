@@ -408,7 +408,7 @@ class Owner:
     def _carry_out(self, commit: Commit) -> None:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned or finished it: a move from dropped tables moves nothing, and
-        # rows that were set aside since may be older than the target's.
+        # rows that were staged since may be older than the target's.
         self.staging.claim(commit.attempt, self.epoch)
         self._collecting = None
         _time("commit", commit, commit.run)

@@ -91,7 +91,8 @@ class PreparedLoad:
     :param held: what the table holds now, if rows are merged.
     :param rewritten: what the merge is expected to write again of ``held``; None if unknown.
     :param volumes: where new parts of the table go; empty where this user may not know.
-    :param line_format: how lines become rows, where bad rows are set aside; None to read the format as it is.
+    :param line_format: how lines become rows, if bad rows go to a table of their own; None to read the format as it
+        is.
     :param new_table: the target, if it does not exist yet.
     """
 

@@ -1,6 +1,6 @@
 """Remove rows of a table with a commit without new rows: rows of undone loads and of deleted files.
 
-The rows to keep are set aside, and the partitions replaced, as in ``replace_where``. So whatever dies on the way, any
+The rows to keep are staged, and the partitions replaced, as in ``replace_where``. So whatever dies meanwhile, any
 later process can finish the removal.
 """
 

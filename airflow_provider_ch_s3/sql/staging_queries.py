@@ -128,7 +128,7 @@ def render_read_logged_parts(
 
 @statement
 def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *, partition: str) -> str:
-    """Read the parts of a partition that the servers have set aside as broken; the tables share a database."""
+    """Read the parts of a partition that the servers have detached as broken; the tables share a database."""
     # Parts that a server could not read at the start: after an interrupted MOVE, these are the only copy of the rows.
     return """
         SELECT {{ node_name }} AS node, table, name
