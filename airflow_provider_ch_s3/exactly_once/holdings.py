@@ -158,7 +158,7 @@ class Holdings:
 
         :param after: only versions committed in a later epoch.
         :param whole: refuse to guess about files that shared an attempt with other files, if some partitions of the
-            attempt were replaced since: it is unknown whose.
+            attempt were replaced since: nobody can tell whether these had rows of the file.
         :raises LoadError: if there is such a file.
         """
         found: dict[str, set[str]] = {}

@@ -167,7 +167,7 @@ class Ledger:
     def check(self) -> list[dict[str, Any]]:
         """Check that the tables are a ledger, or can become a ledger; return a row for each table on each node.
 
-        :raises TargetError: if a table is not of a ledger.
+        :raises TargetError: if a table does not belong to a ledger.
         :raises ConfigError: if the database is missing, a later version of this package created the tables, or they
             are not replicated although the target is.
         """

@@ -174,7 +174,7 @@ class Owner:
         )
 
     def has_news_since(self, attempt: AttemptId) -> bool:
-        """Whether there may be commits since an attempt was planned, by this or any owner."""
+        """Whether there may be commits since an attempt was planned, by this or another owner."""
         return self.epoch > attempt.number + 1 or any(
             event.kind is EventKind.COMMITTED and event.epoch > attempt.number for event in self.history.events
         )

@@ -39,7 +39,7 @@ class ReplicaSnapshot:
     :param queue: node → changes read and not applied yet → the error, or ''.
     :param read_only: node → the reason, for replicas that are read-only.
     :param rows: node → partition, with a hash of the parts' names if parts are shared → rows there.
-    :param fetching_bytes: node → bytes left to fetch of parts.
+    :param fetching_bytes: node → bytes of parts still to fetch.
     """
 
     groups: Mapping[str, Sequence[str]]

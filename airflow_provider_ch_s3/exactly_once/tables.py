@@ -26,7 +26,7 @@ class AttemptTables:
 
     A role names a staging table, and the destination of the table's rows; ``''`` is the role of the target itself.
 
-    :param epoch: of this process's lock; the names of the staging tables end in this epoch already.
+    :param epoch: of this process's lock; the staging tables are named after this epoch already.
     :param keeps_all_rows: merges of the target leave every row unchanged.
     :param views: role → database and name of the rows' destination, for destinations besides the target.
     """

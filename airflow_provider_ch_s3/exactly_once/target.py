@@ -58,7 +58,7 @@ class Target:
         return None
 
     def is_last_of_task(self) -> bool:
-        """Whether no newer process of the same task has owned the target since this process did."""
+        """Whether no other process of the same task has owned the target since this process did."""
         claims = self.ledger.read().claims_of(self.lock.identity.load_id)
         locked = [event for event in claims if event.kind is EventKind.LOCKED]
         return not locked or locked[-1].detail.get("token") == self.lock.token

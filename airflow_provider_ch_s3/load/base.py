@@ -71,7 +71,7 @@ class Load(ABC):
 
     @abstractmethod
     def complete(self, query_id: str) -> LoadReport | str:
-        """Run all steps from a running INSERT up to the next INSERT (return the query id) or to the report.
+        """Run all steps from a running INSERT up to the next; return its query id, or the report if there is none.
 
         :raises ChS3Error: as :meth:`run`.
         """

@@ -1,7 +1,7 @@
 """The chunks of a load: a source of any number of files is loaded piece by piece, each piece exactly once.
 
 A chunk is a stretch of the listing in the order of the keys: the files after a key, up to a later key. So the next
-chunk begins at the end of the last committed chunk, in whatever process, and no process lists from the start.
+chunk begins at the end of the last committed chunk, whichever process continues, and no process lists from the start.
 """
 
 from __future__ import annotations

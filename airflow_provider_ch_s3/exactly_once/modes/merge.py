@@ -61,7 +61,7 @@ def _columns(staging: Staging, table: TableName) -> Sequence[TableColumn]:
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfMerge(Survivors):
-    """The remaining rows when newer rows replace the rows with the same keys."""
+    """The rows left over when newer rows replace the rows with the same keys."""
 
     rule: MergeRule
     reads_table: ClassVar[bool] = True

@@ -115,7 +115,7 @@ class ReplaceWhere(CommitMode):
         check_keepable(site.target, "mode=ReplaceWhere(…)")
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
-        """Check that all staged rows match the condition: loading again would duplicate all others."""
+        """Check that all staged rows match the condition: loading again would duplicate all other rows."""
         target, condition = site.target, site.request.replace_where
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:

@@ -74,7 +74,7 @@ class _Parts:
 
     :param active: active parts with rows.
     :param new: parts with rows that contain blocks from after the preparation of the commit.
-    :param clones: parts with only new blocks and the content of a part to come: the REPLACE has added them.
+    :param clones: parts with only new blocks and the content of a part to come, as the REPLACE adds them.
     :param arrived: clones that are active, or were merged into an active part.
     :param covers: active parts that other parts may have been merged into.
     """

@@ -120,7 +120,7 @@ class ReplacingCommit(Commit):
         return dict(self._before(""))
 
     def _find_replacements(self) -> Found:
-        """Find how far the replacement of each place is that the plan still owes.
+        """Find how far the replacement is, for each place that the plan still owes.
 
         :raises UnknownStateError: if this cannot be determined.
         """
