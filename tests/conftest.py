@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
-            item.add_marker(pytest.mark.xdist_group(shared))
+            item.add_marker(pytest.mark.xdist_group(f"{shared} {_cluster(item, shared)}".strip()))
         if item.get_closest_marker("sandbox"):
             if not item.get_closest_marker("every_case"):
                 if (test := (item.parent, item.originalname)) in stood_for:
@@ -76,13 +76,16 @@ def _shared(item: pytest.Function) -> str | None:
     return next((name for name in SHARED if name in item.fixturenames), None)
 
 
-def _place(item: pytest.Function) -> tuple[int, str]:
-    """Order the groups, and within that of the clusters with replicas, the clusters: each is started once."""
-    shared = _shared(item)
-    if shared is None:
-        return len(SHARED), ""
+def _cluster(item: pytest.Function, shared: str) -> str:
+    """Return the parameter of the shared fixture: each cluster with replicas has a process of its own."""
     callspec = getattr(item, "callspec", None)
-    return SHARED.index(shared), str(callspec.params.get(shared, "")) if callspec else ""
+    return str(callspec.params.get(shared, "")) if callspec else ""
+
+
+def _place(item: pytest.Function) -> tuple[int, str]:
+    """Order the groups, and within the group of a fixture, the parameters: each cluster is started once."""
+    shared = _shared(item)
+    return (SHARED.index(shared), _cluster(item, shared)) if shared else (len(SHARED), "")
 
 
 def pytest_report_header() -> str:

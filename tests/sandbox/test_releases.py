@@ -85,7 +85,7 @@ def test_a_ledger_of_several_releases(lab: Lab, table: str, capsys: pytest.Captu
     write(lab, table, load_id="ch-s3-" + "a" * 20, attempt=3, epoch=4, event="committed", detail=committed)
     report = {"query_id": "q", "rows_written": 5, "colour": "red", "nodes": {"n": {"files": 1, "colour": "red"}}}
     detail = {**committed, "report": report, "commit_seconds": 0.1}
-    planned = {"data_format": "CSV", "colour": {"red": 1}}
+    planned = {"load_mode": "append", "data_format": "CSV", "colour": {"red": 1}}
     write(lab, table, load_id="ch-s3-" + "b" * 20, attempt=5, epoch=5, event="planned", detail=planned)
     write(lab, table, load_id="ch-s3-" + "b" * 20, attempt=5, epoch=6, event="committed", detail=detail)
     write(lab, table, load_id="ch-s3-" + "b" * 20, attempt=5, epoch=7, event="admired", detail=detail)
