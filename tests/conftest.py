@@ -32,8 +32,9 @@ os.environ.update(
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: tests that share one stay in one process. They begin in this order, the longest
-# first, and before all others: otherwise one process would be busy with them at the end, and the others idle.
+# Fixtures that take long to set up: tests that share one, with the same parameter, stay in one process. They begin in
+# this order, the longest first, and before all others: otherwise one process would be busy with them at the end, and
+# the others idle.
 SHARED = (
     "replicated_sandbox",
     "azurite",
@@ -57,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
-            item.add_marker(pytest.mark.xdist_group(f"{shared} {_cluster(item, shared)}".strip()))
+            item.add_marker(pytest.mark.xdist_group(" ".join(filter(None, shared))))
         if item.get_closest_marker("sandbox"):
             if not item.get_closest_marker("every_case"):
                 if (test := (item.parent, item.originalname)) in stood_for:
@@ -72,20 +73,19 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     items.sort(key=_place)
 
 
-def _shared(item: pytest.Function) -> str | None:
-    return next((name for name in SHARED if name in item.fixturenames), None)
-
-
-def _cluster(item: pytest.Function, shared: str) -> str:
-    """Return the parameter of the shared fixture: each cluster with replicas has a process of its own."""
+def _shared(item: pytest.Function) -> tuple[str, str] | None:
+    """Return the fixture that a test shares with others, and its parameter: a cluster, of those with replicas."""
+    name = next((name for name in SHARED if name in item.fixturenames), None)
+    if name is None:
+        return None
     callspec = getattr(item, "callspec", None)
-    return str(callspec.params.get(shared, "")) if callspec else ""
+    return name, str(callspec.params.get(name, "")) if callspec else ""
 
 
 def _place(item: pytest.Function) -> tuple[int, str]:
-    """Order the groups, and within the group of a fixture, the parameters: each cluster is started once."""
-    shared = _shared(item)
-    return (SHARED.index(shared), _cluster(item, shared)) if shared else (len(SHARED), "")
+    """Order the groups: each fixture, and each cluster, is started once."""
+    name, parameter = _shared(item) or ("", "")
+    return (SHARED.index(name) if name else len(SHARED)), parameter
 
 
 def pytest_report_header() -> str:
