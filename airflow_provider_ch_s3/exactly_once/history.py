@@ -208,6 +208,11 @@ class Attempt:
         return min((event.time for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
 
     @property
+    def committing_epoch(self) -> int:
+        """The epoch in which :attr:`commit_plan` was written last; 0 before the commit."""
+        return max((event.epoch for event in self.events if event.kind is EventKind.COMMITTING), default=0)
+
+    @property
     def is_plan_sealed(self) -> bool:
         """Whether :attr:`commit_plan` may be carried out: a process with the same login wrote it."""
         return any(event.kind is EventKind.COMMITTING and event.is_sealed for event in self.events)

@@ -358,6 +358,10 @@ class Ledger:
         if rows:
             self.client.execute(ledger_queries.render_write_names(self.name, rows, quorum=self.quorum))
 
+    def read_last_commit(self) -> int:
+        """Read the epoch of the last commit; 0 if there was no commit."""
+        return int(self.look_up(ledger_queries.render_read_last_commit)[0]["epoch"])
+
     def read_earlier_uuids(self) -> list[str]:
         """Read the UUIDs of the table that the last load under the target's name went into; none without a load."""
         rows = self.look_up(ledger_queries.render_read_earlier_uuids)

@@ -282,6 +282,13 @@ class Owner:
 
         :raises LoadError: if the commit cannot be finished: no load may proceed before.
         """
+        if self.ledger.read_last_commit() > attempt.committing_epoch:
+            # Each owner finishes a commit that has begun before the owner commits. So this commit was recorded later,
+            # by an owner that had been overtaken, and whose statements find no table. Other loads may have committed
+            # the same files since.
+            log.warning("abandoning the commit of %s, which was recorded too late", attempt.id.query_id)
+            self._record_abandoned(attempt.id)
+            return
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         assert attempt.commit_plan
         commit = self._commit_of(attempt.id, attempt.commit_plan, began_at=attempt.committing_since)

@@ -249,6 +249,17 @@ def render_write_claim(ledger: TableName, load_id: str) -> Statement:
 
 
 @statement
+def render_read_last_commit(ledger: TableName, cluster: str | None, *, target: str) -> str:
+    """Read the epoch of the last commit; 0 if there was no commit."""
+    return """
+        SELECT max(epoch) AS epoch
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }} AND event = 'committed'
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+
+
+@statement
 def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target: str) -> str:
     """Read the UUIDs of the table into which the last commit under a name went; no row if there was no commit."""
     # Read from the newest commit backwards: no more than one of them.

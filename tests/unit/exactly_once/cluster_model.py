@@ -731,6 +731,10 @@ class Cluster:
         keeping = ("append", "replace_where", "replace_files", "undo")
         return [row for row in self._committed(node, statement) if row["load_mode"] not in keeping]
 
+    def _read_last_commit(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        epochs = (row["epoch"] for row in self._entries(node, statement) if row["event"] == "committed")
+        return [{"epoch": max(epochs, default=0)}]
+
     def _write_names(self, *_: object) -> None:
         """The table is never renamed."""
 
@@ -887,18 +891,7 @@ class ModelClient:
             if kind in ("lost_request", "lost_answer", "late", "kill_late"):
                 self._lose(kind)
             found += _rows(cluster, group, statement)
-        match statement.name:
-            case "read_events":
-                return _concerned(found, statement, cluster.now)
-            case "count_outside":
-                return [{name: sum(row[name] for row in found) for name in found[0]}]
-            case "read_last_files":
-                return sorted(found, key=lambda row: str(row["path"]), reverse=True)
-            case "read_commits" | "read_commits_into":
-                return _commits(found)
-            case "read_replacements":
-                return _replacements(_commits(found), _listed("partition_id", statement))
-        return found
+        return _merged(found, statement, cluster.now)
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
         self._send(self.process.node, statement, query_id)
@@ -993,6 +986,24 @@ def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list
         rows = cluster.run(node, statement, None)
         assert isinstance(rows, list)
         found += rows
+    return found
+
+
+def _merged(found: list[dict[str, Any]], statement: Statement, now: float) -> list[dict[str, Any]]:
+    """What a distributed query makes of the rows of all nodes."""
+    match statement.name:
+        case "read_events":
+            return _concerned(found, statement, now)
+        case "read_last_commit":
+            return [max(found, key=lambda row: int(row["epoch"]))]
+        case "count_outside":
+            return [{name: sum(row[name] for row in found) for name in found[0]}]
+        case "read_last_files":
+            return sorted(found, key=lambda row: str(row["path"]), reverse=True)
+        case "read_commits" | "read_commits_into":
+            return _commits(found)
+        case "read_replacements":
+            return _replacements(_commits(found), _listed("partition_id", statement))
     return found
 
 

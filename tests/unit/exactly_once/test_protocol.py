@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.arguments import Checks, Chunks
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once import lock
+from airflow_provider_ch_s3.exactly_once import line, lock
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import Lock
@@ -382,6 +382,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
+    # Processes in line wait for random times: those of the play, so that the play can be repeated.
+    monkeypatch.setattr(line.random, "uniform", lambda low, high: Cluster.current.rng.uniform(low, high))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(planning, "prepare_load", prepare_model_load)
@@ -714,6 +716,26 @@ def play(
     switch_ratio=0.1,
     split_ratio=0.0,
     seed=0,
+)
+# An owner is suspended right before it records its commit. The next owner takes its tables, and lets go; another load
+# commits one of the files; and only then the first owner records its commit.
+@example(
+    mode=LoadMode.APPEND,
+    lives=[
+        (
+            Life(generation=0, try_number=1),
+            Life(generation=0, try_number=1, is_copy=True),
+            Life(generation=0, try_number=2),
+        ),
+        (Life(generation=0, try_number=1), Life(generation=0, try_number=2, is_copy=True)),
+    ],
+    faults=[Fault("pause", "write_event_committing", 0), Fault("pause", "rename_staging", 3)],
+    max_files_per_chunk=ONE_CHUNK,
+    on_loaded_files=OnLoadedFiles.SKIP,
+    nodes=2,
+    switch_ratio=0.1,
+    split_ratio=0.3,
+    seed=222,
 )
 @settings(
     max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False

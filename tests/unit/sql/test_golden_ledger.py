@@ -99,6 +99,7 @@ LOOK_UPS = {
         by_partition=["replace_partitions"],
     ),
     **of_both("read_planned_by", targets=NAMES, attempts=[("ch-s3-0123", 7), (HOSTILE, 9)], dag="d", task=HOSTILE),
+    **of_both("read_last_commit", target=TARGET_TEXT),
     **of_both("read_earlier_uuids", target=TARGET_TEXT),
     **of_both("adopt_commits", targets=NAMES, earlier_uuids=["u1", HOSTILE], table_uuids=["u3"], quorum=2),
     **of_both("read_past_reports", target=TARGET_TEXT, since=5, min_volume_bytes=1_048_576),
@@ -285,6 +286,7 @@ def test_a_statement_is_called_as_its_template() -> None:
     assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
     assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
         "adopt_commits",
+        "read_last_commit",
         "read_earlier_uuids",
         "read_ledger_comments",
         "create_ledger",
