@@ -98,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="rewrite tests/golden/*.sql and docs/reference.md; review the diff",
+        help="rewrite tests/golden/*.sql and the pages of docs/reference; review the diff",
     )
     parser.addoption(
         "--no-skips", action="store_true", help="fail tests that would be skipped because something is missing"

@@ -1,4 +1,4 @@
-"""``ch-s3 docs``: list the pages of this package, or print a page."""
+"""``ch-s3 docs``: list the pages of this package, or print a page; the page ``reference`` lists its own pages."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def run(args: argparse.Namespace) -> int:
     """List the pages, or print a page."""
     pages = read_pages()
     if args.page is None:
-        print_table(("page", "title"), [(name, text.partition("\n")[0].lstrip("# ")) for name, text in pages.items()])
+        titles = [(name, text.partition("\n")[0].lstrip("# ")) for name, text in pages.items() if "/" not in name]
+        print_table(("page", "title"), titles)
         return 0
-    name = args.page.removesuffix(".md").rpartition("/")[2]
+    name = args.page.removesuffix(".md").removeprefix("docs/")
     if name not in pages:
         near = difflib.get_close_matches(name, pages, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else "`ch-s3 docs` lists the pages"
@@ -40,13 +41,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_pages() -> dict[str, str]:
-    """Read the pages: name → Markdown."""
-    found = {path.name: path for path in files("airflow_provider_ch_s3.docs").iterdir()}
-    return {
-        page: found[name].read_text()
-        for name in sorted(found)
-        if name.endswith(".md") and (page := name.removesuffix(".md")) not in NO_PAGES
+    """Read the pages: name, such as ``operator`` or ``reference/merge``, → Markdown."""
+    folder = files("airflow_provider_ch_s3.docs")
+    found = {
+        f"{prefix}{path.name.removesuffix('.md')}": path.read_text()
+        for prefix, below in (("", folder), ("reference/", folder / "reference"))
+        for path in sorted(below.iterdir(), key=lambda path: path.name)
+        if path.name.endswith(".md")
     }
+    return {name: text for name, text in found.items() if name not in NO_PAGES}
 
 
 def _print_page(text: str) -> None:

@@ -75,8 +75,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     ledger in ClickHouse.
 
     An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
-    settings. All arguments but the last two are templated. Nine of ten DAGs need no more than ``source``, ``table``,
-    ``mode``, ``create_table`` and ``arrivals``. :class:`LoadRequest` describes the arguments missing here.
+    settings. Nine of ten DAGs need no more than ``source``, ``table``, ``mode``, ``create_table`` and ``arrivals``.
+
+    The remaining arguments are described in :class:`LoadRequest`.
 
     :param source: addresses of the files.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).

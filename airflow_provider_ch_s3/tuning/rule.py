@@ -145,7 +145,7 @@ class Source(NamedTuple):
 class Rule(Generic[Facts]):
     """How one setting is decided.
 
-    :param about: the rule in one sentence, for docs/reference.md.
+    :param about: the rule in one sentence, for docs/reference/settings.md.
     :param value: the value for every query; None if the rule computes the value.
     :param store: the only table function with this setting; None for all table functions.
     :param is_pinned: no other value is accepted: a load would write rows twice, lose some, or not be found again.

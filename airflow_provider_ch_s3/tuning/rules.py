@@ -1,6 +1,6 @@
 """All settings of a plan, each listed once: with a value for every load, or with a function for the value.
 
-docs/reference.md is generated from this list.
+docs/reference/settings.md is generated from this list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/reference.md, made from the code: from dataclasses, signatures, docstrings and rules."""
+"""docs/reference, made from the code: a page for each operator and value, from declarations and docstrings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow_provider_ch_s3 import arguments as load_arguments
 from airflow_provider_ch_s3 import modes
-from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
-from airflow_provider_ch_s3.common.declared import declared_fields
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, ConnectionField
+from airflow_provider_ch_s3.common.declared import Form, Kind, default_of, kind_of
 from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
@@ -29,25 +29,28 @@ from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHou
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
 from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
-OPERATORS = (
+OPERATORS: Sequence[Any] = (
+    FilesToClickHouseOperator,
     S3ToClickHouseOperator,
     GCSToClickHouseOperator,
     AzureBlobStorageToClickHouseOperator,
     HttpToClickHouseOperator,
     IcebergToClickHouseOperator,
     DeltaToClickHouseOperator,
+    ClickHouseToS3Operator,
+    S3QueryOperator,
+    ClickHousePartsSettledSensor,
 )
+REPORTS = {ClickHouseToS3Operator: ExportReport, ClickHousePartsSettledSensor: NodeParts}
+VALUES = (*modes.MODES, *(getattr(load_arguments, name) for name in load_arguments.__all__))
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
-VALUES = (
-    *modes.MODES,
-    *(getattr(load_arguments, name) for name in load_arguments.__all__),
-)
 EXAMPLES = {
     "after_load": 'Move("loaded/flights")',
     "arn": '"arn:aws:iam::123456789012:role/loads"',
@@ -124,7 +127,7 @@ EXAMPLES = {
     "skip_if_nothing_new": "True",
     "skip_lines": "2",
     "snapshot": '"{{ data_interval_end }}"',
-    "source": "",
+    "source": '"s3://flights/dt={{ ds }}/*.parquet"',
     "sql": '"SELECT count() FROM {files}"',
     "stable_seconds": "30",
     "stalled_seconds": "1800",
@@ -143,265 +146,259 @@ EXAMPLES = {
 OWN_EXAMPLES = {
     (load_arguments.Columns, "on_missing"): '"default"',
     (load_arguments.Reject, "max_rows"): "100",
-    (S3ToClickHouseOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
     (GCSToClickHouseOperator, "source"): '"gs://flights/dt={{ ds }}/*.parquet"',
     (AzureBlobStorageToClickHouseOperator, "source"): '"az://flights/dt={{ ds }}/*.parquet"',
     (HttpToClickHouseOperator, "source"): '"https://data.example.com/{{ ds }}/{0..23}.csv.gz"',
     (IcebergToClickHouseOperator, "source"): '"s3://lake/warehouse/sales/orders"',
     (DeltaToClickHouseOperator, "source"): '"s3://lake/delta/events"',
-    (S3QueryOperator, "source"): '"s3://flights/dt={{ ds }}/*.parquet"',
     (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
     (Expect, "expression"): '"avg(fare)"',
     (CreateTable, "settings"): '{"storage_policy": "tiered"}',
 }
 
-PAGE = """\
-# Reference
+MADE = "<!-- Made from the code by `pytest tests/unit/test_reference.py --update-golden`: do not edit. -->"
+INDEX = """\
+Each argument has a heading to link to, with the type, the default, whether the argument is templated, and an example.
+*Templated SQL* may be the name of a [`.sql` file](operator.md#templates).
 
-<!-- Made from the code by `pytest tests/unit/test_reference.py --update-golden`: do not edit. -->
+## Operators and sensor
 
-## Connection fields
+All operators that load take the arguments of [FilesToClickHouseOperator](reference/files-to-clickhouse.md).
 
-The extra of a connection of type `clickhouse_s3`; all fields are optional.
+{operators}
 
-{connection_fields}
+## Load modes
 
-## Operators
+Values of the argument [`mode`](reference/files-to-clickhouse.md#mode), in `airflow_provider_ch_s3.modes`.
 
-One for each kind of store. Each takes the arguments of its store, and the arguments that all have in common.
-All arguments but `deferrable` and `poll_interval` are templated.
+{modes}
 
-{stores}
+## Other values
 
-### All operators
-
-{operator}
-
-Raises:
-
-{operator_errors}
-
-## Values
-
-Each is in `airflow_provider_ch_s3.modes` or `airflow_provider_ch_s3.arguments`, and may also be a dict of its fields.
-A field that is named `(first)` may be given without its name.
+Values of other arguments, in `airflow_provider_ch_s3.arguments`. Each value may also be a dict of the fields.
 
 {values}
 
-Class methods that make one of what is compared most often:
+## Everything else
 
-{expect_constructors}
+- [Connection](reference/connection.md): the extra fields of `clickhouse_s3`
+- [Hook](reference/hook.md): DDL on every node, for your own tasks
+- [Load report](reference/load-report.md): what a load returns through XCom
+- [Settings](reference/settings.md): what a load, an export and a query send to ClickHouse, and why"""
+CONNECTION = """\
+Extra fields of a connection of type `clickhouse_s3`, all optional. [Connections](../connections.md) has examples.
 
-## Export operator
-
-`airflow_provider_ch_s3.transfers.clickhouse_to_s3.ClickHouseToS3Operator`. All arguments but
-`deferrable` and `poll_interval` are templated. See
-[Exports](export.md).
-
-{export}
-
-Returns, {export_returns}
-
-{export_report}
-
-Raises:
-
-{export_errors}
-
-## Query operator
-
-`airflow_provider_ch_s3.operators.s3_query.S3QueryOperator`. All arguments are templated. See
-[Queries over files in place](s3-query.md).
-
-{query}
-
-Returns, {query_returns}
-
-Raises:
-
-{query_errors}
-
-## Sensor
-
-`airflow_provider_ch_s3.sensors.parts_settled.ClickHousePartsSettledSensor`. All arguments but
-`poke_interval` and `deferrable` are templated.
-
-{sensor}
-
-Returns, {sensor_returns}
-
-{node_parts}
-
-Raises:
-
-{sensor_errors}
-
-## Hook
-
+{fields}"""
+HOOK = """\
 `airflow_provider_ch_s3.hooks.clickhouse_s3.ClickHouseS3Hook(clickhouse_conn_id="clickhouse_s3_default")`. It can do
 what the hook of Airflow's ClickHouse provider can, such as `get_records` and `run`.
 
-{hook}
+{methods}
 
 In the statements of `run_ddl`, write `{{on_cluster}}` after the name of the table or database. It becomes `ON CLUSTER
 name` if the connection's DDL mode requires that, and nothing otherwise:
 `hook.run_ddl("CREATE TABLE IF NOT EXISTS d.t {{on_cluster}} (a Int8) ENGINE MergeTree ORDER BY a")`. In the mode
-`on_cluster`, a statement without it is refused.
+`on_cluster`, a statement without it is refused."""
+LOAD_REPORT = """\
+The operator returns the report through XCom, as a dict of these fields.
 
-## Load report
-
-The operator returns it through XCom, as a dict of these fields.
-
-{load_report}
+{report}
 
 Each node in `nodes`:
 
-{node_report}
+{node}
 
 `predicted`:
 
-{prediction}
+{predicted}"""
+SETTINGS = """\
+A value of the operator overrides a value of the connection, and both override computed values; pinned settings take
+no other value. `ch-s3 plan` shows the values for a load, with the reasons.
 
-## Settings
+## Settings of loads
 
-What a load sends with its INSERT. A value of the operator overrides one of the connection, and both override computed
-ones; pinned settings take no other value. `ch-s3 plan` shows the values for a load, with the reasons.
-
-{rules}
+{loads}
 
 These stay at their defaults, whatever a profile of the server says, and are pinned:
 
 {kept}
 
-### Settings of exports
+## Settings of exports
 
 In addition to `max_execution_time`, `log_…`, `…_overflow_mode` and the pinned defaults above.
 
-{export_rules}
+{exports}
 
-### Settings of queries in place
+## Settings of queries in place
 
 In addition to the same ones.
 
-{in_place_rules}
-"""
+{in_place}"""
 
 
-def render_page() -> str:
-    """The whole page."""
-    return PAGE.format(
-        connection_fields=_table(
-            ("field", "value", "default", "meaning"),
-            ((f"`{f.name}`", f.expected, f.if_empty, f.description) for f in CONNECTION_FIELDS),
+def render_pages() -> dict[str, str]:
+    """Render all pages: path below ``docs`` → Markdown."""
+    pages = {
+        "connection": (
+            "Connection",
+            CONNECTION.format(fields="\n\n".join(map(_connection_field, CONNECTION_FIELDS))),
         ),
-        stores="\n\n".join(f"### {one.__name__}\n\n`{one.__module__}`\n\n{_arguments(one)}" for one in OPERATORS),
-        operator=_arguments(FilesToClickHouseOperator, documented_below=("source",), also=LoadRequest),
-        operator_errors=_errors(FilesToClickHouseOperator),
-        values="\n\n".join(
-            f"### {value.__name__}\n\n{_summary(value)}\n\n{_options(value)}".rstrip() for value in VALUES
+        "hook": ("Hook", HOOK.format(methods=_methods(ClickHouseS3Hook, ("run_ddl", "cluster_spec")))),
+        "load-report": (
+            "Load report",
+            LOAD_REPORT.format(
+                report=render_fields(LoadReport), node=render_fields(NodeReport), predicted=render_fields(Prediction)
+            ),
         ),
-        expect_constructors=_methods(Expect, ("rows", "bytes", "ratio_of_nulls")),
-        hook=_methods(ClickHouseS3Hook, ("run_ddl", "cluster_spec")),
-        export=_arguments(ClickHouseToS3Operator),
-        export_returns=_parse_returns(ClickHouseToS3Operator),
-        export_report=render_fields(ExportReport),
-        export_errors=_errors(ClickHouseToS3Operator),
-        query=_arguments(S3QueryOperator),
-        query_returns=_parse_returns(S3QueryOperator),
-        query_errors=_errors(S3QueryOperator),
-        sensor=_arguments(ClickHousePartsSettledSensor),
-        sensor_returns=_parse_returns(ClickHousePartsSettledSensor),
-        sensor_errors=_errors(ClickHousePartsSettledSensor),
-        node_parts=render_fields(NodeParts),
-        load_report=render_fields(LoadReport),
-        node_report=render_fields(NodeReport),
-        prediction=render_fields(Prediction),
-        rules=_rules(RULES),
-        export_rules=_rules(rule for rule in EXPORT_RULES if rule not in RULES),
-        in_place_rules=_rules(rule for rule in IN_PLACE_RULES if rule not in RULES),
-        kept=_table(("setting", "value", "why"), ((f"`{r.name}`", _code(r.value), _sentence(r.about)) for r in KEPT)),
+        "settings": (
+            "Settings",
+            SETTINGS.format(
+                loads=_rules(RULES),
+                kept=_table(
+                    ("setting", "value", "why"), ((f"`{r.name}`", _code(r.value), _sentence(r.about)) for r in KEPT)
+                ),
+                exports=_rules(rule for rule in EXPORT_RULES if rule not in RULES),
+                in_place=_rules(rule for rule in IN_PLACE_RULES if rule not in RULES),
+            ),
+        ),
+        **{page_of(one): (one.__name__, _value(one)) for one in VALUES},
+        **{page_of(one): (one.__name__, _operator(one)) for one in OPERATORS},
+    }
+    found = {f"reference/{page}.md": f"# {title}\n\n{MADE}\n\n{body}\n" for page, (title, body) in pages.items()}
+    index = INDEX.format(
+        operators="\n".join(map(_item, OPERATORS)),
+        modes="\n".join(map(_item, modes.MODES)),
+        values="\n".join(map(_item, VALUES[len(modes.MODES) :])),
     )
+    return {"reference.md": f"# Reference\n\n{MADE}\n\n{index}\n", **found}
+
+
+def page_of(documented: type) -> str:
+    """Return the page with a class: of an operator named by the module, of a value by the class."""
+    if documented in VALUES:
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", documented.__name__).lower()
+    return documented.__module__.rpartition(".")[2].replace("_", "-")
 
 
 def parse_parameters(documented: type) -> dict[str, str]:
-    """The ``:param name:`` texts of a class, each in a line of Markdown."""
+    """The ``:param name:`` texts of a class, each in one line of Markdown."""
     return dict(_parse(documented, r"param (\w+)"))
 
 
-def _arguments(operator: Any, *, documented_below: Sequence[str] = (), also: Any = None) -> str:
-    """A table of the arguments that a class adds to the arguments of the base class.
+def _item(documented: type) -> str:
+    summary = _describe(documented).partition("\n\n")[0].partition(";")[0]
+    return f"- [{documented.__name__}](reference/{page_of(documented)}.md): {summary.rstrip('.')}"
 
-    :param documented_below: arguments described in the docstrings of the classes below.
-    :param also: the request: describes the arguments declared there.
+
+def _operator(operator: Any) -> str:
+    """Render the page of an operator, without the arguments of its bases."""
+    bases = [f"[{one.__name__}]({page_of(one)}.md)" for one in operator.__mro__[1:] if one in OPERATORS]
+    refused = f", except {', '.join(f'`{name}`' for name in sorted(OF_FOLDERS))}," if len(bases) > 1 else ""
+    takes = f"Takes the arguments of {' and '.join(bases)}{refused} and:" if bases else ""
+    parts = [_describe(operator), _import(operator), takes, _arguments(operator)]
+    if returned := dict(_parse(operator, "(returns)")):
+        text = returned["returns"].replace("`LoadReport`", "[`LoadReport`](load-report.md)")
+        fields = [render_fields(REPORTS[operator])] if operator in REPORTS else []
+        parts += ["## Returns", _sentence(text), *fields, "## Errors", _errors(operator)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _arguments(operator: Any) -> str:
+    """The arguments that a class adds to those of its base, or describes itself; declared ones by the request.
+
+    :raises ValueError: if the docstring describes other arguments.
     """
+    parameters = inspect.signature(operator.__init__).parameters.values()
+    arguments = {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
     texts = parse_parameters(operator)
-    declared = declared_fields(also) if also else {}
-    texts |= {name: text for name, text in parse_parameters(also).items() if name in declared} if also else {}
-    arguments = [
-        argument
-        for argument in inspect.signature(operator.__init__).parameters.values()
-        if argument.kind is argument.KEYWORD_ONLY and argument.name not in documented_below
-    ]
-    missing = {argument.name for argument in arguments} ^ (set(texts) - set(documented_below))
-    if missing:
+    if operator is FilesToClickHouseOperator:
+        texts |= {name: text for name, text in parse_parameters(LoadRequest).items() if name in arguments}
+    if missing := set(arguments) ^ set(texts):
         raise ValueError(f"{operator.__name__}: described or declared alone: {missing}")
-    return _table(
-        ("argument", "type", "default", "meaning", "example"),
-        (
-            (
-                f"`{argument.name}`",
-                _type(argument.annotation),
-                "required" if argument.default is argument.empty else _default(argument),
-                _sentence(texts[argument.name]),
-                _example(operator, argument.name),
-            )
-            for argument in arguments
-        ),
+    return "\n\n".join(
+        _argument(
+            name,
+            _type(one.annotation),
+            "required" if one.default is one.empty else f"default {CONFIGURED.get(name) or _code(one.default)}",
+            _templated(operator.kinds.get(name)),
+            _example(operator, name),
+            texts[name],
+        )
+        for name, one in arguments.items()
     )
 
 
-def _summary(value: Any) -> str:
-    """The first paragraph of a docstring."""
-    return _markdown((inspect.getdoc(value) or "").partition("\n\n")[0])
-
-
-def _options(value: Any) -> str:
-    """A table of the fields of a dataclass for users."""
+def _value(value: Any) -> str:
+    """Render what a value is for, and its fields."""
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
     _check_names(value, [field.name for field in fields], texts)
-    if not fields:
-        return ""
-    return _table(
-        ("field", "type", "default", "meaning", "example"),
-        (
-            (
-                f"`{field.name}`" + ("" if field.kw_only else " (first)"),
-                _choices(field) or _type(str(field.type)),
-                _field_default(field),
-                _sentence(texts[field.name]),
-                _example(value, field.name),
-            )
-            for field in fields
-        ),
-    )
+    bases = {base.__name__ for base in value.__mro__}
+    used = [
+        f"[`{argument.name}`]({page_of(operator)}.md#{argument.name})"
+        for operator in (FilesToClickHouseOperator, S3ToClickHouseOperator)
+        for argument in inspect.signature(operator.__init__).parameters.values()
+        if bases & set(re.findall(r"\w+", str(argument.annotation)))
+    ]
+    parts = [_describe(value), f"A value of {' and '.join(used)}.", _import(value)]
+    parts += [
+        _argument(
+            field.name,
+            _choices(field) or _type(str(field.type)),
+            _field_default(field) + ("" if field.kw_only else ", may be given without the name"),
+            _templated(kind_of(field)),
+            _example(value, field.name),
+            texts[field.name],
+        )
+        for field in fields
+    ]
+    if value is Expect:
+        parts.append(
+            f"Class methods for common comparisons:\n\n{_methods(Expect, ('rows', 'bytes', 'ratio_of_nulls'))}"
+        )
+    return "\n\n".join(parts)
+
+
+def _argument(name: str, kind: str, default: str, templated: str, example: str, meaning: str) -> str:
+    return f"## {name}\n\n{_sentence(meaning)}\n\n{kind}; {default}; {templated}: {example}"
+
+
+def _connection_field(field: ConnectionField) -> str:
+    return f"## {field.name}\n\n{field.description}\n\n{field.expected.capitalize()}; default: {field.if_empty}."
+
+
+def _templated(kind: Kind | None) -> str:
+    if kind is None:
+        return "not templated"
+    return "templated SQL" if Form.SQL in (kind.form, kind.of and kind.of.form) else "templated"
+
+
+def _describe(documented: Any) -> str:
+    """All paragraphs of a docstring, without the description of arguments."""
+    text = re.split(r"^:\w|^The remaining arguments", inspect.getdoc(documented) or "", flags=re.MULTILINE)[0]
+    return "\n\n".join(map(_markdown, text.strip().split("\n\n")))
+
+
+def _import(documented: type) -> str:
+    module = load_arguments.__name__ if documented.__name__ in load_arguments.__all__ else documented.__module__
+    return f"```python\nfrom {module} import {documented.__name__}\n```"
 
 
 def _field_default(field: Any) -> str:
-    if field.default_factory is not dataclasses.MISSING:
-        return _code(field.default_factory())
-    default = field.default.value if isinstance(field.default, Enum) else field.default
-    return "required" if default is dataclasses.MISSING else _code(default)
+    default = default_of(field)
+    if default is dataclasses.MISSING:
+        return "required"
+    return f"default {_code(default.value if isinstance(default, Enum) else default)}"
 
 
 def _choices(field: Any) -> str:
-    """The words that a field may have; '' if all texts are allowed."""
+    """The words that a field may have; '' if it may have others."""
     kind = type(field.default) if isinstance(field.default, Enum) else OnFailure if field.name == "on_failure" else ()
     return " or ".join(f'`"{choice.value}"`' for choice in kind)
 
 
 def _example(owner: Any, name: str) -> str:
-    """An example, as written in a DAG."""
+    """An example, as it is written in a DAG."""
     example = OWN_EXAMPLES.get((owner, name)) or EXAMPLES[name]
     return f"`{name}={example}`"
 
@@ -425,9 +422,9 @@ def _call(method: Any) -> str:
 
 
 def render_fields(value: Any) -> str:
-    """A table of the fields of a dataclass, by the docstring.
+    """A table of the fields of a dataclass, by its docstring.
 
-    :raises ValueError: if the docstring does not describe exactly these fields.
+    :raises ValueError: if the docstring describes other fields.
     """
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
@@ -455,18 +452,14 @@ def _rules(rules: Iterable[Rule]) -> str:
 
 def _source(rule: Rule) -> str:
     if rule.source:
-        return f"[{rule.source.title}]({rule.source.url})"
+        page = re.sub(r"^(?!https?:)", "../", rule.source.url)
+        return f"[{rule.source.title}]({page})"
     page = "formats" if rule.name.startswith(("input_format_", "date_time_")) else "settings"
     return f"[ClickHouse](https://clickhouse.com/docs/operations/settings/{page}#{rule.name})"
 
 
 def _errors(documented: type) -> str:
     return "\n".join(f"- `{name}` {text}" for name, text in _parse(documented, r"raises (\w+)"))
-
-
-def _parse_returns(documented: type) -> str:
-    (text,) = (text for _, text in _parse(documented, r"(returns)"))
-    return text
 
 
 def _parse(documented: type, field: str) -> list[tuple[str, str]]:
@@ -480,22 +473,20 @@ def _check_names(documented: type, names: Sequence[str], texts: dict[str, str]) 
         raise ValueError(f"{documented.__name__} has {list(names)}, and its docstring describes {list(texts)}")
 
 
-def _default(argument: inspect.Parameter) -> str:
-    return CONFIGURED.get(argument.name) or _code(argument.default)
-
-
 def _code(value: object) -> str:
     return f"`{value}`" if value != "" else "`''`"
 
 
 def _type(annotation: str) -> str:
-    # a stroke would end the cell of a table
+    """A type, in which the names of values lead to their pages; a stroke would end the cell of a table."""
     value = str(SettingValue).replace(" | ", " or ")
-    return " or ".join(f"`{one}`" for one in annotation.replace("SettingValue", value).split(" | "))
+    pages = {"Mode": "../reference", **{one.__name__: page_of(one) for one in VALUES}}
+    names = annotation.replace("SettingValue", value).split(" | ")
+    return " or ".join(f"[`{one}`]({pages[one]}.md)" if one in pages else f"`{one}`" for one in names)
 
 
 def _markdown(text: str) -> str:
-    """A single line, with Markdown's way to write code."""
+    """One line, with Markdown's way to write code."""
     text = re.sub(r":class:`(\w+)`", r"`\1`", re.sub(r"\s+", " ", text).strip())
     return text.replace("``", "`")
 

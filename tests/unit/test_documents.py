@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+GENERATED = sorted((ROOT / "docs" / "reference").glob("*.md"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PACKAGES = (ROOT / "airflow_provider_ch_s3", ROOT / "lab" / "ch_s3_lab")
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
@@ -46,7 +47,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *GENERATED], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", read_prose(document)):
         if re.match(r"https?:", link):

@@ -52,11 +52,7 @@ LITERAL = re.compile(r"(?<=::\n)(?:[ \t]*\n|[ \t]+\S.*(?:\n|\Z))+")
 ADDRESS = re.compile(r"\]\([^)]*\)|https?://\S+")
 FIELD = re.compile(r"^\s*:(?:param|raises) [^:]+:|^\s*:\w+:", re.MULTILINE)
 """Names of arguments and errors, at the beginning of their descriptions."""
-PAGES = [
-    path
-    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
-    if path.name != "reference.md"  # is made from docstrings
-]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     path
     for name in ("airflow_provider_ch_s3", "lab/ch_s3_lab", "docs", "example_dags")

@@ -169,8 +169,13 @@ def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) ->
     listed = capsys.readouterr().out
     assert re.search(r"^exactly-once +Exactly once$", listed, re.MULTILINE)
     assert {"index", "changelog", "conf"}.isdisjoint(line.split()[0] for line in listed.splitlines())
+    assert "reference/" not in listed
     assert main(["docs", "permissions"]) == 0
     assert capsys.readouterr().out.rstrip() == (PAGE.parent / "permissions.md").read_text().rstrip()
+    assert main(["docs", "reference/merge"]) == 0
+    assert capsys.readouterr().out.startswith("# Merge\n")
+    assert main(["docs", "docs/merge.md"]) == 0
+    assert capsys.readouterr().out.startswith("# Merge by key\n")
     assert main(["docs", "permisions"]) == 1
     assert capsys.readouterr().err == "ch-s3: there is no page 'permisions'; did you mean 'permissions'?\n"
 
