@@ -15,38 +15,37 @@ from docs._site import reference_page
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 MOST_LINES = 150
+PAGES = reference_page.render_pages()
 
 
 def test_the_pages_are_what_the_code_says(request: pytest.FixtureRequest) -> None:
-    pages = reference_page.render_pages()
     if request.config.getoption("--update-golden"):
         for path in (DOCS / "reference").glob("*.md"):
             path.unlink()
-        for name, text in pages.items():
+        for name, text in PAGES.items():
             (DOCS / name).write_text(text)
     found = {str(path.relative_to(DOCS)) for path in (DOCS / "reference").glob("*.md")} | {"reference.md"}
-    assert pages == {name: (DOCS / name).read_text() for name in found}, (
+    assert {name: (DOCS / name).read_text() for name in found} == PAGES, (
         "to write them again: pytest tests/unit/test_reference.py --update-golden"
     )
 
 
-@pytest.mark.parametrize("name", reference_page.render_pages())
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_short_and_each_heading_is_there_once(name: str) -> None:
-    text = reference_page.render_pages()[name]
+    text = PAGES[name]
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     assert len(headings) == len(set(headings))
     assert text.count("\n") <= MOST_LINES
 
 
 def test_each_argument_of_a_mode_has_a_heading() -> None:
-    pages = reference_page.render_pages()
     for mode in MODES:
-        text = pages[f"reference/{reference_page.page_of(mode)}.md"]
+        text = PAGES[f"reference/{reference_page.page_of(mode)}.md"]
         assert re.findall(r"^## (.+)$", text, re.MULTILINE) == list(declared_fields(mode))
 
 
 def test_an_argument_says_whether_it_is_templated() -> None:
-    text = reference_page.render_pages()["reference/files-to-clickhouse.md"]
+    text = PAGES["reference/files-to-clickhouse.md"]
     assert "\n`str`; default `''`; templated SQL: `where=\"fare > 0\"`\n" in text
     assert "\n`float`; default `5.0`; not templated: `poll_interval=2`\n" in text
 
