@@ -84,11 +84,32 @@ class Mode(Value):
     """Commits add rows and replace none, so that they may come in chunks, and with bad rows."""
     needs_partitions: ClassVar[bool] = False
     """The table has to have a partition key."""
+    condition = ""
+    """SQL condition of the rows to be replaced; '' if other rows are replaced, or none."""
+    deleted = ""
+    """SQL condition of the rows whose keys are deleted; '' without deletions."""
+    list_after_loaded = False
+    """Only keys after the last loaded key are listed."""
 
     @property
     def commits(self) -> LoadMode:
         """How the rows are committed."""
         return LoadMode(self.name)
+
+    @property
+    def skips_loaded(self) -> bool:
+        """Whether files already loaded into the table are left out."""
+        return False
+
+    @property
+    def replays_views(self) -> bool:
+        """Whether materialized views get their rows from the staged rows."""
+        return False
+
+    @property
+    def rule(self) -> MergeRule | None:
+        """How rows are merged by their keys; None if they are not."""
+        return None
 
     @property
     def is_about_files(self) -> bool:
@@ -121,6 +142,14 @@ class Append(Mode):
     @property
     def commits(self) -> LoadMode:
         return LoadMode.REPLACE_FILES if self.on_changed is OnChangedFiles.REPLACE else LoadMode.APPEND
+
+    @property
+    def skips_loaded(self) -> bool:
+        return self.on_loaded is OnLoadedFiles.SKIP
+
+    @property
+    def replays_views(self) -> bool:
+        return self.views is Views.REPLAY
 
     @property
     def is_about_files(self) -> bool:

@@ -42,25 +42,11 @@ from airflow_provider_ch_s3.files.data_format import DATA_FORMAT, Csv, Format
 from airflow_provider_ch_s3.modes import (
     MODE,
     Append,
-    Direct,
-    Merge,
     Mode,
-    OnChangedFiles,
-    OnLoadedFiles,
-    OnMissingFiles,
-    OnPartialPartitions,
-    ReplacePartitions,
-    ReplaceWhere,
-    Views,
 )
-from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.new_table import CREATE_TABLE, CreateTable
 from airflow_provider_ch_s3.table.provenance import Provenance, parse_provenance
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
-
-
-def _fingerprint(value: object) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,57 +123,7 @@ class LoadRequest:
             "the number of files": self.sample_files,
             "snapshot": self.snapshot,
         }
-        return {name: _fingerprint(value) for name, value in values.items()}
-
-    @property
-    def append(self) -> Append:
-        """What ``append`` does with loaded, changed and missing files; the defaults in the other modes."""
-        return self.mode if isinstance(self.mode, Append) else Append()
-
-    @property
-    def replace_where(self) -> str:
-        """The condition for rows to be replaced; '' in the other modes."""
-        return self.mode.condition if isinstance(self.mode, ReplaceWhere) else ""
-
-    @property
-    def merge(self) -> MergeRule | None:
-        """How rows are merged by their keys; None in the other modes."""
-        return self.mode.rule if isinstance(self.mode, Merge) else None
-
-    @property
-    def deleted(self) -> str:
-        """The condition of the rows whose keys a merge deletes; '' without deletions."""
-        return self.mode.deleted if isinstance(self.mode, Merge) else ""
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the rows are written straight into the table."""
-        return isinstance(self.mode, Direct)
-
-    @property
-    def skips_loaded(self) -> bool:
-        """Whether files already loaded into the table are left out."""
-        return isinstance(self.mode, Append) and self.mode.on_loaded is OnLoadedFiles.SKIP
-
-    @property
-    def replaces_changed(self) -> bool:
-        """Whether a changed file replaces the rows of older versions."""
-        return self.append.on_changed is OnChangedFiles.REPLACE
-
-    @property
-    def removes_missing(self) -> bool:
-        """Whether the rows of files missing in the source are removed."""
-        return self.append.on_missing is OnMissingFiles.DELETE
-
-    @property
-    def replays_views(self) -> bool:
-        """Whether materialized views get their rows from the staged rows."""
-        return self.append.views is Views.REPLAY
-
-    @property
-    def replaces_partial(self) -> bool:
-        """Whether a partition with rows from elsewhere may be replaced."""
-        return isinstance(self.mode, ReplacePartitions) and self.mode.on_partial is OnPartialPartitions.REPLACE
+        return {name: hashlib.sha256(repr(value).encode()).hexdigest()[:12] for name, value in values.items()}
 
     @property
     def adds_columns(self) -> bool:
@@ -218,8 +154,3 @@ class LoadRequest:
     def may_lack_columns(self) -> bool:
         """Whether files may lack columns of the table."""
         return self.columns.on_missing is OnMissingColumns.DEFAULT
-
-    @property
-    def is_chunked(self) -> bool:
-        """Whether files too many or too large for a single INSERT are loaded and committed in chunks."""
-        return self.mode.is_additive and isinstance(self.chunks, Chunks) and not self.checks.validate_only

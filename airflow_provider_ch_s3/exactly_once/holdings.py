@@ -287,13 +287,13 @@ class Holdings:
         """Read path → ETag of an attempt's files, whatever the table's name was then."""
         return self.ledger.of(parse_table(attempt.target, "")).read_manifest(attempt.id)
 
-    def holding(self, attempts: Set[int], *, after: int = 0) -> set[tuple[str, int]]:
+    def holding(self, attempts: Set[int]) -> set[tuple[str, int]]:
         """Of some attempts, find the committed attempts that still matter for the content of the table.
 
         :param attempts: their numbers. Two loads may have used the same number, if they did not know of each other.
         :returns: the keys of the attempts found.
         """
-        return {key for key, one in self._committed(attempts, after=after).items() if one.is_needed}
+        return {key for key, one in self._committed(attempts).items() if one.is_needed}
 
     def _committed(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False

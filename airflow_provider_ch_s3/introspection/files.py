@@ -110,7 +110,7 @@ def read_source(
 
 def find_renamed_in(request: LoadRequest) -> dict[str, str]:
     """Find the columns of the files that ``select`` only renames to a column of the table."""
-    return find_renamed(request.select, (request.where, request.deleted))
+    return find_renamed(request.select, (request.where, request.mode.deleted))
 
 
 def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:

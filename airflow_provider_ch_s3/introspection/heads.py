@@ -105,7 +105,7 @@ class Beginnings:
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
         split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
-        texts = (*request.select.values(), request.where, request.deleted)
+        texts = (*request.select.values(), request.where, request.mode.deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
         others = {*(request.columns.only or ()), *in_path, *named}

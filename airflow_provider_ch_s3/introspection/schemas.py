@@ -184,7 +184,7 @@ def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     if request.takes_all_columns:
         return True
     loaded = set(request.columns.only or (column.name for column in target.columns)) - set(request.select)
-    texts = (*request.select.values(), request.where, request.deleted)
+    texts = (*request.select.values(), request.where, request.mode.deleted)
     is_nested = any(one.startswith(f"{name}.") for one in loaded)
     return name in loaded or is_nested or any(name in text for text in texts)
 

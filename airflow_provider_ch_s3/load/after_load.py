@@ -87,7 +87,7 @@ def _find_left_behind(
     Their disposal failed or never came, or they were delivered again. A listing has no tags, so each load would tag
     all files again: to avoid that, only files of this run are tagged again, as the task may have been cleared.
     """
-    if not request.skips_loaded:
+    if not request.mode.skips_loaded:
         return
     for group in batches(ReadyFiles(store=store, request=request), FILES_PER_STATEMENT):
         etags = {request.pattern.path(file.key): file.etag for file in group}

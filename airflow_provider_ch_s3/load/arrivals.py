@@ -151,7 +151,7 @@ class ReadyFiles:
                     self.young_count += 1
                     self.young_key = self.young_key or key
                     self.youngest_seconds = min(self.youngest_seconds, age_seconds)
-                    if self.request.append.list_after_loaded:
+                    if self.request.mode.list_after_loaded:
                         return  # the next load lists what is after the last key of this one
                     continue
                 _check_key(key, pattern)
@@ -213,7 +213,7 @@ class ReadyFiles:
         :raises SourceError: if no later load would.
         """
         request = self.request
-        if not self.young_count or (self.is_recorded and request.skips_loaded):
+        if not self.young_count or (self.is_recorded and request.mode.skips_loaded):
             return
         if not self.is_recorded:
             why = "with mode='direct' no later load knows that they are missing"

@@ -91,13 +91,13 @@ class ChunkPlanner:
         with timed_step("plan", table=self._request.table) as timed:
             check_known(self.site.target, self._request)
             start = done.next(self._request)
-            if done.last is None and self._request.append.list_after_loaded:
+            if done.last is None and self._request.mode.list_after_loaded:
                 start = Chunk(after=last_loaded_key(self.site.target.holdings, self._request.pattern))
             records = read_records(self.site.target.holdings, self.site.store, self._request)
             snapshots = pin_snapshots(self.site.store, self._request, start, records)
             start = dataclasses.replace(start, snapshots=snapshots)
             past = self._read_past(history)
-            read_versions = partial(self.site.target.holdings.versions, whole=self._request.skips_loaded)
+            read_versions = partial(self.site.target.holdings.versions, whole=self._request.mode.skips_loaded)
             selection = select_chunk(read_versions, self.site.store, self._request, start, self._chunk_limits(past))
             if self._request.sample_files:
                 selection = selection.sampled(self._request.sample_files)

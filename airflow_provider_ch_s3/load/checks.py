@@ -71,7 +71,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
         )
     mode.check_target(target, request)
     is_fed = mode.effect.replaced is Replaced.NOTHING
-    if target.views and (not request.replays_views or not is_fed):
+    if target.views and (not request.mode.replays_views or not is_fed):
         names = ", ".join(map(str, target.views))
         remedy = (
             "use Append(views='replay') to feed them from the staged rows, or mode='direct'"
@@ -148,7 +148,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 
     :raises UnknownStateError: if rows were left, and this load would add them again.
     """
-    if not request.skips_loaded:
+    if not request.mode.skips_loaded:
         return
     uuids = set(target.spec.uuids)
     paths = {request.pattern.path(file.key) for file in files}

@@ -126,11 +126,12 @@ class ChunkLimits:
 
         :param planned_bytes: size of a chunk, unless the request gives a size.
         """
-        if not (request.is_chunked and isinstance(request.chunks, Chunks)):
+        wanted = request.chunks if request.mode.is_additive and not request.checks.validate_only else None
+        if not isinstance(wanted, Chunks):
             return cls()
         return cls(
-            files=request.chunks.max_files,
-            size_bytes=request.chunks.max_bytes or planned_bytes,
+            files=wanted.max_files,
+            size_bytes=wanted.max_bytes or planned_bytes,
             has_listed_keys=True,
         )
 

@@ -111,7 +111,7 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
         expressions=named,
         # No partition has an empty id, but IN needs a value if no row is staged.
         partitions=[*partitions, ""] if effect.replaced is Replaced.PARTITIONS or effect.merges else None,
-        condition=request.replace_where,
+        condition=request.mode.condition,
     )
     try:
         (found,) = target.client.query(statement)

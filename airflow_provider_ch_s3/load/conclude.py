@@ -185,7 +185,7 @@ class ChunkFinisher:
         """Find out why the files have to be selected again; '' if nothing has happened meanwhile."""
         site, chunk = self.site, attempt.planned.chunk
         is_incremental = mode_for(site.request).is_incremental(site.request)
-        if not (is_incremental if chunk.snapshots else site.request.skips_loaded):
+        if not (is_incremental if chunk.snapshots else site.request.mode.skips_loaded):
             return ""
         if site.target.holdings.versions(paths, after=attempt.id.number):
             return "another load has committed some of these files in the meantime: loading without them"

@@ -6,12 +6,13 @@ import re
 
 from airflow_provider_ch_s3.arguments import Chunks, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
+from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.modes import ReplaceTable
+from airflow_provider_ch_s3.modes import Direct, ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 
@@ -43,12 +44,12 @@ def _check_expressions(request: LoadRequest) -> None:
     """Parse all SQL, to find mistakes before the load."""
     if request.data_format.structure:
         parse_structure(request.data_format.structure, frozenset())
+    of_mode = [name for name, field in declared_fields(type(request.mode)).items() if kind_of(field) is SQL]
     given = {
         **{f"select[{name!r}]": text for name, text in request.select.items()},
         **{f"checks[{name!r}]": check.expression for name, check in request.checks.conditions.items()},
         **({"where": request.where} if request.where else {}),
-        **({"mode.condition": request.replace_where} if request.replace_where else {}),
-        **({"mode.deleted": request.deleted} if request.deleted else {}),
+        **{f"mode.{name}": text for name in of_mode if (text := getattr(request.mode, name))},
     }
     for name, text in given.items():
         try:
@@ -58,7 +59,7 @@ def _check_expressions(request: LoadRequest) -> None:
 
 
 def _check_direct(request: LoadRequest) -> None:
-    if not request.is_direct:
+    if not isinstance(request.mode, Direct):
         return
     reasons = {
         "checks": (request.checks.conditions, "the rows are in the table before anything can check them"),
@@ -122,7 +123,7 @@ def _check_reject(request: LoadRequest) -> None:
         "Columns(on_new='add')": request.adds_columns,
         f"data_format={dialect!r}": dialect
         != Csv(delimiter=dialect.delimiter, header=dialect.header, compression=dialect.compression),
-        "Append(views='replay')": request.replays_views,
+        "Append(views='replay')": request.mode.replays_views,
     }
     given = {**request.connection_settings, **request.settings}
     formats = [name for name in given if _OF_FORMATS.match(name) and name != DELIMITER_SETTING]
@@ -140,7 +141,7 @@ def check_lake(request: LoadRequest) -> None:
     :raises ConfigError: for the first of these arguments.
     """
     given = {
-        "mode='direct'": request.is_direct,
+        "mode='direct'": isinstance(request.mode, Direct),
         f"mode={request.mode!r}": request.mode.is_about_files,
         "Arrivals(min_age=…)": request.arrivals.min_age,
         "Arrivals(expected=…)": request.arrivals.expected,

@@ -198,7 +198,7 @@ def prepare_load(
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
             source = hold_to_forms(source, _guessed(source, target, request), _integer_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
-        for argument, condition in (("where", request.where), ("mode.deleted", request.deleted)):
+        for argument, condition in (("where", request.where), ("mode.deleted", request.mode.deleted)):
             check_condition(client, source, argument, condition, inspection.settings)
         mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
         mode_for(request).check_filled(target, request, {column.target for column in mapping})
@@ -225,7 +225,7 @@ def prepare_load(
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
     sent = {**inspection.settings, **plan(source, MemorySharing(), cluster.calibration).sent}
     if line_format is None:  # a sample would stop at the first bad row
-        marks = _mark_deletions(request.merge)
+        marks = _mark_deletions(request.mode.rule)
         source = measure.measure_rows(
             client, source, mapping, target, staged=marks, where=request.where, settings=sent
         )
@@ -236,7 +236,7 @@ def prepare_load(
     final = plan(source, sharing, cluster.calibration)
     _check_expiry(access, final.prediction)
     # A merge tells the other shards what changes.
-    if final.sends_rows or (request.merge and cluster.shard_count > 1):
+    if final.sends_rows or (request.mode.rule and cluster.shard_count > 1):
         check_sent_once(cluster, target)
     check_space(
         volumes,
@@ -244,10 +244,10 @@ def prepare_load(
         partition_count=source.partition_count,
     )
     held = rewritten = None
-    if request.merge:
+    if request.mode.rule:
         sizes = read_sizes(client, target.local, cluster.name)
         touched = measure.find_rewritten(
-            client, source, mapping, target.local, cluster, request.merge, where=request.where, settings=sent
+            client, source, mapping, target.local, cluster, request.mode.rule, where=request.where, settings=sent
         )
         held = TableSize.total(sizes.values())
         if touched is not None:
@@ -261,7 +261,7 @@ def prepare_load(
         plan=final,
         plan_with=partial(plan, source, sharing),
         sharing=sharing,
-        merge=request.merge,
+        merge=request.mode.rule,
         held=held,
         rewritten=rewritten,
         volumes=volumes,
@@ -331,7 +331,7 @@ def _map(
         columns=request.columns.only,
         select=request.select,
         select_types=read_select_types(client, source, request.select, request.settings),
-        used=frozenset(find_names(request.deleted)),
+        used=frozenset(find_names(request.mode.deleted)),
         ignores_new=request.ignores_new_columns,
         may_lack=request.may_lack_columns,
     )
@@ -339,7 +339,7 @@ def _map(
         _log_widened(source, mapping, target)
         _log_null_lists(source, mapping)
     _log_unused_folders(source, mapping, request, target)
-    return _ignore_deleted_values(mapping, request.merge, target) if request.merge else mapping
+    return _ignore_deleted_values(mapping, request.mode.rule, target) if request.mode.rule else mapping
 
 
 def _ignore_deleted_values(

@@ -184,7 +184,7 @@ def pin_snapshots(
     :param records: of the snapshots in the table, in the order of their commits.
     :raises SnapshotError: as :meth:`CommitMode.pin`.
     """
-    if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.skips_loaded):
+    if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.mode.skips_loaded):
         return chunk.snapshots
     begun = chunk.snapshots.id if chunk.snapshots else ""
     return mode_for(request).pin(store, request, records, begun=begun)
@@ -234,7 +234,7 @@ def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: Lo
     :raises SourceError: as :meth:`CommitMode.select`.
     """
     groups = batches(files, FILES_PER_STATEMENT)
-    read_versions = partial(holdings.versions, whole=request.skips_loaded)
+    read_versions = partial(holdings.versions, whole=request.mode.skips_loaded)
     return all(mode_for(request).select(group, read_versions, request).files == group for group in groups)
 
 

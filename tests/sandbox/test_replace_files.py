@@ -301,7 +301,7 @@ def test_what_is_loaded_after_the_listing_stays(lab: Lab) -> None:
 
     def list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> replace_files.Listing:
         found = real(request, store, epoch=epoch)
-        if request.removes_missing:
+        if replace_files._removes_missing(request):
             listings.append(sorted(path.rpartition("/")[2] for path in found.filled))
             put(lab, "in/c.csv", 4)
             lab.load("in/c.csv", table, task_id="other", **REPLACING)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from airflow_provider_ch_s3 import modes
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
@@ -24,7 +25,7 @@ from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import read_columns
-from airflow_provider_ch_s3.modes import OnChangedFiles
+from airflow_provider_ch_s3.modes import OnChangedFiles, OnMissingFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
@@ -177,13 +178,14 @@ class Append(CommitMode):
 
     def check_arguments(self, request: LoadRequest) -> None:
         """Check that ``list_after_loaded`` leaves out only files that are loaded already."""
-        if request.append.list_after_loaded and not (request.skips_loaded and len(request.pattern.prefixes) == 1):
+        wanted = arguments_of(request)
+        if wanted.list_after_loaded and not (request.mode.skips_loaded and len(request.pattern.prefixes) == 1):
             raise ConfigError(
                 "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
                 " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
                 f" (source is {request.pattern})"
             )
-        if request.removes_missing and not request.replaces_changed:
+        if wanted.on_missing is OnMissingFiles.DELETE and wanted.on_changed is not OnChangedFiles.REPLACE:
             raise ConfigError(
                 "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
                 " on_missing"
@@ -191,7 +193,7 @@ class Append(CommitMode):
 
     def is_incremental(self, request: LoadRequest) -> bool:
         """Unless loaded files are loaded again."""
-        return request.skips_loaded
+        return request.mode.skips_loaded
 
     def select(
         self, listed: Sequence[SourceFile], read_versions: ReadVersions, request: LoadRequest
@@ -201,6 +203,11 @@ class Append(CommitMode):
         return select_files(listed, read_versions(paths), request)
 
 
+def arguments_of(request: LoadRequest) -> modes.Append:
+    """Return the arguments of the mode; a direct load has the defaults."""
+    return request.mode if isinstance(request.mode, modes.Append) else modes.Append()
+
+
 def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], request: LoadRequest) -> FileSelection:
     """Compare files with what the table holds according to the ledger.
 
@@ -208,19 +215,20 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     :raises SourceError: if a file has changed since it was loaded, with ``Append(on_changed="fail")``; SnapshotError:
         if the file belongs to a lake table, whose files do not change.
     """
+    on_changed = arguments_of(request).on_changed
     files, old, changed, replaced = [], [], [], set()
     for file in listed:
         versions = loaded.get(request.pattern.path(file.key))
-        is_left_out = request.append.on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
+        is_left_out = on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
         if versions and file.etag not in versions and is_left_out:
             changed.append(file)
-        elif versions and file.etag in versions and request.skips_loaded:
+        elif versions and file.etag in versions and request.mode.skips_loaded:
             old.append(file)
         else:
             files.append(file)
-            if versions and request.replaces_changed:
+            if versions and on_changed is OnChangedFiles.REPLACE:
                 replaced.add(file.key)
-    if changed and request.append.on_changed is OnChangedFiles.FAIL:
+    if changed and on_changed is OnChangedFiles.FAIL:
         named = name_first(changed[0].key, len(changed))
         if request.snapshot:
             raise SnapshotError(

@@ -272,8 +272,8 @@ class Merge(CommitMode):
 
 
 def _rule_of(request: LoadRequest) -> MergeRule:
-    assert request.merge
-    return request.merge
+    assert request.mode.rule
+    return request.mode.rule
 
 
 def _planned_rule(request: LoadRequest, attempt: Attempt) -> MergeRule:

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, Effect, Replaced
-from airflow_provider_ch_s3.exactly_once.modes.append import Append
+from airflow_provider_ch_s3.exactly_once.modes.append import Append, arguments_of
 from airflow_provider_ch_s3.exactly_once.modes.removal import Removal, check_not_merged
 from airflow_provider_ch_s3.exactly_once.modes.replace_where import ConditionCommit
 from airflow_provider_ch_s3.exactly_once.modes.survivors import check_keepable
@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.modes import OnMissingFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
 from airflow_provider_ch_s3.table.provenance import Origin, names_of
@@ -47,7 +48,7 @@ class ReplaceFiles(Append):
         """Check that old rows can be found, and deleted files can be recognized."""
         super().check_arguments(request)
         _check_changed(request)
-        if request.removes_missing:
+        if _removes_missing(request):
             _check_missing(request)
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
@@ -81,16 +82,20 @@ class ReplaceFiles(Append):
     def find_to_remove(self, site: Site) -> Callable[[Target], Removal | None] | None:
         """Look for files that are empty now and, if requested, for files gone from the source."""
         request, store = site.request, site.store
-        if not request.removes_missing and not _list_now(request, store, epoch=0).empty:
+        if not _removes_missing(request) and not _list_now(request, store, epoch=0).empty:
             return None
         listing = _list_now(request, store, epoch=site.target.ledger.read_epoch())
         return partial(_find_gone, self.name, site, listing)
 
 
+def _removes_missing(request: LoadRequest) -> bool:
+    return arguments_of(request).on_missing is OnMissingFiles.DELETE
+
+
 def _check_changed(request: LoadRequest) -> None:
-    if not request.skips_loaded:
+    if not request.mode.skips_loaded:
         raise ConfigError("Append(on_changed='replace') needs on_loaded='skip'; remove one of them")
-    if request.append.list_after_loaded:
+    if request.mode.list_after_loaded:
         raise ConfigError(
             "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
             " out the ones that were loaded before; remove one of them"
@@ -152,7 +157,7 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
     """Find as many files as a commit can name. An address without any file is rather a mistake: the rows stay."""
     request, pattern = site.request, site.request.pattern
     holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
-    for glob in pattern.globs if request.removes_missing else ():
+    for glob in pattern.globs if _removes_missing(request) else ():
         address = replace(pattern, globs=(glob,))
         if any(map(address.covers, listing.filled)):
             holding |= _find_missing(target, address, listing.filled)

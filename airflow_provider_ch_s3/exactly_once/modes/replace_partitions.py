@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from airflow_provider_ch_s3 import modes
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
@@ -13,6 +14,7 @@ from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.replacing import ReplacingCommit
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.modes import OnPartialPartitions
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.target import TargetSpec
 
@@ -33,7 +35,8 @@ class ReplacePartitions(CommitMode):
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
         """Check, unless the user allows more, whether only rows of the request's files go."""
-        if not site.request.replaces_partial:
+        wanted = site.request.mode
+        if not (isinstance(wanted, modes.ReplacePartitions) and wanted.on_partial is OnPartialPartitions.REPLACE):
             _check_partial(site.target, site.request, set(plan.partitions))
         return plan
 

@@ -111,12 +111,12 @@ class ReplaceWhere(CommitMode):
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
         """Check that the condition is repeatable, and the rows to keep can be kept."""
-        _check_condition(site.target, site.request.replace_where)
+        _check_condition(site.target, site.request.mode.condition)
         check_keepable(site.target, "mode=ReplaceWhere(…)")
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
         """Check that all staged rows match the condition: loading again would duplicate all other rows."""
-        target, condition = site.target, site.request.replace_where
+        target, condition = site.target, site.request.mode.condition
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:
             raise LoadError(
@@ -130,7 +130,7 @@ class ReplaceWhere(CommitMode):
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
         """Add the condition."""
-        return replace(plan, replace_where=site.request.replace_where)
+        return replace(plan, replace_where=site.request.mode.condition)
 
 
 def _check_condition(target: Target, condition: str) -> None:

@@ -61,8 +61,6 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 from airflow_provider_ch_s3.tuning import LoadLimit
 from tests.failures import own_errors
 
-MOST_ARGUMENTS = 22
-
 
 @pytest.fixture(autouse=True)
 def _connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,15 +107,6 @@ class TestDeclaration:
                 kind = field.metadata["kind"]
                 parsed = default_of(field) if default is None else kind.parse(name, default)
                 assert parsed == default_of(field), name
-
-    def test_an_operator_has_few_arguments(self) -> None:
-        own = [
-            parameter
-            for kind in (S3ToClickHouseOperator, FilesToClickHouseOperator)
-            for parameter in inspect.signature(kind.__init__).parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        ]
-        assert len({parameter.name for parameter in own}) <= MOST_ARGUMENTS
 
     def test_all_arguments_are_templated_but_how_the_task_waits(self) -> None:
         given = {
@@ -176,10 +165,10 @@ def test_the_arguments_of_a_merge_arrive() -> None:
     mode = Merge(key=["id"], version="at", deleted="op = 'D'", duplicates="collapse", max_rewritten_bytes="1000")  # type: ignore[arg-type]
     request = make_request(mode=mode)
     assert request.mode.commits is LoadMode.MERGE
-    assert request.merge == MergeRule(
+    assert request.mode.rule == MergeRule(
         key=("id",), version="at", deleted="op = 'D'", collapses=True, max_rewritten_bytes=1000
     )
-    assert make_request().merge is None
+    assert make_request().mode.rule is None
 
 
 def test_other_values_arrive() -> None:

@@ -62,7 +62,7 @@ def test_sql_arrives_as_it_was_written(is_native: bool) -> None:
             data_format=Format("CSV", structure="'x'"),
         )
     )
-    assert (request.where, request.deleted) == ("1", "'D' = 'D'")
+    assert (request.where, request.mode.deleted) == ("1", "'D' = 'D'")
     assert request.select == {"name": "'id'", "day": "'2024-01-31'", "n": "3"}
     assert [check.expression for check in request.checks.conditions.values()] == ["'1'", "'2'", "'3'"]
     assert request.data_format.structure == "'x'"
@@ -82,7 +82,7 @@ def test_a_text_is_a_text_and_a_number_its_digits(is_native: bool) -> None:
             columns=["{{ word }}"],
         )
     )
-    assert (request.table, request.replace_where) == ("20240131", "day = '2024-01-31'")
+    assert (request.table, request.mode.condition) == ("20240131", "day = '2024-01-31'")
     assert request.after_load == Move("20240131/")
     assert (request.csv.encoding, request.csv.null_words) == ("latin-1", ("20240131",))
     assert request.arrivals == Arrivals(expected=("20240131",), min_files=3, min_age=3.0)
@@ -131,7 +131,7 @@ def test_only_sql_is_read_from_a_file(is_native: bool, tmp_path: Path) -> None:
         )
     )
     assert request.table == "h3.sql"
-    assert (request.where, request.replace_where) == ("day = '2024-01-31'", "day = '2024-01-31'")
+    assert (request.where, request.mode.condition) == ("day = '2024-01-31'", "day = '2024-01-31'")
     assert request.select == {"h3.sql": "day = '2024-01-31'"}
     assert request.checks.conditions["c"].expression == "day = '2024-01-31'"
 
@@ -170,7 +170,7 @@ def test_each_mapped_task_has_its_own_values(is_native: bool) -> None:
         context = {**CONTEXT, "ti": ti, "run_id": "r", "dag": dag, "dag_run": SimpleNamespace(conf=None)}
         mapped.render_template_fields(context)  # type: ignore[arg-type]
         request = request_of(context["task"])
-        found.append((str(request.pattern), request.mode.name, request.replace_where, request.table, request.where))
+        found.append((str(request.pattern), request.mode.name, request.mode.condition, request.table, request.where))
     assert found == [
         ("s3://b/0", "append", "", "20240131", "'x'"),
         ("s3://b/1", "replace_where", "day = '2024-01-31'", "20240131", "'x'"),
