@@ -274,7 +274,7 @@ def render_pages() -> dict[str, str]:
 
 
 def page_of(documented: type) -> str:
-    """Return the page with a class: of an operator named by the module, of a value by the class."""
+    """Return the name of a class's page: the class names the page of a value, the module the page of an operator."""
     if documented in VALUES:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", documented.__name__).lower()
     return documented.__module__.rpartition(".")[2].replace("_", "-")
@@ -304,9 +304,9 @@ def _operator(operator: Any) -> str:
 
 
 def _arguments(operator: Any) -> str:
-    """The arguments that a class adds to those of its base, or describes itself; declared ones by the request.
+    """Render the arguments that a class adds to the base class; the request describes declared arguments.
 
-    :raises ValueError: if the docstring describes other arguments.
+    :raises ValueError: if the docstring and the class have different arguments.
     """
     parameters = inspect.signature(operator.__init__).parameters.values()
     arguments = {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
@@ -392,13 +392,13 @@ def _field_default(field: Any) -> str:
 
 
 def _choices(field: Any) -> str:
-    """The words that a field may have; '' if it may have others."""
+    """Return the words that a field takes; '' if the field takes any text."""
     kind = type(field.default) if isinstance(field.default, Enum) else OnFailure if field.name == "on_failure" else ()
     return " or ".join(f'`"{choice.value}"`' for choice in kind)
 
 
 def _example(owner: Any, name: str) -> str:
-    """An example, as it is written in a DAG."""
+    """Return an example as a DAG has the argument."""
     example = OWN_EXAMPLES.get((owner, name)) or EXAMPLES[name]
     return f"`{name}={example}`"
 
@@ -424,7 +424,7 @@ def _call(method: Any) -> str:
 def render_fields(value: Any) -> str:
     """A table of the fields of a dataclass, by its docstring.
 
-    :raises ValueError: if the docstring describes other fields.
+    :raises ValueError: if the docstring and the class have different fields.
     """
     texts = parse_parameters(value)
     fields = dataclasses.fields(value)
@@ -478,7 +478,7 @@ def _code(value: object) -> str:
 
 
 def _type(annotation: str) -> str:
-    """A type, in which the names of values lead to their pages; a stroke would end the cell of a table."""
+    """Render a type, with links from the names of values to the pages; a stroke would end the cell of a table."""
     value = str(SettingValue).replace(" | ", " or ")
     pages = {"Mode": "../reference", **{one.__name__: page_of(one) for one in VALUES}}
     names = annotation.replace("SettingValue", value).split(" | ")
