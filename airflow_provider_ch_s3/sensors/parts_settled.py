@@ -22,7 +22,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
-from airflow_provider_ch_s3.common.declared import SECONDS, TEXT, Kind, count, parse_literal
+from airflow_provider_ch_s3.common.declared import FLAG, SECONDS, TEXT, Kind, count, parse_literal
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.table.settle import (
@@ -90,7 +90,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param max_parts: active parts that a node may have, in ``partitions`` if given.
     :param max_parts_per_partition: active parts that a partition may have on a node; None: any number.
-    :param stable_seconds: age in seconds that the newest part must have.
+    :param wait_for_merges: wait until the merges have ended and the newest part is ``stable_seconds`` old. False: the
+        number of parts decides, whether merges are running or not.
+    :param stable_seconds: age in seconds that the newest part must have, if the sensor waits for merges.
     :param stalled_seconds: the sensor fails when for so many seconds there were too many parts and no merge, or a
         replica was read-only or could not replicate.
     :param poke_interval: seconds between two pokes: parts settle in seconds or minutes.
@@ -115,6 +117,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         "clickhouse_conn_id": TEXT,
         "max_parts": count(),
         "max_parts_per_partition": count(),
+        "wait_for_merges": FLAG,
         "stable_seconds": SECONDS,
         "stalled_seconds": SECONDS,
     }
@@ -129,6 +132,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         max_parts: int | str = DEFAULT_MAX_PARTS,
         max_parts_per_partition: int | str | None = None,
+        wait_for_merges: bool = True,
         stable_seconds: float = DEFAULT_STABLE_SECONDS,
         stalled_seconds: float = DEFAULT_STALLED_SECONDS,
         poke_interval: float = 15.0,
@@ -141,6 +145,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         self.clickhouse_conn_id = clickhouse_conn_id
         self.max_parts = max_parts
         self.max_parts_per_partition = max_parts_per_partition
+        self.wait_for_merges = wait_for_merges
         self.stable_seconds = stable_seconds
         self.stalled_seconds = stalled_seconds
         self.deferrable = deferrable
@@ -188,7 +193,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         """:raises ConfigError: if an argument has a wrong value."""
         check_flag("deferrable", self.deferrable)
         check_seconds("poke_interval", self.poke_interval)
-        names = ("max_parts", "max_parts_per_partition", "stable_seconds", "stalled_seconds")
+        names = ("max_parts", "max_parts_per_partition", "wait_for_merges", "stable_seconds", "stalled_seconds")
         rule = SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
         return _Wanted(**parse_arguments(self, ("table", "clickhouse_conn_id", "partitions")), rule=rule)
 

@@ -37,6 +37,7 @@ class NodeParts:
         has only just begun.
     :param failed_mutation: error of the latest failing mutation; '' if none fails.
     :param queued_changes: replicated changes that the replica has not applied yet, merges included.
+    :param queued_merges: the merges and mutations in ``queued_changes``.
     :param is_read_only: whether the replica is read-only.
     :param read_only_seconds: for how many seconds the replica has been read-only; None if it is not, or if the server
         does not tell.
@@ -55,6 +56,7 @@ class NodeParts:
     merge_left_seconds: float | None = None
     failed_mutation: str = ""
     queued_changes: int = 0
+    queued_merges: int = 0
     is_read_only: bool = False
     read_only_seconds: float | None = None
     failing_seconds: float = 0.0
@@ -68,12 +70,15 @@ class SettleRule:
 
     :param max_parts: active parts per node.
     :param max_parts_per_partition: active parts per partition and node; None for any number.
-    :param stable_seconds: no part may be younger.
+    :param wait_for_merges: wait until no merge is running or queued, and no part is young. False: the number of parts
+        decides.
+    :param stable_seconds: no part may be younger, if the sensor waits for merges.
     :param stalled_seconds: too many parts without a merge for so long are an error.
     """
 
     max_parts: int = DEFAULT_MAX_PARTS
     max_parts_per_partition: int | None = None
+    wait_for_merges: bool = True
     stable_seconds: float = DEFAULT_STABLE_SECONDS
     stalled_seconds: float = DEFAULT_STALLED_SECONDS
 
@@ -88,6 +93,10 @@ class SettleRule:
         for name in ("stable_seconds", "stalled_seconds"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more")
+
+    def awaited_changes(self, node: NodeParts) -> int:
+        """Count the queued changes that a replica must apply before the parts have settled."""
+        return node.queued_changes if self.wait_for_merges else node.queued_changes - node.queued_merges
 
     def excess(self, node: NodeParts) -> str:
         """Describe the limit exceeded by a node; '' if the node exceeds no limit."""
@@ -160,8 +169,10 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
         return "the replica is read-only"
     if excess := rule.excess(node):
         return excess
-    if node.queued_changes:
-        return f"{count_of(node.queued_changes, 'change')} in the replication queue"
+    if changes := rule.awaited_changes(node):
+        return f"{count_of(changes, 'change')} in the replication queue"
+    if not rule.wait_for_merges:
+        return ""
     if node.running_merges:
         return count_of(node.running_merges, "merge")
     if node.unchanged_seconds is not None and node.unchanged_seconds < rule.stable_seconds:
@@ -198,10 +209,11 @@ def _check_alive(rule: SettleRule, node: NodeParts) -> None:
 
 def _left_seconds(rule: SettleRule, node: NodeParts) -> float | None:
     """Time until the running merges end, then the quiet time; later merges cannot be foreseen."""
-    if node.is_read_only or node.queued_changes:
+    if node.is_read_only or rule.awaited_changes(node):
         return None
     if rule.excess(node) and not node.running_merges:
         return None
     if node.running_merges:
-        return None if node.merge_left_seconds is None else node.merge_left_seconds + rule.stable_seconds
+        quiet_seconds = rule.stable_seconds if rule.wait_for_merges else 0.0
+        return None if node.merge_left_seconds is None else node.merge_left_seconds + quiet_seconds
     return rule.stable_seconds - (node.unchanged_seconds or 0.0)

@@ -92,6 +92,7 @@ EXAMPLES = {
     "max_bytes": "50 * 1024**3",
     "max_files": "1000",
     "max_parts": "300",
+    "wait_for_merges": "False",
     "max_parts_per_partition": "10",
     "max_ratio": "0.001",
     "max_rewritten_bytes": "50 * 1024**3",

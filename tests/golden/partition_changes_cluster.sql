@@ -4,6 +4,7 @@ SELECT
     table,
     splitByChar('_', new_part_name)[1] AS partition_id,
     count() AS queued_changes,
+    countIf(type IN ('MERGE_PARTS', 'MUTATE_PART')) AS queued_merges,
     maxIf(dateDiff('second', create_time, now()), last_exception != '') AS failing_seconds,
     argMinIf(last_exception, create_time, last_exception != '') AS failure
 FROM clusterAllReplicas('it\'s', system.replication_queue)

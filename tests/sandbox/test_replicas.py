@@ -245,6 +245,24 @@ def test_the_sensor_waits_for_a_replica_that_is_read_only(lab: Lab, caplog: pyte
     assert f":{lab.sandbox.tcp_ports[1]}: the replica is read-only" in caplog.text
 
 
+@only_on("old", "on-cluster")
+def test_the_sensor_waits_for_fetches_and_not_for_merges_if_the_number_of_parts_decides(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32")
+    given: dict[str, Any] = {"task_id": "s", "table": table, "clickhouse_conn_id": "ch", "stable_seconds": 0}
+    alone = given | {"wait_for_merges": False}
+    lab.query(f"SYSTEM STOP FETCHES {table}", node=1)
+    for number in (1, 2):
+        lab.query(f"INSERT INTO {table} VALUES ({number})")
+    assert not ClickHousePartsSettledSensor(**alone).poke({}).is_done
+    lab.query(f"SYSTEM START FETCHES {table}", node=1)
+    wait_until(lambda: ClickHousePartsSettledSensor(**alone).poke({}).is_done, "the fetches")
+    for node in range(lab.sandbox.nodes):
+        lab.query(f"SYSTEM STOP MERGES {table}", node=node)
+    lab.query(f"OPTIMIZE TABLE {table} FINAL SETTINGS alter_sync = 0")
+    wait_until(lambda: not ClickHousePartsSettledSensor(**given).poke({}).is_done, "the merge to be queued")
+    assert ClickHousePartsSettledSensor(**alone).poke({}).is_done
+
+
 @only_on("on-cluster")
 @pytest.mark.thorough
 def test_a_ledger_without_replicas_is_none_for_a_table_with_replicas(lab: Lab) -> None:

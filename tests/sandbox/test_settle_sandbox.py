@@ -120,6 +120,12 @@ class TestPartitions:
         assert (event["status"], event["result"]["parts"], event["result"]["rows"]) == ("settled", 1, 1)
 
 
+def test_the_number_of_parts_alone_decides_if_no_merge_is_awaited(local: str) -> None:
+    assert not poke(local, stable_seconds=3600, max_parts=PARTS).is_done
+    assert poke(local, stable_seconds=3600, max_parts=PARTS, wait_for_merges=False).is_done
+    assert not poke(local, max_parts=PARTS - 1, wait_for_merges=False).is_done
+
+
 def test_it_waits_while_parts_come(local: str, caplog: pytest.LogCaptureFixture) -> None:
     assert not poke(local, stable_seconds=3600).is_done
     assert "parts changed" in caplog.text

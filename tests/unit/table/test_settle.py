@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -94,6 +95,40 @@ def test_not_settled(nodes: list[NodeParts], why: str) -> None:
 def test_any_number_of_parts_per_partition_by_default() -> None:
     assert judge_parts(SettleRule(), [node(active_parts=3000, max_partition_parts=3000)]).is_settled
     assert not judge_parts(SettleRule(), [node(active_parts=3001, max_partition_parts=1)]).is_settled
+
+
+@pytest.mark.parametrize(
+    ("parts", "awaited", "left_seconds"),
+    [
+        pytest.param(node(running_merges=2, merge_left_seconds=30.0), "", 0.0, id="merges-of-few-parts"),
+        pytest.param(node(unchanged_seconds=0.1), "", 0.0, id="just-changed"),
+        pytest.param(node(queued_changes=3, queued_merges=3), "", 0.0, id="merges-in-the-queue"),
+        pytest.param(
+            node(queued_changes=3, queued_merges=2),
+            "ch1: 1 change in the replication queue",
+            None,
+            id="a-part-to-fetch",
+        ),
+        pytest.param(
+            node(active_parts=101, running_merges=1, merge_left_seconds=30.0),
+            "ch1: 101 parts, 100 allowed; about 30.0 s left",
+            30.0,
+            id="too-many-and-merging",
+        ),
+        pytest.param(node(is_read_only=True), "ch1: the replica is read-only", None, id="read-only"),
+    ],
+)
+def test_the_number_of_parts_alone(parts: NodeParts, awaited: str, left_seconds: float | None) -> None:
+    verdict = judge_parts(dataclasses.replace(RULE, wait_for_merges=False), [parts])
+    assert (verdict.is_settled, verdict.waiting, verdict.left_seconds) == (not awaited, awaited, left_seconds)
+    assert not judge_parts(RULE, [parts]).is_settled
+
+
+def test_too_many_parts_and_no_merge_are_an_error_though_no_merge_is_awaited() -> None:
+    with pytest.raises(SettleError, match="101 parts, 100 allowed, and no merge has run"):
+        judge_parts(
+            dataclasses.replace(RULE, wait_for_merges=False), [node(active_parts=101, unchanged_seconds=600.0)]
+        )
 
 
 def test_the_verdict_is_one_line_for_the_log() -> None:
