@@ -1,7 +1,11 @@
 """The exception tree. Every message says what is wrong, with which value, where, and what to do about it.
 
-Those marked with a dot are final: no retry can change them, so Airflow does not try again. So is any error for which
-a grant is missing.
+A message ends with a code in brackets, such as ``[columns-missing]``. A code stands for one mistake, and stays when
+the sentence changes. ``tests/golden/messages.txt`` lists all codes with their sentences, and
+``docs/troubleshooting.md`` explains the likely codes.
+
+Classes marked with a dot are final: no retry can change them, so Airflow does not try again. So is any error for
+which a grant is missing.
 
 ::
 
@@ -18,7 +22,7 @@ a grant is missing.
     ├── ClusterError           the cluster is unknown, or a node cannot be queried
     │   └── ServerUnreachableError  there was no response: the statement may or may not be running
     ├── PlanError ·            no plan is possible for this cluster, source and target
-    ├── ServerError            ClickHouse responded with an error (code and name are kept)
+    ├── ServerError            ClickHouse responded with an error (its number and name are kept)
     ├── LoadError              the load ran and failed
     │   ├── CheckFailedError · the staged rows do not fulfil a check: loading them again would not help
     │   ├── OvertakenError     a newer process of the same task has taken over: this one must stop
@@ -78,6 +82,9 @@ class ErrorCode(IntEnum):
 class ChS3Error(Exception):
     """Root of all errors raised by this package.
 
+    :param code: what is wrong in two to four words, such as ``columns-missing``; the message ends with the code.
+    :param sentence: what is wrong, and what to do. Servers, files and their names have a say in the sentence.
+    :ivar sentence: the sentence as it may be shown, without the code; for the sentences of other errors.
     :ivar is_final: no retry can change the error.
     :ivar left: the report of the chunks that a load committed before the load failed for good; None without any.
     """
@@ -85,9 +92,13 @@ class ChS3Error(Exception):
     is_final: bool = False
     left: Any = None
 
-    def __init__(self, message: str = "") -> None:
-        # Servers, files and their names have a say in it.
-        super().__init__(showable(message))
+    def __init__(self, code: str, sentence: str) -> None:
+        self.code = code
+        self.sentence = showable(sentence)
+        super().__init__(code, self.sentence)
+
+    def __str__(self) -> str:
+        return f"{self.sentence} [{self.code}]"
 
 
 class ConfigError(ChS3Error):
@@ -143,8 +154,8 @@ class NewColumnsError(TargetError):
     :ivar columns: names of these columns.
     """
 
-    def __init__(self, message: str, columns: Sequence[str]) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: str, columns: Sequence[str]) -> None:
+        super().__init__(code, sentence)
         self.columns = tuple(columns)
 
 
@@ -165,14 +176,14 @@ class PlanError(ChS3Error):
 class ServerError(ChS3Error):
     """ClickHouse responded with an error.
 
-    :param message: the server's message, without stack trace and secrets.
-    :param code: the server's error code; 0 if the response had none.
+    :param sentence: the server's message, without stack trace and secrets.
+    :param server_code: ClickHouse's own error code; 0 if the response had none.
     """
 
-    def __init__(self, message: str, *, code: int = 0) -> None:
-        super().__init__(message)
-        self.code = code
-        self.is_final = code == ErrorCode.ACCESS_DENIED
+    def __init__(self, code: str, sentence: str, *, server_code: int = 0) -> None:
+        super().__init__(code, sentence)
+        self.server_code = server_code
+        self.is_final = server_code == ErrorCode.ACCESS_DENIED
 
 
 class LoadError(ChS3Error):
@@ -187,8 +198,8 @@ class CheckFailedError(LoadError):
 
     is_final = True
 
-    def __init__(self, message: str, results: Sequence[Any]) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: str, results: Sequence[Any]) -> None:
+        super().__init__(code, sentence)
         self.results = tuple(results)
 
 

@@ -186,8 +186,9 @@ class ReplaceWhere(Mode):
         """:raises ConfigError: if the condition is empty."""
         if not self.condition.strip():
             raise ConfigError(
+                "argument-missing",
                 f"{name}=ReplaceWhere({self.condition!r}) has no condition; give the one that selects the rows to be"
-                " replaced, such as ReplaceWhere(\"day = '2024-01-31'\")"
+                " replaced, such as ReplaceWhere(\"day = '2024-01-31'\")",
             )
 
 
@@ -223,7 +224,9 @@ class Merge(Mode):
     def check(self, name: str) -> None:
         """:raises ConfigError: if the key has no column."""
         if not self.key:
-            raise ConfigError(f"{name}=Merge(key=[]) names no column; name the columns of a row: key=['id']")
+            raise ConfigError(
+                "argument-missing", f"{name}=Merge(key=[]) names no column; name the columns of a row: key=['id']"
+            )
 
     @property
     def rule(self) -> MergeRule:

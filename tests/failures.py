@@ -1,7 +1,8 @@
-"""What failed a task that Airflow does not try again."""
+"""What failed a task that Airflow does not try again, and the codes of errors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,3 +23,11 @@ def own_errors() -> Iterator[None]:
         assert isinstance(failed, ChS3Error)
         assert failed.is_final
         raise failed
+
+
+def coded(code: str, *values: str) -> str:
+    """Return the pattern for ``match=`` of an error with a code.
+
+    :param values: what the sentence has to name, in this order; the words around the values do not count.
+    """
+    return "(?s)" + "".join(f"{re.escape(value)}.*" for value in values) + rf" \[{code}\]$"

@@ -65,7 +65,8 @@ def build_parser(name: str | None = None) -> CommandParser:
         lacking = {command: lab for command, lab in LAB_COMMANDS.items() if command not in commands}
     if name in lacking:
         raise ConfigError(
-            f"`ch-s3 {name}` is a command of ch-s3-lab, which is not installed here: {install_lab(lacking[name])}"
+            "lab-not-installed",
+            f"`ch-s3 {name}` is a command of ch-s3-lab, which is not installed here: {install_lab(lacking[name])}",
         )
     parser = CommandParser(
         prog="ch-s3",

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if name not in pages:
         near = difflib.get_close_matches(name, pages, n=1)
         remedy = f"did you mean {near[0]!r}?" if near else "`ch-s3 docs` lists the pages"
-        raise ConfigError(f"there is no page {args.page!r}; {remedy}")
+        raise ConfigError("argument-invalid", f"there is no page {args.page!r}; {remedy}")
     _print_page(pages[name])
     return 0
 

@@ -34,7 +34,10 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check, and print each finding at once; 1 if something is missing."""
     if bool(args.source) != bool(args.table):
-        raise ConfigError("--source and --table belong together; give both, or neither to check the connection alone")
+        raise ConfigError(
+            "argument-missing",
+            "--source and --table belong together; give both, or neither to check the connection alone",
+        )
     findings, shown = _examine(args), []
     while finding := _next(findings):
         shown.append(finding)

@@ -166,8 +166,9 @@ def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
     ):
         if name and name not in known:
             raise ConfigError(
+                "load-unknown",
                 f"{option} {name!r}: the connected server has no {what} of this name that the user may see; it has"
-                f" {', '.join(map(show_name, sorted(known))) or 'none'}"
+                f" {', '.join(map(show_name, sorted(known))) or 'none'}",
             )
 
 
@@ -184,13 +185,16 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
     from airflow_provider_ch_s3.table.target import parse_table
 
     if not args.load_id:
-        raise ConfigError("undo takes one load back: give the id of that load, as `ch-s3 loads` lists it")
+        raise ConfigError(
+            "argument-missing", "undo takes one load back: give the id of that load, as `ch-s3 loads` lists it"
+        )
     first, *_ = view.load_files(args.load_id).attempts
     table = parse_table(first.named, parse_table(first.table, "").database)
     if not read_table(hook, table, None):
         raise LoadError(
+            "table-missing",
             f"{args.load_id} was loaded into {table}, which is not there any more, or which this user may not see; if"
-            " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back"
+            " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
         )
     target = _find_target(hook, args, str(table))
     return undo(target, args.load_id, is_dry_run=args.dry_run, abandons_open=args.abandon)

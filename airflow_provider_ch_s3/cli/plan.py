@@ -63,7 +63,10 @@ def run(args: argparse.Namespace) -> int:
     if args.validate:
         return _validate(args)
     if args.sample_files or args.check:
-        raise ConfigError("--sample-files and --check say what to validate; add --validate, or leave them out")
+        raise ConfigError(
+            "argument-without-effect",
+            "--sample-files and --check say what to validate; add --validate, or leave them out",
+        )
     with clean_output():
         from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
@@ -130,7 +133,9 @@ def _without_secrets(statement: Statement) -> str:
 
 def _validate(args: argparse.Namespace) -> int:
     if args.sql:
-        raise ConfigError("--sql shows the statement of a plan, and --validate runs it; give one of them")
+        raise ConfigError(
+            "arguments-contradict", "--sql shows the statement of a plan, and --validate runs it; give one of them"
+        )
     with clean_output():
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 

@@ -229,17 +229,29 @@ def _read_mode(args: argparse.Namespace) -> Mode | str:
     if args.mode == Merge.name:
         return Merge(**{**of_merge, "key": args.merge_key or ()})
     if given:
-        raise ConfigError(f"--merge-{given[0]} has no effect without --mode merge; add it, or remove the option")
+        raise ConfigError(
+            "argument-without-effect",
+            f"--merge-{given[0]} has no effect without --mode merge; add it, or remove the option",
+        )
     if (args.mode == ReplaceWhere.name) != bool(args.replace_where):
-        raise ConfigError("--mode replace_where and --replace-where CONDITION belong together; give both, or neither")
+        raise ConfigError(
+            "argument-missing",
+            "--mode replace_where and --replace-where CONDITION belong together; give both, or neither",
+        )
     return ReplaceWhere(args.replace_where) if args.replace_where else str(args.mode)
 
 
 def _read_credentials(args: argparse.Namespace) -> OwnKeys | NamedCollection | Role:
     if args.named_collection and args.role_arn:
-        raise ConfigError("--named-collection and --role-arn are two ways to read the files; give one of them")
+        raise ConfigError(
+            "arguments-contradict",
+            "--named-collection and --role-arn are two ways to read the files; give one of them",
+        )
     if args.external_id and not args.role_arn:
-        raise ConfigError("--external-id is sent when the servers assume a role; give --role-arn, or remove it")
+        raise ConfigError(
+            "argument-without-effect",
+            "--external-id is sent when the servers assume a role; give --role-arn, or remove it",
+        )
     if args.named_collection:
         return NamedCollection(args.named_collection)
     return Role(args.role_arn, external_id=args.external_id) if args.role_arn else OwnKeys()

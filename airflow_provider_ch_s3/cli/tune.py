@@ -100,7 +100,8 @@ def _confirm(args: argparse.Namespace, sample: PreparedLoad) -> None:
     limits = f"{format_seconds(args.max_seconds)} or {most_memory:.0%} of the memory"
     if not sys.stdin.isatty() or input(f"this is more than {limits}; continue? [y/N] ").strip().lower() != "y":
         raise ConfigError(
-            f"not tuned: it would take more than {limits}; raise --max-seconds or --max-memory-ratio, or give --yes"
+            "tuning-too-expensive",
+            f"not tuned: it would take more than {limits}; raise --max-seconds or --max-memory-ratio, or give --yes",
         )
 
 

@@ -101,7 +101,7 @@ def parse_expression(text: str) -> str:
     elements = split_at_commas(tokens)
     if len(elements) != 1 or not elements[0]:
         count = len([element for element in elements if element])
-        raise ConfigError(f"expected one SQL expression and found {count} in {text!r}")
+        raise ConfigError("expression-invalid", f"expected one SQL expression and found {count} in {text!r}")
     for n, token in enumerate(tokens):
         _check_call(text, tokens, n)
         if token.text == "*" and not (n and (_is_operand(tokens[n - 1]) or tokens[n - 1].kind is TokenKind.CLOSE)):

@@ -88,7 +88,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
 
 def refuse(text: str, problem: str, remedy: str = "write one flat SQL expression") -> ConfigError:
     """Build the error for an expression: the text, what is wrong with it, and what to write instead."""
-    return ConfigError(f"the expression {text!r} {problem}; {remedy}")
+    return ConfigError("expression-invalid", f"the expression {text!r} {problem}; {remedy}")
 
 
 def split_at_commas(tokens: Sequence[Token], depth: int = 0) -> list[Sequence[Token]]:

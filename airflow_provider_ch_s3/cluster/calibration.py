@@ -31,9 +31,9 @@ class Calibration:
         names = [field.name for field in fields(cls)]
         for name, value in values.items():
             if name not in names:
-                raise ConfigError(f"the key {name!r} is unknown; use {', '.join(names)}")
+                raise ConfigError("connection-invalid", f"the key {name!r} is unknown; use {', '.join(names)}")
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise ConfigError(f"{name} is {value!r}, which is not a number above 0")
+                raise ConfigError("connection-invalid", f"{name} is {value!r}, which is not a number above 0")
         return cls(**values)
 
     def as_dict(self) -> dict[str, float]:

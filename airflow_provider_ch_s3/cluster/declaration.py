@@ -48,7 +48,7 @@ def _parse_calibration(values: Mapping[str, Any], *, conn_id: str) -> Calibratio
     try:
         return Calibration.from_dict(values)
     except ConfigError as error:
-        remedy = f"{error}; write what `ch-s3 tune` printed, or leave it empty"
+        remedy = f"{error.sentence}; write what `ch-s3 tune` printed, or leave it empty"
         raise field_error("calibration", values, conn_id=conn_id, remedy=remedy) from error
 
 

@@ -57,8 +57,9 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
     if not isinstance(extra, dict):
         # not shown: the text may hold secrets
         raise ConfigError(
+            "connection-invalid",
             f"connection {conn_id!r}: the extra is not a JSON object, so its fields cannot be read; write it as"
-            ' {"cluster": "…"}, or leave it empty'
+            ' {"cluster": "…"}, or leave it empty',
         )
     given = {name: value for name, value in extra.items() if value not in (None, "")}
     for name in given:
@@ -67,7 +68,10 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
             remedy = (
                 f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(_KNOWN_KEYS))}, or leave it out"
             )
-            raise ConfigError(f"connection {conn_id!r}: the extra has the unknown key {name!r}; {remedy}")
+            raise ConfigError(
+                "connection-invalid",
+                f"connection {conn_id!r}: the extra has the unknown key {name!r}; {remedy}",
+            )
     return given
 
 
@@ -98,7 +102,7 @@ def _parse_value(field: ConnectionField, value: Any, *, conn_id: str) -> Any:
 
 def field_error(name: str, value: object, *, conn_id: str, remedy: str) -> ConfigError:
     """Return the error for a wrong value, with connection, field, value and remedy."""
-    return ConfigError(f"connection {conn_id!r}: {name} is {value!r}; {remedy}")
+    return ConfigError("connection-invalid", f"connection {conn_id!r}: {name} is {value!r}; {remedy}")
 
 
 def _is_allowed(field: ConnectionField, value: Any) -> bool:

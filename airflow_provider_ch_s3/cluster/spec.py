@@ -159,14 +159,16 @@ def resolve_ddl_mode(
     if database_engine in REPLICATED_DATABASES:
         if declared.ddl_mode in (DdlMode.ON_CLUSTER, DdlMode.PER_HOST):
             raise ConfigError(
+                "connection-invalid",
                 f"ddl_mode is {declared.ddl_mode.value!r}, but a {database_engine} database distributes statements to"
-                " all nodes itself; leave the connection's field ddl_mode empty"
+                " all nodes itself; leave the connection's field ddl_mode empty",
             )
         return DdlMode.DATABASE
     if is_replicated and declared.ddl_mode is DdlMode.PER_HOST:
         raise ConfigError(
+            "connection-invalid",
             "ddl_mode is 'per_host', which creates tables that are not replicas of each other, but the table has"
-            " replicas; leave the connection's field ddl_mode empty, so that they are created ON CLUSTER"
+            " replicas; leave the connection's field ddl_mode empty, so that they are created ON CLUSTER",
         )
     if declared.ddl_mode is not DdlMode.AUTO:
         return declared.ddl_mode
@@ -187,7 +189,8 @@ def parse_version(text: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)", text)
     if match is None:
         raise ClusterError(
-            f"{text!r} is not a ClickHouse version; check that the connection's port is ClickHouse's HTTP port"
+            "version-unreadable",
+            f"{text!r} is not a ClickHouse version; check that the connection's port is ClickHouse's HTTP port",
         )
     return int(match[1]), int(match[2])
 
@@ -232,14 +235,17 @@ def merge_cluster(
 
 def _check_detected(declared: ClusterDeclaration, detected: Sequence[NodeSpec]) -> None:
     if not detected:
-        raise ClusterError("no node responded; set the connection's field cluster to a cluster that has nodes")
+        raise ClusterError(
+            "cluster-unknown", "no node responded; set the connection's field cluster to a cluster that has nodes"
+        )
     endpoints = declared.http_endpoints
     if endpoints and len(endpoints) != len(detected):
         raise ClusterError(
+            "http-endpoints-wrong",
             f"the connection's http_endpoints is {', '.join(endpoints)}, but the cluster {declared.cluster!r} has"
             f" {count_of(len(detected), 'node')}:"
             f" {', '.join(sorted(node.host for node in detected))}; list the host:port of each node's HTTP interface,"
-            " and of no other server, because they are used to create tables and to commit partitions"
+            " and of no other server, because they are used to create tables and to commit partitions",
         )
 
 

@@ -23,7 +23,7 @@ Value = TypeVar("Value", bound="DataclassInstance")
 
 def refuse_argument(name: str, value: object, remedy: str) -> ConfigError:
     """Return the error for an argument of a wrong type: name, value, type, and what to give instead."""
-    return ConfigError(f"{name}={value!r} is of type {type(value).__name__}; {remedy}")
+    return ConfigError("argument-invalid", f"{name}={value!r} is of type {type(value).__name__}; {remedy}")
 
 
 def check_text(name: str, value: object, *, is_optional: bool = False) -> None:
@@ -100,7 +100,9 @@ def parse_settings(name: str, value: object) -> dict[str, str | int | float]:
         if not isinstance(setting, (str, int, float, numbers.Integral)):
             raise refuse_argument(f"{name}[{key!r}]", setting, "give a string or a number, or leave it out")
         if isinstance(setting, float) and not math.isfinite(setting):
-            raise ConfigError(f"{name}[{key!r}]={setting!r} is not a finite number; give one, or leave it out")
+            raise ConfigError(
+                "argument-invalid", f"{name}[{key!r}]={setting!r} is not a finite number; give one, or leave it out"
+            )
         found[key] = int(setting) if isinstance(setting, numbers.Integral) else setting
     return found
 
@@ -115,7 +117,7 @@ def check_seconds(name: str, value: object, *, is_positive: bool = False) -> Non
         raise refuse_argument(name, value, "give a number of seconds")
     if not math.isfinite(value) or value < 0 or (is_positive and value == 0):
         bound = "above 0" if is_positive else "of 0 or more"
-        raise ConfigError(f"{name}={value!r} is not a duration; give a number of seconds {bound}")
+        raise ConfigError("argument-invalid", f"{name}={value!r} is not a duration; give a number of seconds {bound}")
 
 
 def parse_seconds(name: str, value: object) -> float:
@@ -144,8 +146,9 @@ def parse_file_names(name: str, value: object) -> tuple[str, ...]:
         check_text(f"{name}[{n}]", item)
         if not item or item.startswith("/") or "//" in item or re.search(r"[*?{]", item):
             raise ConfigError(
+                "argument-invalid",
                 f"{name}={value!r} contains {item!r}, which is not a file name; give the name of a file in the"
-                " folders of the source, such as '_SUCCESS', without address and wildcards"
+                " folders of the source, such as '_SUCCESS', without address and wildcards",
             )
     return tuple(names)
 
@@ -161,7 +164,7 @@ def parse_count(name: str, value: object, *, least: int = 0, most: int | None = 
         count = least - 1
     if count < least or (most is not None and count > most):
         span = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise ConfigError(f"{name}={value!r} must be a whole number, {span}")
+        raise ConfigError("argument-invalid", f"{name}={value!r} must be a whole number, {span}")
     return count
 
 
@@ -175,7 +178,9 @@ def parse_ratio(name: str, value: object) -> float:
     except ValueError:
         ratio = -1.0
     if not 0 <= ratio <= 1 or isinstance(value, bool):
-        raise ConfigError(f"{name}={value!r} must be a number from 0 to 1, such as 0.01 for one percent")
+        raise ConfigError(
+            "argument-invalid", f"{name}={value!r} must be a number from 0 to 1, such as 0.01 for one percent"
+        )
     return ratio
 
 
@@ -188,7 +193,7 @@ def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
         return kind(value)
     except ValueError as error:
         known = ", ".join(repr(member.value) for member in kind)
-        raise ConfigError(f"{name}={value!r} is unknown; use one of {known}") from error
+        raise ConfigError("argument-invalid", f"{name}={value!r} is unknown; use one of {known}") from error
 
 
 def parse_whole(value: object) -> int:
@@ -224,9 +229,9 @@ def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value
     """
     known = [field.name for field in dataclasses.fields(kind)]
     if unknown := sorted(set(given) - set(known), key=str):
-        raise ConfigError(f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
+        raise ConfigError("argument-invalid", f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
     if missing := [field for field in required_fields(kind) if field not in given]:
-        raise ConfigError(f"{name}={dict(given)!r} lacks {missing[0]!r}; give it")
+        raise ConfigError("argument-missing", f"{name}={dict(given)!r} lacks {missing[0]!r}; give it")
     return kind(**given)
 
 

@@ -45,8 +45,9 @@ def decode(cls: type[Value], written: Mapping[str, Any], **blanks: Any) -> Value
     except ValidationError as error:
         wrong = sorted(".".join(map(str, one["loc"])) for one in error.errors(include_input=False))
         raise LoadError(
+            "provider-version-differs",
             f"a record of a load ({cls.__name__}) that another version of airflow-provider-ch-s3 wrote lacks"
-            f" {', '.join(wrong)}, or has another type of value there; use that version on this worker"
+            f" {', '.join(wrong)}, or has another type of value there; use that version on this worker",
         ) from None
     return found
 

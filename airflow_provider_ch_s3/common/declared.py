@@ -150,7 +150,7 @@ def parse_field(name: str, field: dataclasses.Field[Any], value: Any) -> Any:
     if value is None:
         value = default_of(field)
         if value is dataclasses.MISSING:
-            raise ConfigError(f"{name} is missing; give it")
+            raise ConfigError("argument-missing", f"{name} is missing; give it")
         if value is None:
             return None
     return kind_of(field).parse(name, value)
@@ -183,7 +183,9 @@ def parse_literal(name: str, value: Any) -> Any:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
     if text[:1] in ("[", "{"):
-        raise ConfigError(f"{name}={value!r} is neither a list nor a dict; correct its brackets and quotes")
+        raise ConfigError(
+            "argument-invalid", f"{name}={value!r} is neither a list nor a dict; correct its brackets and quotes"
+        )
     return value
 
 
@@ -245,9 +247,14 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
     def parse(name: str, value: Any) -> Value:
         found = shape(name, parse_literal(name, value))
         if isinstance(found, str) and found in known:
-            raise ConfigError(f"{name}={found!r} lacks what it needs; give {_form_of(known[found])}")
+            raise ConfigError(
+                "argument-missing", f"{name}={found!r} lacks what it needs; give {_form_of(known[found])}"
+            )
         if not isinstance(found, kinds):
-            raise ConfigError(f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}")
+            raise ConfigError(
+                "argument-invalid",
+                f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}",
+            )
         return found.parsed(name)
 
     return Kind(parse, shape=shape)

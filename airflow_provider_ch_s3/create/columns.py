@@ -127,9 +127,10 @@ def _check_nested(
             continue
         first, other = uneven[0]["first"], uneven[0]["other"]
         raise SourceError(
+            "nested-lengths-differ",
             f"{first!r} and {other!r} are lists of different lengths in {source.pattern}, and in a table they are one"
             " Nested column, whose lists are equally long; give one of them a name without a dot: leave it out of"
-            f" columns=[…], and add select={{{other.replace('.', '_')!r}: '`{other}`'}}"
+            f" columns=[…], and add select={{{other.replace('.', '_')!r}: '`{other}`'}}",
         )
 
 
@@ -315,8 +316,9 @@ def _with_selected(
         names = {column.name for column in columns} | set(request.select)
         if unknown := [name for name in request.columns.only if name not in names]:
             raise ConfigError(
+                "columns-unknown",
                 f"columns names {unknown[0]!r}, and the files have no such column; they have"
-                f" {', '.join(show_name(column.name) for column in columns)}"
+                f" {', '.join(show_name(column.name) for column in columns)}",
             )
         wanted = [column for column in columns if column.name in request.columns.only]
     if not request.select:

@@ -58,8 +58,9 @@ def level_columns(client: ClickHouseClient, declaration: ClusterDeclaration, tab
             for column in columns:
                 if wanted.setdefault(column.name, column).type != column.type:
                     raise TargetError(
+                        "tables-differ",
                         f"column {column.name!r} is {wanted[column.name].type} in one table of {table} and"
-                        f" {column.type} on {node}; make them the same with ALTER TABLE"
+                        f" {column.type} on {node}; make them the same with ALTER TABLE",
                     )
     for name, by_node in found.items():
         _add(located, name, partial(_lacking, wanted, by_node))

@@ -83,7 +83,8 @@ def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple
     if unknown := sorted(set(types) - {column.name for column in columns}):
         known = ", ".join(show_name(column.name) for column in columns)
         raise ConfigError(
-            f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}"
+            "columns-unknown",
+            f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}",
         )
     return tuple(replace(column, type=types.get(column.name, column.type)) for column in columns)
 
@@ -95,8 +96,9 @@ def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, st
         return "MergeTree", "it keeps every row, on shards without replicas"
     if is_replicated and is_merge_tree(create.engine) and not has_replicas(create.engine):
         raise ConfigError(
+            "engine-not-replicated",
             f"create_table has the engine {create.engine}, which keeps no replicas, and the shards have some; write"
-            f" Replicated{create.engine}"
+            f" Replicated{create.engine}",
         )
     return create.engine, _GIVEN
 
@@ -143,8 +145,9 @@ def _choose_partition(
         keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
         if not keys:
             raise ConfigError(
+                "partition-key-missing",
                 "mode='replace_partitions' needs a partition key, and the files are in no name=value/ folders"
-                " that suggest one; give create_table={'partition_by': '…'}"
+                " that suggest one; give create_table={'partition_by': '…'}",
             )
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         return key, f"a load replaces what its {_parts(layout)} hold"

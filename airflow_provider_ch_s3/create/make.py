@@ -148,8 +148,9 @@ class TableMaker:
             self.client.query(render_check_types(given))
         except ServerError as error:
             raise TargetError(
-                f"create_table has the types {', '.join(given)}, and ClickHouse does not know all of them: {error};"
-                " correct them"
+                "type-invalid",
+                f"create_table has the types {', '.join(given)}, and ClickHouse does not know all of them:"
+                f" {error.sentence}; correct them",
             ) from error
 
     def _check_local(self, new: NewTable) -> None:
@@ -157,8 +158,9 @@ class TableMaker:
         for row in self._find(new.local).values():
             if literal(new.comment) not in row["create_table_query"]:
                 raise TargetError(
+                    "name-taken",
                     f"{new.local} exists, and was not created for {new.name}; rename it, name a table over it, or use"
-                    " create_table={'distributed': False}"
+                    " create_table={'distributed': False}",
                 )
 
     def _create_first(self, new: NewTable) -> None:
@@ -171,8 +173,9 @@ class TableMaker:
         except ServerError as error:
             statement = render_create_table(new, None).text
             raise TargetError(
-                f"ClickHouse cannot create {new.local}: {error}; correct create_table, or create the table yourself."
-                f" The statement was:\n{statement}"
+                "table-not-created",
+                f"ClickHouse cannot create {new.local}: {error.sentence}; correct create_table, or create the table"
+                f" yourself. The statement was:\n{statement}",
             ) from error
 
     def _copy(self, local: TableName) -> None:

@@ -55,8 +55,9 @@ class Claim:
             return False
         if other.rank > self.rank:
             raise OvertakenError(
+                "newer-try-runs",
                 f"try {other.try_number} of this task has taken over the load into {target}; stopping try"
-                f" {self.try_number}, no action needed"
+                f" {self.try_number}, no action needed",
             )
         return other.rank < self.rank or other.token == self.token
 
@@ -111,7 +112,7 @@ class ClaimTables:
         try:
             self.client.execute_on([self.node], statement)
         except ServerError as error:
-            if error.code == ErrorCode.TABLE_ALREADY_EXISTS:
+            if error.server_code == ErrorCode.TABLE_ALREADY_EXISTS:
                 return False
             raise
         return True
@@ -127,7 +128,7 @@ class ClaimTables:
         try:
             self.client.execute_on([chosen], ledger_queries.render_drop_lock(self._name(number)))
         except ServerError as error:
-            if error.code == ErrorCode.UNKNOWN_TABLE:
+            if error.server_code == ErrorCode.UNKNOWN_TABLE:
                 return False
             raise
         return True

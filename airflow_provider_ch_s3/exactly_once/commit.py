@@ -80,9 +80,10 @@ class Commit(ABC):
         staged = self._count_staged()
         if self.plan.keeps_all_rows and staged != Counter(self.plan.partitions):
             raise LoadError(
+                "staged-rows-changed",
                 f"{self.tables.staged()} holds {count_of(staged.total(), 'row')}, and held"
                 f" {count_of(self.plan.staged_rows, 'row')} when they were verified; nothing was"
-                " committed: load again"
+                " committed: load again",
             )
 
     @abstractmethod
@@ -129,11 +130,12 @@ class Commit(ABC):
     def _rows_lost(self, node: str, partition: str, lost: int) -> UnknownStateError:
         staged = self.tables.staged()
         return UnknownStateError(
+            "partition-rows-lost",
             f"{node} died while partition {partition} was committed, and {count_of(lost, 'row')} of it are in neither"
             f" {staged} nor {self.tables.target}: look at system.detached_parts there for parts that"
             " ClickHouse has set aside as broken, as happens on S3 disks, attach what can be repaired, and load"
             f" again; or give the rest of this commit up: drop {staged} on every node, then load the files of"
-            " its partitions with mode='replace_partitions'"
+            " its partitions with mode='replace_partitions'",
         )
 
     def _check_nodes(self, role: str, nodes: Mapping[str, str]) -> None:
@@ -144,10 +146,11 @@ class Commit(ABC):
         staged = self.tables.staged(role)
         if gone := self.plan.before[role].keys() - nodes.keys():
             raise UnknownStateError(
+                "commit-nodes-gone",
                 f"the commit of {self.attempt.query_id} was interrupted, and it used nodes that are no longer in the"
                 f" cluster, or no longer first replicas: {', '.join(sorted(gone))}; find out which rows of"
                 f" {staged} are in {self.tables.destination(role)} already, move the rest by hand, and drop"
-                f" {staged}"
+                f" {staged}",
             )
 
     def _before(self, role: str) -> Iterator[tuple[Place, Before]]:

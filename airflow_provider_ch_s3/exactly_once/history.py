@@ -74,7 +74,7 @@ class AttemptId:
         """
         match = re.fullmatch(r"(?P<load>.+)-(?P<generation>\d+)-(?P<number>\d+)-insert", query_id)
         if match is None:
-            raise LoadError(f"{query_id!r} is not the query id of a staged load; clear the task")
+            raise LoadError("load-unknown", f"{query_id!r} is not the query id of a staged load; clear the task")
         return cls(load_id=match["load"], generation=int(match["generation"]), number=int(match["number"]))
 
     @property
@@ -321,8 +321,9 @@ class History:
         """
         if attempt not in self.attempts:
             raise LoadError(
+                "ledger-record-missing",
                 f"the ledger has no record of {attempt.query_id}: was it emptied or created again while that load"
-                " ran? Its staged rows cannot be committed; load again"
+                " ran? Its staged rows cannot be committed; load again",
             )
         return self.attempts[attempt]
 

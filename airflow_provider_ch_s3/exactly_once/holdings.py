@@ -373,8 +373,9 @@ class Holdings:
     def _check_known(self, row: Mapping[str, Any]) -> None:
         if row["mode"] not in self.effects:
             raise LoadError(
+                "provider-version-differs",
                 f"the ledger records a commit of {_replaced_by(row)} with mode={row['mode']!r}, which this version"
-                " of airflow-provider-ch-s3 does not support; upgrade it on this worker"
+                " of airflow-provider-ch-s3 does not support; upgrade it on this worker",
             )
 
     def _look_up_replacements(self, partitions: Sequence[str], *, is_certain: bool) -> list[dict[str, Any]]:
@@ -415,13 +416,13 @@ def _check_whole(current: Sequence[HeldFile]) -> None:
     for path, one in sorted(last.items()):
         if replaced := one.replaced:
             raise LoadError(
+                "partition-partly-replaced",
                 f"cannot tell whether the table still holds {path!r}: attempt {one.commit.id.number} of"
-                f" {one.commit.id.load_id} loaded it, and"
-                f" of that attempt's partitions {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were"
-                " replaced since, others not; nothing was changed: load those files with"
-                " mode='replace_partitions', too, name only other files in source,"
-                " or load them with Append(on_loaded='load'), which adds their rows in any case; of a lake's table,"
-                " load the whole snapshot with mode='replace_table'"
+                f" {one.commit.id.load_id} loaded it, and of that attempt's partitions"
+                f" {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were replaced since, others not;"
+                " nothing was changed: load those files with mode='replace_partitions', too, name only other files"
+                " in source, or load them with Append(on_loaded='load'), which adds their rows in any case; of a"
+                " lake's table, load the whole snapshot with mode='replace_table'",
             )
 
 

@@ -178,20 +178,23 @@ class Ledger:
             check_schema(self.name, row["name"], row["comment"])
             if not row["engine"].endswith("MergeTree"):  # a view would read other tables with this user's rights
                 raise TargetError(
+                    "ledger-wrong-table",
                     f"the ledger {self.name.database}.{row['name']} is a {row['engine']} on {row['node']}; find out"
-                    " who created it, and drop it, or name another table in the connection's field ledger_table"
+                    " who created it, and drop it, or name another table in the connection's field ledger_table",
                 )
             if self.quorum > 1 and not has_replicas(row["engine"]):
                 raise ConfigError(
+                    "ledger-not-replicated",
                     f"the ledger {self.name.database}.{row['name']} is not replicated ({row['engine']} on"
                     f" {row['node']}), but {self.target} is: a lost disk would take the record of its loads with it;"
                     " load replicated tables through a connection of their own, with another ledger_table, which"
-                    " begins empty: a table that was loaded before is first loaded in a mode that replaces"
+                    " begins empty: a table that was loaded before is first loaded in a mode that replaces",
                 )
         if not self.database_engine:
             raise ConfigError(
+                "ledger-missing",
                 f"cannot create the ledger {self.name}: there is no database {self.name.database!r}; create it, or"
-                " correct the connection's field ledger_table"
+                " correct the connection's field ledger_table",
             )
         return found
 
@@ -230,7 +233,7 @@ class Ledger:
             return self.read()
         except ServerError as error:
             # The second is what a server answers whose peer lacks the table.
-            if error.code not in (ErrorCode.UNKNOWN_TABLE, ErrorCode.ALL_CONNECTION_TRIES_FAILED):
+            if error.server_code not in (ErrorCode.UNKNOWN_TABLE, ErrorCode.ALL_CONNECTION_TRIES_FAILED):
                 raise
             return History(events=())
 
@@ -421,13 +424,15 @@ def check_schema(ledger: TableName, name: str, comment: str) -> None:
     version = _version_of(comment)
     if not version:
         raise TargetError(
+            "ledger-wrong-table",
             f"{ledger.database}.{name} is not a ledger of this package; rename it, or name another table in the"
-            " connection's field ledger_table"
+            " connection's field ledger_table",
         )
     if version > SCHEMA_VERSION:
         raise ConfigError(
+            "provider-version-differs",
             f"{ledger.database}.{name} has schema {version}, and this version of airflow-provider-ch-s3 supports"
-            f" up to {SCHEMA_VERSION}; upgrade it on this worker"
+            f" up to {SCHEMA_VERSION}; upgrade it on this worker",
         )
 
 

@@ -254,8 +254,9 @@ class Lock:
         if not self._tables.drop(held.epoch):
             held.when_lost()
             raise LockLostError(
+                "lock-lost",
                 f"another process has taken over the lock of {self.ledger.target}, because this one was too slow or"
-                " is not the newest try of its task; the other process continues"
+                " is not the newest try of its task; the other process continues",
             )
 
     @contextmanager
@@ -338,4 +339,6 @@ class Lock:
         try:
             return self._tables.create(epoch, claim)
         except ServerError as error:
-            raise LoadError(f"cannot lock {self.ledger.target}: {error}; nothing was changed") from error
+            raise LoadError(
+                "lock-failed", f"cannot lock {self.ledger.target}: {error.sentence}; nothing was changed"
+            ) from error

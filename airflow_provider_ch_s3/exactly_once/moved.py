@@ -104,8 +104,9 @@ def find_moved(
         if both_rows in (0, staged_rows):
             return tuple(part.name for part in staged) if both_rows else ()
     raise UnknownStateError(
+        "partition-state-unknown",
         f"of {count_of(before.staged_rows, 'row')} to be moved {format_count(staged_rows)} are still staged, and the"
-        f" target has gained {format_count(gained_rows)}"
+        f" target has gained {format_count(gained_rows)}",
     )
 
 

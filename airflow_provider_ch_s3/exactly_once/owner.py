@@ -268,7 +268,8 @@ class Owner:
         except ChS3Error as error:
             # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
             error.is_final = False
-            error.args = (f"{error}; {UNFINISHED.format(query_id=attempt.query_id, target=self.ledger.target)}",)
+            unfinished = UNFINISHED.format(query_id=attempt.query_id, target=self.ledger.target)
+            error.sentence, error.code = f"{error.sentence}; {unfinished}", "commit-unfinished"
             raise
         return True
 
@@ -330,9 +331,10 @@ class Owner:
             return
         staged = commit.tables.staged()
         raise UnknownStateError(
+            "commit-of-another-login",
             f"the commit of {query_id} into {target} was interrupted halfway, and {who}, so it is not finished with"
             " the rights of this one: load again through the connection that began it; or give it up: drop the tables"
-            f" {staged}* on every node, and remove what {target} has of its rows"
+            f" {staged}* on every node, and remove what {target} has of its rows",
         )
 
     def _check_destinations(self, commit: Commit) -> None:
@@ -347,9 +349,10 @@ class Owner:
         now |= {view.table for view in read_views(self.client, self.spec, self.ledger.cluster)}
         if strange := sorted(map(str, recorded - now)):
             raise UnknownStateError(
+                "commit-views-gone",
                 f"the commit of {commit.attempt.query_id} was interrupted, and it was to add rows to"
                 f" {', '.join(strange)}, where no materialized view of {self.ledger.target} writes now; restore the"
-                " view, then load again"
+                " view, then load again",
             )
 
     def _record_plan(self, commit: Commit, plan: CommitPlan) -> None:
@@ -375,7 +378,7 @@ class Owner:
                 return
         if isinstance(error, LoadError):
             raise error
-        if error.code in DIFFERENT_TABLES_CODES:
+        if error.server_code in DIFFERENT_TABLES_CODES:
             if commit.fit_staged():
                 self.history = self.ledger.read()
                 self._finish(self.history.attempt(attempt))
@@ -384,8 +387,9 @@ class Owner:
                 self._break(attempt)
                 return
         raise LoadError(
+            "commit-unfinished",
             f"the interrupted commit of {attempt.query_id} has to be finished before others load into"
-            f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again"
+            f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again",
         ) from error
 
     def _break(self, attempt: AttemptId) -> None:

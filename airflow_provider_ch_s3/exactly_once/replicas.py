@@ -112,8 +112,9 @@ class Replicas:
             elif self.timing.now() - since > self.timing.stall_seconds:
                 stalled = format_seconds(self.timing.stall_seconds)
                 raise LoadError(
+                    "replica-behind",
                     f"the replicas of {table} differ, and have made no progress for {stalled}: "
-                    f"{'; '.join(late)}; check system.replication_queue there, then load again"
+                    f"{'; '.join(late)}; check system.replication_queue there, then load again",
                 )
             self.timing.sleep(POLL_SECONDS)
             snapshot = self._poll(table, with_merges=with_merges)
@@ -133,10 +134,11 @@ class Replicas:
         if rows := self.client.query(parts_queries.render_read_zero_copy(table, self.cluster)):
             names = ", ".join(row["node"] for row in rows)
             raise TargetError(
+                "zero-copy-replication",
                 f"{table} uses zero-copy replication (allow_remote_fs_zero_copy_replication) on {names}, which"
                 " ClickHouse does not consider ready for production, and with which staged loads have not been"
                 " tested; use mode='direct', which loads at least once, or, if the table's disks are local, ALTER"
-                " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0"
+                " TABLE … MODIFY SETTING allow_remote_fs_zero_copy_replication = 0",
             )
         shards = {node.host: node.shard for node in self.nodes}
         for path, rows in sorted(self._read_groups(table).items()):
@@ -146,15 +148,17 @@ class Replicas:
                 found = f"{table} has {count} replicas under {path}, and {self._cluster} only {len(nodes)} of them"
                 if not self.lacks_some:
                     raise TargetChangingError(
+                        "nodes-not-covered",
                         f"{found} ({', '.join(nodes)}): a commit has to wait for all of them; set the connection's"
                         " field cluster to one with every replica, or its field replicas to 'one' to load without the"
-                        " others, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
+                        " others, or drop a replica that is gone for good (SYSTEM DROP REPLICA)",
                     )
                 log.info("%s (%s): the others will catch up by themselves", found, ", ".join(nodes))
             if len({shards.get(node) for node in nodes}) > 1:
                 raise TargetError(
+                    "clusters-differ",
                     f"{', '.join(nodes)} are replicas of one shard of {table}, and separate shards in"
-                    f" {self._cluster}; set the connection's field cluster to one that has them in one shard"
+                    f" {self._cluster}; set the connection's field cluster to one that has them in one shard",
                 )
 
     def are_one_group(self, table: TableName) -> bool:
@@ -174,9 +178,10 @@ class Replicas:
         )
         if actual != expected:
             raise TargetError(
+                "replica-paths-differ",
                 f"the replicas of {like} are {_name_groups(expected)}, and those of a table created like it are"
                 f" {_name_groups(actual)}: the servers' macros {{shard}} and {{replica}}, or default_replica_path, do"
-                " not match the table's path in Keeper; correct them, or re-create the table without a path"
+                " not match the table's path in Keeper; correct them, or re-create the table without a path",
             )
 
     def _read_groups(self, table: TableName) -> dict[str, list[dict[str, Any]]]:

@@ -201,7 +201,9 @@ class Staging:
                 return found
             for table in _views_first(others):
                 if table.epoch > epoch:
-                    raise LockLostError(f"a newer process than this one has taken over {self.name(table)}")
+                    raise LockLostError(
+                        "lock-lost", f"a newer process than this one has taken over {self.name(table)}"
+                    )
                 if table.role.startswith(FEED):
                     self.drop_table(table)
                     continue
@@ -216,8 +218,9 @@ class Staging:
                         partial(staging_queries.render_rename_staging, self.name(table), self.name(renamed))
                     )
         raise LoadError(
+            "staging-not-renamed",
             f"the staging tables of {attempt.query_id} cannot be renamed on all nodes; make sure that the"
-            " connection's field http_endpoints lists every node of the cluster"
+            " connection's field http_endpoints lists every node of the cluster",
         )
 
     def is_torn(self, attempt: AttemptId) -> bool:
@@ -239,12 +242,13 @@ class Staging:
         own = StagingTable(attempt=attempt, epoch=epoch)
         found = self.fence(attempt, epoch, known)
         if own not in found:
-            raise LockLostError(f"another process has dropped the staging tables of {attempt.query_id}")
+            raise LockLostError("lock-lost", f"another process has dropped the staging tables of {attempt.query_id}")
         if lacking := {node.host for node in self.replicas.nodes} - found[own]:
             raise LoadError(
+                "staging-table-gone",
                 f"the staging table {self.name(own)} is gone from {', '.join(sorted(lacking))}, so its load cannot be"
                 f" committed there; check which rows {self.target} holds, drop the staging table on the other nodes,"
-                " too, and load again"
+                " too, and load again",
             )
         return list(found)
 

@@ -86,9 +86,10 @@ class Target:
         # Count the parts' rows last: merges may remove rows in between, but never add any.
         if seen < (stored := sum(self.partition_rows(staged).values())):
             raise LoadError(
+                "rows-hidden",
                 f"the user of this connection sees only {format_count(seen)} of {count_of(stored, 'staged row')}, so"
                 f" {unchecked}; {self.spec.name} was not changed: load as a user without a row policy on the database"
-                f" {staged.database}"
+                f" {staged.database}",
             )
 
     def check_commit(self, view_tables: Sequence[TableName]) -> None:

@@ -115,6 +115,7 @@ def _destination(create_query: str) -> str:
 
 def _refuse(view: TableName, why: str) -> TargetError:
     return TargetError(
+        "view-not-fed",
         f"the materialized view {view} cannot be fed from a staging table: {why}; define it with TO and a MergeTree"
-        " table of the same name on every node, or use mode='direct'"
+        " table of the same name on every node, or use mode='direct'",
     )

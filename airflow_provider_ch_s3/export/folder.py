@@ -84,15 +84,17 @@ class ExportFolder:
             return
         if manifest is None:
             raise TargetError(
+                "folder-in-use",
                 f"{self.destination} has a {SUCCESS}, but no {MANIFEST}: another program wrote it, and it is"
-                " impossible to tell which files belong to it; remove them, or export to another folder"
+                " impossible to tell which files belong to it; remove them, or export to another folder",
             )
         if overwrite or (manifest.query_id.startswith(f"{self.identity.load_id}-") and not published.is_complete):
             return
         state = "holds the complete export" if published.is_complete else "holds an unfinished export"
         raise TargetError(
+            "folder-in-use",
             f"{self.destination} {state} of {manifest.owner}, {count_of(manifest.rows, 'row')}; nothing was changed:"
-            " set overwrite=True to replace it, or export to another folder, such as one for each run"
+            " set overwrite=True to replace it, or export to another folder, such as one for each run",
         )
 
     def list_own(self) -> tuple[SourceFile, ...]:
@@ -139,8 +141,9 @@ class ExportFolder:
             return there
         owner = published.manifest.owner if published.manifest else "somebody"
         raise OvertakenError(
+            "folder-in-use",
             f"{self.destination} was filled by {owner} while {manifest.query_id} ran, and was left as it is; give"
-            " each export a folder of its own"
+            " each export a folder of its own",
         )
 
     def complete(self, manifest: Manifest) -> None:
@@ -150,14 +153,18 @@ class ExportFolder:
         :raises OvertakenError: if another export has filled the folder in the meantime.
         """
         published = self.read()
-        overtaken = OvertakenError(f"another export has changed {self.destination} since {manifest.query_id} ended")
+        overtaken = OvertakenError(
+            "folder-in-use",
+            f"another export has changed {self.destination} since {manifest.query_id} ended",
+        )
         if published.manifest is None or published.manifest.query_id != manifest.query_id:
             raise overtaken
         if not published.is_complete:
             if gone := manifest.lacks(self._list()):
                 raise LoadError(
+                    "export-incomplete",
                     f"{self.destination} lacks {count_of(len(gone), 'file')} of {manifest.query_id}, such as"
-                    f" {gone[0]!r}, so it was not completed; let the task try again"
+                    f" {gone[0]!r}, so it was not completed; let the task try again",
                 )
             key = f"{self.destination.prefix}{SUCCESS}"
             body = f"{manifest.query_id}\n".encode()

@@ -70,7 +70,10 @@ def query_in_place(
     :raises LoadError: if the result has more than ``max_rows`` rows.
     """
     if FILES not in request.sql:
-        raise ConfigError(f"sql={request.sql!r} does not name the files; write {FILES} where a table would be")
+        raise ConfigError(
+            "argument-invalid",
+            f"sql={request.sql!r} does not name the files; write {FILES} where a table would be",
+        )
     if request.structure:
         parse_structure(request.structure, frozenset())
     source = _read_source(client, store, request)
@@ -90,13 +93,15 @@ def query_in_place(
         rows = client.query(statement, query_id=query_id)
     except ServerError as error:
         raise SourceError(
-            f"the server refuses the query over {request.pattern}: {error}; give one SELECT without FORMAT, whose"
-            " columns the files have"
+            "query-refused",
+            f"the server refuses the query over {request.pattern}: {error.sentence}; give one SELECT without"
+            " FORMAT, whose columns the files have",
         ) from error
     if len(rows) > request.max_rows:
         raise LoadError(
+            "rows-too-many",
             f"the query over {request.pattern} yields more than max_rows={request.max_rows:,} rows, and all of them"
-            " would go to Airflow's database; aggregate them, raise max_rows, or load the files into a table"
+            " would go to Airflow's database; aggregate them, raise max_rows, or load the files into a table",
         )
     return rows
 
@@ -125,7 +130,10 @@ def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceR
     listed = LoadRequest(pattern=request.pattern, table="", arrivals=Arrivals(on_none=OnNothing.SUCCEED))
     files = list_files(store, listed, is_recorded=False)
     if not files:
-        raise SourceError(f"no file matches {request.pattern}; check the address, and that the files were delivered")
+        raise SourceError(
+            "no-file-matches",
+            f"no file matches {request.pattern}; check the address, and that the files were delivered",
+        )
     given = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given, request.compression)
     source = SourceSpec(
@@ -138,8 +146,9 @@ def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceR
     )
     if source.is_pattern:
         raise SourceError(
+            "files-too-many",
             f"{request.pattern}: {count_of(len(files), 'file')} are too many to be named in one statement, as they"
-            " must be for the query to read what was listed; narrow the source, or load the files into a table"
+            " must be for the query to read what was listed; narrow the source, or load the files into a table",
         )
     log.info("%s, %s in %s", request.pattern, format_bytes(source.size_bytes), count_of(len(files), "file"))
     return source

@@ -112,6 +112,7 @@ def parse_manifest(body: bytes, place: str) -> Manifest:
         return decode(Manifest, json.loads(body))
     except (ValueError, TypeError, KeyError, LoadError) as error:
         raise LoadError(
+            "folder-in-use",
             f"{place} is not the manifest of an export ({error}), so it is unknown which files belong to it; remove"
-            " it with its files, or export to another folder"
+            " it with its files, or export to another folder",
         ) from error

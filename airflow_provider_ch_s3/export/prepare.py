@@ -172,8 +172,9 @@ def _describe(client: ClickHouseClient, query: str, settings: Mapping[str, Setti
         found = client.query(render_describe_query(query, settings))
     except ServerError as error:
         raise TargetError(
-            f"the server refuses the query of the export, and nothing was written: {error}; give one SELECT without"
-            " FORMAT and INTO, of tables that this user may read"
+            "query-refused",
+            f"the server refuses the query of the export, and nothing was written: {error.sentence}; give one"
+            " SELECT without FORMAT and INTO, of tables that this user may read",
         ) from error
     return tuple(FileColumn(name=row["name"], type=row["type"]) for row in found)
 

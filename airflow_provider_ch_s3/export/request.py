@@ -92,17 +92,21 @@ class ExportRequest:
         """
         if bool(self.query) == bool(self.table):
             given = f"query={self.query!r} and table={self.table!r}"
-            raise ConfigError(f"{given}: an export has one of them; give a SELECT, or the name of a table")
+            raise ConfigError(
+                "arguments-contradict", f"{given}: an export has one of them; give a SELECT, or the name of a table"
+            )
         if self.compression and not find_format(self.data_format).is_text:
             raise ConfigError(
+                "argument-invalid",
                 f"compression={self.compression!r} is for text formats; {self.data_format} compresses its own blocks:"
-                " leave it out (settings={'output_format_parquet_compression_method': …} changes that of Parquet)"
+                " leave it out (settings={'output_format_parquet_compression_method': …} changes that of Parquet)",
             )
         for name, expression in self.partition_by.items():
             if not _FOLDER.fullmatch(name):
                 raise ConfigError(
+                    "name-invalid",
                     f"partition_by has the folder name {name!r}; use letters, digits and _, as in"
-                    " partition_by={'dt': 'toDate(time)'}, for folders such as dt=2024-01-31/"
+                    " partition_by={'dt': 'toDate(time)'}, for folders such as dt=2024-01-31/",
                 )
             parse_expression(expression)
 
@@ -115,10 +119,14 @@ def parse_destination(text: str) -> Destination:
     """
     match = re.fullmatch(rf"{S3.start}/(?P<prefix>[^/]+(/[^/]+)*)/?", text)
     if match is None:
-        raise ConfigError(f"destination {text!r} is not the address of a folder in S3; write 's3://bucket/folder/'")
+        raise ConfigError(
+            "address-invalid",
+            f"destination {text!r} is not the address of a folder in S3; write 's3://bucket/folder/'",
+        )
     if unsafe := UNSAFE_IN_PATH.search(match["prefix"]):
         raise ConfigError(
+            "address-invalid",
             f"destination {text!r} contains {unsafe[0]!r}, which ClickHouse does not take literally; use letters,"
-            " digits and _ - . / = @ : & ; ( ) ' ~ !"
+            " digits and _ - . / = @ : & ; ( ) ' ~ !",
         )
     return Destination(bucket=match["bucket"], prefix=f"{match['prefix']}/")

@@ -211,7 +211,8 @@ class Export:
             status = self.monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
-                f"{error}; the folder is not complete, and the next try exports again, under other names"
+                "query-outcome-unknown",
+                f"{error.sentence}; the folder is not complete, and the next try exports again, under other names",
             ) from error
         except LoadError:
             if self._is_killed:
@@ -219,7 +220,7 @@ class Export:
             raise
         if status.state is QueryState.FAILED:
             self._folder.remove_abandoned(self.identity.generation_prefix)
-            raise LoadError(f"query {query_id} failed: {explain_export(status.error)}")
+            raise LoadError("query-failed", f"query {query_id} failed: {explain_export(status.error)}")
         return status
 
     def _publish(self, status: QueryStatus) -> Manifest:
@@ -233,16 +234,18 @@ class Export:
             files = self._prepared.count(found)
         except ServerError as error:
             raise LoadError(
+                "export-unreadable",
                 f"{count_of(len(found), 'file')} of {status.query_id} in {self.request.destination} cannot be read"
                 f" back as {self.request.data_format}, so their rows cannot be counted, and they were removed; use"
-                f" another data_format, or correct the query or the settings: {error}"
+                f" another data_format, or correct the query or the settings: {error.sentence}",
             ) from error
         counted, written = sum(file.rows for file in files), rows_written(status)
         if counted != written:
             raise LoadError(
+                "export-incomplete",
                 f"{status.query_id} wrote {count_of(written, 'row')} to {self.request.destination}, but its"
                 f" {count_of(len(files), 'file')} hold {format_count(counted)}; they were removed, and the folder is"
-                " not complete: clear the task to export again"
+                " not complete: clear the task to export again",
             )
         manifest = Manifest(
             query_id=status.query_id,
@@ -257,7 +260,9 @@ class Export:
             replaced=self._folder.still_replaced(published),
         )
         if self._is_killed:
-            raise LoadError(f"the task was killed before {status.query_id} was published; nothing is left of it")
+            raise LoadError(
+                "task-killed", f"the task was killed before {status.query_id} was published; nothing is left of it"
+            )
         return self._folder.write_manifest(manifest, published.written)
 
     def _finish(self, manifest: Manifest, *, attached: bool) -> ExportReport:

@@ -297,4 +297,6 @@ class UrlAccess(StoreAccess):
 
 def _too_old(what: str, version: tuple[int, int], since: tuple[int, int], instead: str) -> ConfigError:
     needed, found = (".".join(map(str, one)) for one in (since, version))
-    return ConfigError(f"{what} needs ClickHouse {needed} on all servers, and one has {found}; {instead}")
+    return ConfigError(
+        "server-too-old", f"{what} needs ClickHouse {needed} on all servers, and one has {found}; {instead}"
+    )

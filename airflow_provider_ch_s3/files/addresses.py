@@ -212,25 +212,29 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
         raise refuse_argument("source", source, f"give an address such as {scheme.example!r}, or a list")
     addresses = [source] if isinstance(source, str) else list(source or ())
     if not addresses:
-        raise ConfigError(f"source is empty; give an address such as {scheme.example!r}")
+        raise ConfigError("address-invalid", f"source is empty; give an address such as {scheme.example!r}")
     buckets, globs = set(), []
     for address in addresses:
         if isinstance(address, str) and not is_text(address):
-            raise ConfigError(f"source {address!r} contains an invalid character; write it in UTF-8")
+            raise ConfigError(
+                "address-invalid", f"source {address!r} contains an invalid character; write it in UTF-8"
+            )
         match = re.fullmatch(rf"{scheme.start}/(?P<glob>.+)", str(address), re.DOTALL)
         if match is None:
             raise _is_malformed(address, scheme)
         if len(WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
             raise ConfigError(
+                "address-invalid",
                 f"source {mask_malformed(str(address))!r} has more than {MAX_WILDCARDS} wildcards, and each of them"
-                " multiplies the ways in which a key may match; use fewer, such as * for several in a row"
+                " multiplies the ways in which a key may match; use fewer, such as * for several in a row",
             )
         buckets.add(scheme.read_bucket(match["bucket"]))
         globs.append(scheme.read_glob(match["glob"]))
     if len(buckets) > 1:
         raise ConfigError(
+            "sources-differ",
             f"source names the buckets {', '.join(sorted(buckets))}; one load reads one bucket, so use one"
-            " task for each (dynamic task mapping does that)"
+            " task for each (dynamic task mapping does that)",
         )
     return SourcePattern(bucket=buckets.pop(), globs=tuple(globs), scheme=scheme)
 
@@ -245,7 +249,7 @@ def parse_location(source: object, scheme: Scheme) -> SourcePattern:
     pattern = parse_source(source.rstrip("/"), scheme)
     (folder,) = pattern.globs
     if WILDCARD.search(folder):
-        raise ConfigError(f"source={source!r} has wildcards; give the location of one table")
+        raise ConfigError("address-invalid", f"source={source!r} has wildcards; give the location of one table")
     return replace(pattern, globs=(f"{folder}/**",))
 
 
@@ -260,6 +264,10 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     if other is HTTP and "?" in str(address) and "@" not in str(address):
         read_url_glob(str(address))  # raises an error with the reason
     if other is not scheme and re.match(other.start, str(address)):
-        return ConfigError(f"source {shown} is an address of {other.store}; use {other.operator} for it")
+        return ConfigError(
+            "address-invalid", f"source {shown} is an address of {other.store}; use {other.operator} for it"
+        )
     article = "a" if scheme is GCS else "an"
-    return ConfigError(f"source {shown} is not {article} {scheme.store} address; write it as {scheme.example!r}")
+    return ConfigError(
+        "address-invalid", f"source {shown} is not {article} {scheme.store} address; write it as {scheme.example!r}"
+    )

@@ -68,7 +68,7 @@ class Csv(Value):
         """:raises ConfigError: if ClickHouse does not read files written like this."""
 
         def refuse(field: str, remedy: str) -> ConfigError:
-            return ConfigError(f"{name}=Csv(…) has {field}={getattr(self, field)!r}; {remedy}")
+            return ConfigError("argument-invalid", f"{name}=Csv(…) has {field}={getattr(self, field)!r}; {remedy}")
 
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in "\"'\n\r"):
             raise refuse("delimiter", "give one character, such as ';'")

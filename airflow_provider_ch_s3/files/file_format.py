@@ -238,18 +238,20 @@ def infer_format(keys: Iterable[str], data_format: str | None, compression: str 
         found = _format_name_of(key)
         if found is None:
             raise SourceError(
+                "format-unknown",
                 f"the format of {key!r} cannot be inferred from its name; give data_format, such as"
-                f" data_format='Parquet' (known extensions: {', '.join('.' + e for e in _BY_EXTENSION)})"
+                f" data_format='Parquet' (known extensions: {', '.join('.' + e for e in _BY_EXTENSION)})",
             )
         if first is None:
             first = found, key
         elif first[0] != found:
             raise SourceError(
+                "format-wrong",
                 f"{first[1]!r} looks like {first[0]} and {key!r} like {found}; one load reads one format, so narrow"
-                " the source or give data_format"
+                " the source or give data_format",
             )
     if first is None:
-        raise SourceError("there are no files to infer a format from")
+        raise SourceError("no-file-matches", "there are no files to infer a format from")
     return first[0], compression or "auto"
 
 

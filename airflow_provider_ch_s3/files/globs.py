@@ -189,22 +189,25 @@ def read_url_glob(glob: str) -> str:
     """
     if "?" in glob:
         raise ConfigError(
+            "address-invalid",
             f"source has a query string in {mask_url(glob)!r}, which may hold a secret and would be logged; only"
             " files with public addresses can be loaded over HTTP: remove it, or percent-encode the ? (%3F) if it"
-            " belongs to the file's name"
+            " belongs to the file's name",
         )
     if "*" in glob:
         raise ConfigError(
+            "address-invalid",
             f"source has a * in {glob!r}, and HTTP servers do not list their files; name the files, or use"
-            " {a,b} and {1..9}"
+            " {a,b} and {1..9}",
         )
     if re.search(r"%(?![0-9A-Fa-f]{2})", glob):
-        raise ConfigError(f"source has a % in {glob!r} that encodes nothing; write it as %25")
+        raise ConfigError("address-invalid", f"source has a % in {glob!r} that encodes nothing; write it as %25")
     read = "".join(_read_part(part) for part in _BRACES.split(glob))
     if any(name in {".", ".."} for name in read.split("/")) or ".." in _NUMBERS.sub("", read):
         raise ConfigError(
+            "address-invalid",
             f"source has .. or a folder . in {glob!r}, which servers and ClickHouse understand differently; write the"
-            " path that it stands for"
+            " path that it stands for",
         )
     return read
 
@@ -235,8 +238,9 @@ def expand_url_globs(globs: Sequence[str]) -> list[str]:
     count = sum(math.prod(map(len, parts)) for parts in names)
     if count > MAX_URLS:
         raise ConfigError(
+            "files-too-many",
             f"source names {count:,} files, and each of them takes a request to see whether it is there; name at most"
-            f" {MAX_URLS:,}, and use one task for each part (dynamic task mapping does that)"
+            f" {MAX_URLS:,}, and use one task for each part (dynamic task mapping does that)",
         )
     return sorted({"".join(chosen) for parts in names for chosen in itertools.product(*parts)})
 

@@ -183,9 +183,10 @@ class SourceSpec:
             keys = join_keys(self.pattern.globs)
             if UNREADABLE_BRACES.search(keys) or not self.pattern.scheme.lists_folders:
                 raise SourceError(
+                    "files-too-many",
                     f"{len(self.files)} files are too many to name one by one, and ClickHouse cannot read the pattern"
                     f" {keys!r}: it does not support wildcards in braces; use one task for each pattern (dynamic task"
-                    " mapping does that)"
+                    " mapping does that)",
                 )
         elif self.may_list and len(self.files) >= MIN_LISTED_TOGETHER and "?" not in keys:
             keys = list_together(keys, map(before_wildcards, self.pattern.globs)) or keys

@@ -186,9 +186,9 @@ class ClickHouseS3Hook(DriverHook):
             settings = DATABASE_SETTINGS
         if lacking := [node for node in chosen if node not in addresses]:
             raise (ClusterError if self.unanswered else ConfigError)(
+                "node-address-unknown",
                 f"this statement has to run on {', '.join(lacking)}, but the connection {self.get_conn_id()!r}"
-                f" reaches only {', '.join(sorted(addresses))}; list the host:port of every node in"
-                " http_endpoints"
+                f" reaches only {', '.join(sorted(addresses))}; list the host:port of every node in http_endpoints",
             )
         self._execute_at_each([addresses[node] for node in chosen], statement, query_id, settings)
 
@@ -235,8 +235,9 @@ class ClickHouseS3Hook(DriverHook):
         local = [statement for statement in statements if ON_CLUSTER_TOKEN not in statement]
         if local and self.ddl_mode is DdlMode.ON_CLUSTER:
             raise ConfigError(
+                "on-cluster-missing",
                 f"the DDL mode is on_cluster, and this statement would run on one node only: {local[0]!r}; "
-                f"write {ON_CLUSTER_TOKEN} after the name of the table or database"
+                f"write {ON_CLUSTER_TOKEN} after the name of the table or database",
             )
         for statement in statements:
             self.execute_everywhere(partial(_render_ddl, statement))
@@ -274,16 +275,17 @@ class ClickHouseS3Hook(DriverHook):
         try:
             self._execute_at(None, statement, query_id=query_id, settings=QUEUED_SETTINGS | {"log_comment": mark})
         except ServerError as error:
-            if error.code == ErrorCode.TIMEOUT_EXCEEDED:
+            if error.server_code == ErrorCode.TIMEOUT_EXCEEDED:
                 wait_for_nodes(self.query, statement.name or "a statement", mark, error)
                 return
-            if error.code not in _NO_KEEPER_CODES:
+            if error.server_code not in _NO_KEEPER_CODES:
                 raise
             raise ClusterError(
-                f"ON CLUSTER needs Keeper, but the cluster {self.declaration.cluster!r} has none: {error}; list the"
-                " host:port of each node's HTTP interface in http_endpoints of the connection"
+                "keeper-missing",
+                f"ON CLUSTER needs Keeper, but the cluster {self.declaration.cluster!r} has none: {error.sentence};"
+                " list the host:port of each node's HTTP interface in http_endpoints of the connection"
                 f" {self.get_conn_id()!r}, and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on"
-                " the servers"
+                " the servers",
             ) from error
 
     def _execute_at_each(

@@ -35,15 +35,20 @@ def clean_connection(connection: Connection, conn_id: str) -> Connection:
     """
     if connection.conn_type not in CONN_TYPES:
         raise ConfigError(
+            "connection-invalid",
             f"connection {conn_id!r} is of type {connection.conn_type!r}; use a connection of type"
-            f" {' or '.join(map(repr, CONN_TYPES))}, to ClickHouse's HTTP interface"
+            f" {' or '.join(map(repr, CONN_TYPES))}, to ClickHouse's HTTP interface",
         )
     if not (connection.host or "").strip():
-        raise ConfigError(f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server")
+        raise ConfigError(
+            "connection-invalid",
+            f"connection {conn_id!r} has no host; set its host to that of a ClickHouse server",
+        )
     if not _HOST.fullmatch(connection.host.strip()):
         raise ConfigError(
+            "connection-invalid",
             f"connection {conn_id!r} has the host {mask_malformed(connection.host)!r}; give only the name or the"
-            " address of the server: port, login, password and secure are fields of their own"
+            " address of the server: port, login, password and secure are fields of their own",
         )
     extra = _clean_extra(connection.extra, conn_id)
     return type(connection)(

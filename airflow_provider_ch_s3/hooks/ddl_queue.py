@@ -42,7 +42,11 @@ def wait_for_nodes(
             if not rows:
                 raise timeout
             if failed := next((row for row in rows if row["code"]), None):
-                raise ServerError(f"{name} failed on {failed['node']}: {failed['failure']}", code=failed["code"])
+                raise ServerError(
+                    "ddl-failed",
+                    f"{name} failed on {failed['node']}: {failed['failure']}",
+                    server_code=failed["code"],
+                )
             late = [row for row in rows if not row["finished"]]
             if not late:
                 return
@@ -54,8 +58,9 @@ def wait_for_nodes(
         if time.monotonic() - since > STALL_SECONDS:
             who = ", ".join(left) or "an unknown node (the queue cannot be read)"
             raise ClusterError(
+                "ddl-queue-stalled",
                 f"{who} has made no progress with {name} in the ON CLUSTER queue for {format_seconds(STALL_SECONDS)};"
-                f" start that server, or check system.distributed_ddl_queue, then load again ({timeout})"
+                f" start that server, or check system.distributed_ddl_queue, then load again ({timeout.sentence})",
             )
         time.sleep(POLL_SECONDS)
 
@@ -69,6 +74,9 @@ def _read_queue(
     except ServerUnreachableError:
         return None
     except ServerError as error:
-        if error.code == ErrorCode.ACCESS_DENIED:
-            raise ClusterError(f"{timeout}; cannot find out which node it is waiting for: {error}") from error
+        if error.server_code == ErrorCode.ACCESS_DENIED:
+            raise ClusterError(
+                "ddl-queue-stalled",
+                f"{timeout.sentence}; cannot find out which node it is waiting for: {error.sentence}",
+            ) from error
         return None

@@ -101,8 +101,10 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             stored = super().get_connection(conn_id)
         except AirflowNotFoundException as error:
             raise ConfigError(
+                "connection-missing",
                 f"Airflow has no connection {conn_id!r} to ClickHouse; create it in the environment as"
-                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name another one"
+                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name"
+                " another one",
             ) from error
         return clean_connection(stored, conn_id)
 
@@ -326,8 +328,9 @@ def _pin_settings(client: Client, kind: _ClientKind) -> None:
         elif not is_same(known.value, value):
             client.close()
             raise ConfigError(
+                "profile-fixes-setting",
                 f"the ClickHouse user's profile fixes {name!r} to {known.value!r}, but every statement needs"
-                f" {value!r}, so that its answer is whole; change the profile"
+                f" {value!r}, so that its answer is whole; change the profile",
             )
     # A server adds a filter of the request to that of the profile: so none of these is overridden, only refused.
     for name, value in NEWER_ANSWERS.items():
@@ -335,8 +338,9 @@ def _pin_settings(client: Client, kind: _ClientKind) -> None:
         if known is not None and not is_same(known.value, value):
             client.close()
             raise ConfigError(
+                "profile-fixes-setting",
                 f"the ClickHouse user's profile sets {name!r} to {known.value!r}, and no statement gives a whole"
-                " answer with it; remove it from the profile, or load as another user"
+                " answer with it; remove it from the profile, or load as another user",
             )
 
 

@@ -69,23 +69,30 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     code = _read_code(error)
     if code in _LOGIN_CODES:
         remedy = f"correct login and password of the connection {conn_id!r}"
-        return ServerError(f"ClickHouse at {address} rejects the login: {reason}; {remedy}", code=code)
+        return ServerError(
+            "login-rejected", f"ClickHouse at {address} rejects the login: {reason}; {remedy}", server_code=code
+        )
     if away := find_away(code, reason, asked=address):
         log.info("ClickHouse at %s: %s", address, reason)
-        return ServerError(f"ClickHouse at {address} {away}", code=code)
+        return ServerError("server-away", f"ClickHouse at {address} {away}", server_code=code)
     if code:
         remedy = grant_remedy(reason) if code == ErrorCode.ACCESS_DENIED else ""
-        return ServerError(f"ClickHouse at {address}: {reason}{remedy}", code=code)
+        what = "grant-missing" if code == ErrorCode.ACCESS_DENIED else "server-error"
+        return ServerError(what, f"ClickHouse at {address}: {reason}{remedy}", server_code=code)
     if _is_refused_by_driver(error):
-        return ConfigError(f"the driver rejects the connection {conn_id!r}: {reason}; correct the connection's extra")
+        return ConfigError(
+            "connection-invalid",
+            f"the driver rejects the connection {conn_id!r}: {reason}; correct the connection's extra",
+        )
     if remedy := _tls_remedy(reason):
         return ServerUnreachableError(
-            f"TLS with ClickHouse at {address} failed: {reason}; {remedy} (connection {conn_id!r})"
+            "tls-failed", f"TLS with ClickHouse at {address} failed: {reason}; {remedy} (connection {conn_id!r})"
         )
     return ServerUnreachableError(
+        "server-unreachable",
         f"no answer from ClickHouse at {address}: {reason}; check that it is running, that host and port of the "
         f"connection {conn_id!r} are those of its HTTP interface, and that secure is set if, and only if, "
-        "that port uses TLS"
+        "that port uses TLS",
     )
 
 

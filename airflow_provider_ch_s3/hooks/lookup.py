@@ -57,8 +57,9 @@ def stored_connection(conn_id: str) -> Iterator[Connection]:
         connection = session.scalar(select(Connection).where(Connection.conn_id == conn_id))
         if connection is None:
             raise ConfigError(
+                "connection-missing",
                 f"Airflow's database has no connection {conn_id!r}, so --save cannot change it; leave --save out, and"
-                " copy what is printed into its extra where the connection is defined"
+                " copy what is printed into its extra where the connection is defined",
             )
         yield connection
 

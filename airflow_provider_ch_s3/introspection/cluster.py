@@ -66,8 +66,9 @@ class ConnectedServer:
         if cluster not in self.clusters:
             known = ", ".join(map(show_name, sorted(self.clusters))) or "none"
             raise ClusterError(
+                "cluster-unknown",
                 f"there is no cluster {cluster!r} on the connected server; it knows {known}: "
-                "set the connection's field cluster to one of them, or leave it empty to load with one node"
+                "set the connection's field cluster to one of them, or leave it empty to load with one node",
             )
         return self.clusters[cluster]
 
@@ -150,23 +151,26 @@ def read_memory(client: ClickHouseClient, cluster: str | None) -> dict[str, tupl
 
 
 def _explain(error: ServerError, cluster: str | None, members: Sequence[Member]) -> ClusterError | ServerError:
-    message = str(error)
-    if error.code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
+    message = error.sentence
+    if error.server_code == ErrorCode.ALL_CONNECTION_TRIES_FAILED:
         return _unavailable(cluster, [member.address for member in members if member.address in message])
-    if error.code == ErrorCode.ACCESS_DENIED:
+    if error.server_code == ErrorCode.ACCESS_DENIED:
         remedy = (
             "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )
-        return ClusterError(f"this user may not read the hardware of the nodes: {message}{remedy}")
+        return ClusterError(
+            "hardware-unknown", f"this user may not read the hardware of the nodes: {message}{remedy}"
+        )
     return error
 
 
 def _unavailable(cluster: str | None, addresses: Sequence[str]) -> ClusterError:
     which = ", ".join(addresses) or "a node"
     return ClusterError(
+        "node-down",
         f"{which} of cluster {cluster!r} does not answer the connected server; start it, {THEN}. If it will be down"
         " for days and its shard has other replicas, set the connection's field cluster to one without it, and its"
-        " field replicas to 'one'"
+        " field replicas to 'one'",
     )
 
 
@@ -175,11 +179,16 @@ def _read_node(rows: Sequence[Mapping[str, Any]], member: Member, declaration: C
     facts = {row["name"]: row for row in rows}
     vcpus = _read_vcpus(facts) or declaration.vcpus_per_node
     if vcpus is None:
-        raise ClusterError(f"{host} does not report its number of cores; set the connection's field vcpus_per_node")
+        raise ClusterError(
+            "hardware-unknown",
+            f"{host} does not report its number of cores; set the connection's field vcpus_per_node",
+        )
     declared_gib = declaration.memory_gib_per_node
     memory_bytes = _read_memory_bytes(facts) or (round(declared_gib * GIB) if declared_gib else None)
     if memory_bytes is None:
-        raise ClusterError(f"{host} does not report its memory; set the connection's field memory_gib_per_node")
+        raise ClusterError(
+            "hardware-unknown", f"{host} does not report its memory; set the connection's field memory_gib_per_node"
+        )
     return NodeSpec(
         host=host,
         shard=member.shard,
@@ -216,8 +225,9 @@ def _check_distinct(nodes: Sequence[NodeSpec], members: Sequence[Member]) -> Non
     for node, member in zip(nodes, members, strict=True):
         if node.host in seen:
             raise ClusterError(
+                "node-names-equal",
                 f"{seen[node.host]} and {member.address} both report the name {node.host}: give each server "
-                "its own host name, and list each server once in the cluster"
+                "its own host name, and list each server once in the cluster",
             )
         seen[node.host] = member.address
 
@@ -237,7 +247,8 @@ def check_reach(
     if lacking and (lacking == nodes or not any_will_do()):
         tried = f" (tried in vain: {', '.join(client.unanswered)})" if client.unanswered else ""
         raise (ClusterError if client.unanswered else ConfigError)(
+            "node-address-unknown",
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
-            " http_endpoints (`ch-s3 docs topologies` has examples)"
+            " http_endpoints (`ch-s3 docs topologies` has examples)",
         )

@@ -120,18 +120,20 @@ def is_misfit(message: str, *, is_typed: bool) -> bool:
     return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
 
 
-def build_failure(kind: type[ChS3Error], text: str, message: str, *, is_typed: bool) -> ChS3Error:
+def build_failure(kind: type[ChS3Error], code: str, text: str, message: str, *, is_typed: bool) -> ChS3Error:
     """Build the error for files that the servers could not read or load; final if no retry can change the outcome.
 
     :param kind: of the error, if no value is to blame.
+    :param code: of the error, if no value is to blame.
     :param text: of the error.
     :param message: the server's own.
     :param is_typed: as for :func:`is_misfit`.
     """
     if is_misfit(message, is_typed=is_typed):
-        return MisfitError(text)
-    error = kind(text)
-    error.is_final = _code_of(message) == ErrorCode.ACCESS_DENIED.name
+        return MisfitError("value-does-not-fit", text)
+    is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
+    error = kind("grant-missing" if is_denied else code, text)
+    error.is_final = is_denied
     return error
 
 
@@ -234,29 +236,29 @@ def explain_expression(
     :param columns: what the expression may name.
     :param whose: the owner of the columns: ``the files``, or a table.
     """
-    message = str(error)
+    message = error.sentence
     if not is_about_expression(message):
         return None
     log.debug("%s=%r is refused: %s", argument, text, message)
     given = f"{argument}={text!r}"
-    if error.code == ErrorCode.UNKNOWN_IDENTIFIER and (name := _first(_NAMES, message)):
+    if error.server_code == ErrorCode.UNKNOWN_IDENTIFIER and (name := _first(_NAMES, message)):
         name = name.strip("`").removeprefix("__table1.")
         near = difflib.get_close_matches(name, columns, n=1)
         shown = [short_identifier(one) for one in columns][:MAX_NAMED_COLUMNS]
         more = ", …" if len(columns) > MAX_NAMED_COLUMNS else ""
         hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}{more}"
-        return ConfigError(f"{given} names {name}, which is not a column of {whose}; {hint}")
-    if error.code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
+        return ConfigError("expression-invalid", f"{given} names {name}, which is not a column of {whose}; {hint}")
+    if error.server_code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
         guess = _first((_GUESS,), message)
         hint = f"did you mean {guess}()?" if guess else "correct its name"
-        return ConfigError(f"{given} calls {name}(), which this server does not have; {hint}")
-    return ConfigError(f"{given} is refused by the server: {reason_of(message)}; correct it")
+        return ConfigError("expression-invalid", f"{given} calls {name}(), which this server does not have; {hint}")
+    return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; correct it")
 
 
 def is_mistake_for_any_files(error: ChS3Error) -> bool:
     """Whether an error is a mistake in an expression for any files, with no column's name or type to blame."""
     cause = error.__cause__
-    return isinstance(error, ConfigError) and isinstance(cause, ServerError) and cause.code in _OF_ANY_FILES
+    return isinstance(error, ConfigError) and isinstance(cause, ServerError) and cause.server_code in _OF_ANY_FILES
 
 
 def reason_of(message: str) -> str:

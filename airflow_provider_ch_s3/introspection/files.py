@@ -122,8 +122,9 @@ def check_nesting(types: Mapping[str, str], whose: str, remedy: str) -> None:
     for name, kind in types.items():
         if (levels := nesting(kind)) > MAX_NESTING:
             raise TargetError(
+                "nesting-too-deep",
                 f"the column {name!r} {whose} is nested {levels} levels deep, and a load takes at most {MAX_NESTING}"
-                f" levels; {remedy}"
+                f" levels; {remedy}",
             )
 
 
@@ -146,8 +147,9 @@ def check_csv(source: SourceSpec, request: LoadRequest) -> None:
     """
     if request.csv != Csv() and not source.format.is_csv:
         raise ConfigError(
+            "argument-invalid",
             f"data_format=Csv(…) says how CSV files are written, and these are {source.data_format}; remove it, or"
-            " give data_format='CSV'"
+            " give data_format='CSV'",
         )
 
 
@@ -171,8 +173,9 @@ def _describe_escaped(
     """
     if request.data_format.structure or not target.columns:
         raise ConfigError(
+            "structure-needed",
             "Csv(escape=…) is given, so ClickHouse cannot find out the types of the columns; create the table"
-            " first, and do not give structure"
+            " first, and do not give structure",
         )
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     fields = beginnings.first_fields(source, request)
@@ -323,7 +326,8 @@ def _check_structure(client: ClickHouseClient, source: SourceSpec, request: Load
         described = client.query(load_queries.render_describe_files(source, request.settings))
     except ServerError as error:
         raise ConfigError(
-            f"ClickHouse rejects structure={request.data_format.structure!r}: {error}; correct it"
+            "structure-invalid",
+            f"ClickHouse rejects structure={request.data_format.structure!r}: {error.sentence}; correct it",
         ) from error
     types = {row["name"]: row["type"] for row in described}
     return replace(source, columns=tuple(replace(c, type=types.get(c.name, c.type)) for c in source.columns))
@@ -340,7 +344,9 @@ def check_format(client: ClickHouseClient, data_format: str) -> str:
     if data_format.casefold() not in by_folded_name:
         near = difflib.get_close_matches(data_format, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
-        raise ConfigError(f"data_format={data_format!r} is not a format that this server can read; {hint}")
+        raise ConfigError(
+            "format-unknown", f"data_format={data_format!r} is not a format that this server can read; {hint}"
+        )
     return by_folded_name[data_format.casefold()]
 
 
@@ -380,7 +386,10 @@ def check_condition(
         return
     kind = _describe_expression(client, source, argument, text, settings)
     if family(base_type(kind)) not in ("number", "") and base_type(kind) != "Nothing":
-        raise ConfigError(f"{argument}={text!r} is a value of type {kind}, not a condition; compare it with a value")
+        raise ConfigError(
+            "expression-invalid",
+            f"{argument}={text!r} is a value of type {kind}, not a condition; compare it with a value",
+        )
 
 
 def _describe_expression(
@@ -393,10 +402,11 @@ def _describe_expression(
     try:
         return str(client.query(statement)[-1]["type"])
     except ServerError as error:
-        if error.code == ErrorCode.NOT_AN_AGGREGATE:
+        if error.server_code == ErrorCode.NOT_AN_AGGREGATE:
             raise ConfigError(
+                "expression-invalid",
                 f"{argument}={text!r} holds an aggregate function, which would make one row of many; compute a value"
-                " for each row, and aggregate in the table or a materialized view"
+                " for each row, and aggregate in the table or a materialized view",
             ) from error
         columns = [column.name for column in source.columns]
         explained = explain_expression(argument, text, error, columns, whose="the files")
@@ -420,7 +430,7 @@ def query_files(
 def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
     """Name of the column that text files should not have, because their folders have it; '' if none."""
     match = re.search(
-        r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", str(error)
+        r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", error.sentence
     )
     name = (match[1] or match[2]) if match else ""
     return name if name in path_column_names(source.files, source.pattern.scheme) else ""
@@ -431,10 +441,11 @@ def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None
     types = target.column_types if target else {}
     if twice := _in_file_and_folder(source, error):
         return SourceError(
+            "column-in-folder",
             f"{source.pattern} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
             f" ClickHouse reads only that of the folders from {source.data_format}; give"
-            " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files"
+            " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
         )
-    explained = explain(str(error), types, endpoint=source.access.endpoint_url or source.pattern.bucket)
+    explained = explain(error.sentence, types, endpoint=source.access.endpoint_url or source.pattern.bucket)
     text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
-    return build_failure(SourceError, text, str(error), is_typed=source.format.is_typed)
+    return build_failure(SourceError, "files-unreadable", text, error.sentence, is_typed=source.format.is_typed)

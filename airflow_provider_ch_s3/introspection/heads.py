@@ -64,13 +64,15 @@ def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -
     for head in heads:
         if other := name_other_content(head.content):
             raise SourceError(
+                "format-wrong",
                 f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {other}"
-                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}"
+                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}",
             )
         if source.data_format == "JSONEachRow" and states_types(head.content):
             raise SourceError(
+                "format-wrong",
                 f"{head.file.key!r} is one JSON object with meta and data, as ClickHouse writes with FORMAT JSON;"
-                " give data_format='JSON', or 'JSONCompact' if its rows are lists"
+                " give data_format='JSON', or 'JSONCompact' if its rows are lists",
             )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv)
@@ -120,8 +122,9 @@ class Beginnings:
         other = next((key for key, is_header in found.items() if not is_header), "")
         if first and other:
             raise SourceError(
+                "header-ambiguous",
                 f"the first line of {first!r} names columns of the table, and that of {other!r} does not; load files"
-                f" with and without a header one by one, or {REMEDY}"
+                f" with and without a header one by one, or {REMEDY}",
             )
         if not columns and len(found) > 1 and len(firsts) == 1 and not any(map(is_value, *firsts)):
             return True  # of files for a table that is to be created, all begin with the same words
@@ -149,8 +152,9 @@ class Beginnings:
             fields = split_line(self._lines(head), delimiter_of(source, request), self.dialect.escape)
             if tuple(fields) != first:
                 raise SourceError(
+                    "header-ambiguous",
                     f"{head.file.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
-                    " different headers one by one"
+                    " different headers one by one",
                 )
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
@@ -162,8 +166,9 @@ class Beginnings:
         first = next(iter(columns.values()), "String")
         if marked and family(base_type(first)) == "string":
             raise SourceError(
+                "byte-order-mark",
                 f"{marked!r} begins with a byte order mark and has no header, so ClickHouse would read the mark into"
-                " the first text; remove the mark (write the file as utf-8, not utf-8-sig), or write a header"
+                " the first text; remove the mark (write the file as utf-8, not utf-8-sig), or write a header",
             )
 
     def check_delimiter(self, columns: Mapping[str, str]) -> None:
@@ -176,9 +181,10 @@ class Beginnings:
             rows = [split_line([line], rival) for line in self.lines]
             if all(_may_take(types, row) for row in rows):
                 raise SourceError(
+                    "delimiter-ambiguous",
                     f"the fields of {self.heads[0].file.key!r} may be separated by ',' or by {rival!r}:"
                     f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
-                    f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})"
+                    f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
 
     def _lines(self, head: Head) -> list[str]:
@@ -243,8 +249,9 @@ def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> So
     packed = [head.file.key for head in heads if not head.content.startswith(mark)]
     if bare and packed:
         raise SourceError(
+            "compression-wrong",
             f"{bare[0]!r} is {source.data_format} that is not compressed as a whole, whatever its name says, and"
-            f" {packed[0]!r} is; load them one by one, with compression='none' for the first"
+            f" {packed[0]!r} is; load them one by one, with compression='none' for the first",
         )
     if bare:
         log.info(
@@ -266,8 +273,9 @@ def check_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest, er
     for head in heads:
         if found := _find_other(head, source):
             raise SourceError(
+                "format-wrong",
                 f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {found}"
-                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}"
+                f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}",
             ) from error
 
 

@@ -119,7 +119,7 @@ class _File:
         try:
             self._query(render_read_rows, columns, types, where=self.where, first=first, count=count)
         except ServerError as error:
-            if is_misfit(str(error), is_typed=True):
+            if is_misfit(error.sentence, is_typed=True):
                 return True
             raise
         return False
@@ -145,5 +145,5 @@ class _File:
 
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:
-            raise ServerError(f"it takes longer than {SEARCH_SECONDS:.0f} s")
+            raise ServerError("execution-timeout", f"it takes longer than {SEARCH_SECONDS:.0f} s")
         return self.client.query(render(self.source, *what, **how, seconds=math.ceil(left), settings=self.settings))

@@ -65,8 +65,9 @@ def select_nodes(table: TableName, by_node: Mapping[str, NodeParts], nodes: Sequ
     """
     if lacking := [node for node in nodes if node not in by_node]:
         raise TargetChangingError(
+            "table-missing",
             f"table {table} does not exist on {', '.join(lacking)}, so its parts cannot settle there; create it, or"
-            " correct table="
+            " correct table=",
         )
     return tuple(by_node[node] for node in nodes)
 

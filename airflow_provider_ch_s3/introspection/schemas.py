@@ -96,8 +96,9 @@ def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema], scheme
         lacking = next((schema for schema in schemas if name not in schema.types), None)
         if having and lacking:
             raise SourceError(
+                "column-in-folder",
                 f"{having[0].key!r} has the column {name!r} in itself and in its folder, and {lacking.key!r} only in"
-                f" its folder; {remedy_for(scheme)}"
+                f" its folder; {remedy_for(scheme)}",
             )
     return in_path - schemas[0].types.keys()
 
@@ -113,8 +114,9 @@ def read_footers(
     if len(schemas) > MAX_DESCRIBED_FILES:
         first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
+            "schemas-too-many",
             f"the files of {source.pattern} have {len(schemas)} different schemas, the first two in {first!r} and"
-            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; {remedy_for(source.pattern.scheme)}"
+            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; {remedy_for(source.pattern.scheme)}",
         )
     return Footers(
         row_count=sum(int(schema["row_count"]) for schema in schemas),
@@ -141,7 +143,7 @@ def read_schemas(
         try:
             rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
         except SourceError as error:
-            if NO_ROWS not in str(error) or (file is files[-1] and not schemas):
+            if NO_ROWS not in error.sentence or (file is files[-1] and not schemas):
                 raise
             continue  # the file has names of columns, and no row to tell their types
         nulls = empty.get(source.server_path(file), frozenset())

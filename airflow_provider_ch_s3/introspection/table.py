@@ -71,9 +71,10 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     rows = read_table(client, name, None)
     if not rows:
         raise TargetChangingError(
+            "table-missing",
             f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
             " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
-            " `ch-s3 docs permissions`"
+            " `ch-s3 docs permissions`",
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":
@@ -102,9 +103,10 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
     """
     if found.distribution is None and declaration.cluster is None and declaration.http_endpoints:
         raise ConfigError(
+            "cluster-not-named",
             f"the connection lists {', '.join(declaration.http_endpoints)} in http_endpoints, but neither it nor the"
             f" local table {found.name} names their cluster; set the connection's field cluster, or leave"
-            " http_endpoints empty to load into one node only"
+            " http_endpoints empty to load into one node only",
         )
     if found.distribution is None or declaration.cluster == found.distribution.cluster:
         return declaration
@@ -114,9 +116,10 @@ def declare_cluster(declaration: ClusterDeclaration, found: FoundTable) -> Clust
         _check_same_shards(found.server, declaration.cluster, found.name, found.distribution.cluster)
         return declaration
     raise ConfigError(
+        "clusters-differ",
         f"the connection names the cluster {declaration.cluster!r}, but the Distributed table {found.name} uses the"
         f" cluster {found.distribution.cluster!r}; set the connection's field cluster to"
-        f" {found.distribution.cluster!r}, or leave it empty"
+        f" {found.distribution.cluster!r}, or leave it empty",
     )
 
 
@@ -127,9 +130,10 @@ def _check_same_shards(server: ConnectedServer, cluster: str, table: TableName, 
     )
     if shards != table_shards:
         raise ConfigError(
+            "clusters-differ",
             f"the connection's cluster {cluster!r} has {count_of(len(shards), 'shard')}, but {table_cluster!r}, the"
             f" cluster of the Distributed table {table}, has {len(table_shards)}: with replicas='one' it may lack"
-            " replicas, but no shard; name a cluster with a replica of each shard"
+            " replicas, but no shard; name a cluster with a replica of each shard",
         )
 
 
@@ -181,9 +185,10 @@ def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: Cluster
             continue
         if others := {node["node"] for node in rows} - own_nodes:
             raise TargetError(
+                "nodes-not-covered",
                 f"{table} also exists on {', '.join(sorted(others))} of the cluster {other!r}, and the"
                 f" connection names {named}, so these nodes would not be part of the load; set the connection's"
-                f" field cluster to {other!r}, or, if the tables are unrelated, give them different names"
+                f" field cluster to {other!r}, or, if the tables are unrelated, give them different names",
             )
 
 
@@ -214,8 +219,9 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     lacking = [node.host for node in cluster.nodes if node.host not in tables]
     if lacking:
         raise TargetChangingError(
+            "table-missing",
             f"table {local} does not exist on {', '.join(lacking)}, and each node of the cluster"
-            f" {cluster.name!r} writes a share; create it there too"
+            f" {cluster.name!r} writes a share; create it there too",
         )
     _check_same_tables(local, tables)
     columns = _same_columns(read_columns(client, local, cluster.name), local)
@@ -287,17 +293,19 @@ def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
     # cluster() and similar functions split the name of the database at the dot, however quoted (seen on 26.7)
     if cluster.name is not None and "." in table.database:
         raise TargetError(
+            "database-name-unsupported",
             f"{table} cannot be loaded on the cluster {cluster.name!r}: ClickHouse's table functions cannot address a"
             f" database with a dot in its name, such as {table.database!r}; rename the database (RENAME DATABASE), or"
-            " leave the connection's field cluster empty to load on one node"
+            " leave the connection's field cluster empty to load on one node",
         )
 
 
 def _check_engine(table: TableName, engine: str, node: str) -> None:
     if not engine.endswith("MergeTree") and engine not in _PARALLEL_ENGINES:
         raise TargetError(
+            "engine-not-loadable",
             f"{table} is a {engine} table on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or"
-            " Null table on each node, or a Distributed table over them; name such a table, e.g. the one behind it"
+            " Null table on each node, or a Distributed table over them; name such a table, e.g. the one behind it",
         )
 
 
@@ -328,8 +336,9 @@ def _check_same_tables(table: TableName, tables: Mapping[str, Mapping[str, Any]]
         ):
             if one != other:
                 raise TargetChangingError(
+                    "tables-differ",
                     f"{table} differs between nodes: {what} is {one or 'missing'} on {first} and"
-                    f" {other or 'missing'} on {node}; make the tables the same, so that all nodes treat rows alike"
+                    f" {other or 'missing'} on {node}; make the tables the same, so that all nodes treat rows alike",
                 )
 
 
@@ -344,8 +353,9 @@ def _same_columns(by_node: Mapping[str, tuple[TableColumn, ...]], table: TableNa
 def _compare_columns(names: tuple[object, object], columns: set[str], others: set[str]) -> None:
     if columns != others:
         raise ColumnsDifferError(
+            "tables-differ",
             f"the columns of {names[0]} and {names[1]} differ in {', '.join(sorted(columns ^ others))}; make them the"
-            " same with ALTER TABLE"
+            " same with ALTER TABLE",
         )
 
 

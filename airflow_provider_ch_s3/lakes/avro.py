@@ -34,9 +34,10 @@ def check_inflated(address: str, body: bytes) -> None:
             left -= piece
             if left < 0:
                 raise SnapshotError(
+                    "object-too-large",
                     f"{address} has {format_bytes(len(body))}, which become more than {format_bytes(MAX_BYTES)}, the"
                     " most that a worker reads of a manifest; rewrite the table's manifests (Spark:"
-                    " rewrite_manifests)"
+                    " rewrite_manifests)",
                 )
         stream.seek(_SYNC_BYTES, io.SEEK_CUR)
 

@@ -30,14 +30,16 @@ def choose_range(
     known = HeldSnapshots.parse(held, uuid)
     if known.others:
         raise SnapshotError(
+            "lake-table-replaced",
             f"the lake's table {uuid} is another one than {', '.join(sorted(known.others))}, which was loaded from"
-            f" the same location before and whose rows the ClickHouse table holds; {LOAD_ALL}"
+            f" the same location before and whose rows the ClickHouse table holds; {LOAD_ALL}",
         )
     if known.mixed:
         raise SnapshotError(
+            "snapshot-unrelated",
             f"rows of snapshot {_names(known.mixed)} have replaced some of the ClickHouse table's"
             " (mode='replace_where' or 'replace_partitions'), so that it is unknown to which snapshots its"
-            f" other rows belong; {LOAD_ALL}, or replace what is missing in the same way"
+            f" other rows belong; {LOAD_ALL}, or replace what is missing in the same way",
         )
     chosen, after = wanted, next((one for one in line if one in known.whole), "")
     ahead = [one for one in known.since(after) if one not in line]
@@ -66,7 +68,8 @@ def _names(snapshots: Set[str]) -> str:
 
 def _is_elsewhere(wanted: Snapshot, held: Set[str]) -> SnapshotError:
     return SnapshotError(
+        "snapshot-unrelated",
         f"the ClickHouse table holds the rows of snapshot {_names(held)}, which is not known to come before snapshot"
         f" {wanted.id}: it has expired (or its log was cleaned up), the table was rolled back, or it is of a branch;"
-        f" {LOAD_ALL}, and keep snapshots for longer than the time between two loads"
+        f" {LOAD_ALL}, and keep snapshots for longer than the time between two loads",
     )

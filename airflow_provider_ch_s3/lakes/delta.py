@@ -79,8 +79,9 @@ class DeltaTable:
                 self._sidecars.append(file.key)
         if not self._commits:
             raise SourceError(
+                "lake-table-missing",
                 f"s3://{self._bucket}/{self._log} has no commit (*.json), so {self._address} is not the location of a"
-                " Delta table; correct source"
+                " Delta table; correct source",
             )
 
     @property
@@ -122,8 +123,9 @@ class DeltaTable:
                 yield DeltaLakeTable(folder, version=version)
             except DeltaError as error:
                 raise SnapshotError(
+                    "metadata-unreadable",
                     f"deltalake cannot read version {version} of {self._address}: {error}; load a newer snapshot if"
-                    " its log was cleaned up"
+                    " its log was cleaned up",
                 ) from error
 
     def _copy(self, log: Path, key: str) -> None:
@@ -132,7 +134,9 @@ class DeltaTable:
     def _read(self, key: str) -> bytes:
         found = self._files.read(self._bucket, key)
         if found is None:
-            raise SourceError(f"s3://{self._bucket}/{key} was cleaned up while the log was read; load again")
+            raise SourceError(
+                "snapshot-expired", f"s3://{self._bucket}/{key} was cleaned up while the log was read; load again"
+            )
         return found.body
 
     def _check_features(self, table: DeltaLakeTable) -> None:
@@ -141,21 +145,24 @@ class DeltaTable:
         unknown = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES - {"columnMapping"}
         if unknown:
             raise SnapshotError(
+                "lake-feature-unsupported",
                 f"readers of {self._address} need the feature {sorted(unknown)[0]!r}, which plain Parquet files do"
-                " not have; it cannot be loaded as files"
+                " not have; it cannot be loaded as files",
             )
         for name, kind in _partition_types(table).items():
             if not _folder_type(kind):
                 raise SnapshotError(
+                    "lake-feature-unsupported",
                     f"{self._address} is partitioned by {name!r}, a {kind}, and the text of its folders has no time"
-                    " zone, or has its bytes escaped; it cannot be loaded as files"
+                    " zone, or has its bytes escaped; it cannot be loaded as files",
                 )
 
     def _check_names(self, configuration: Mapping[str, Any]) -> None:
         if configuration.get("delta.columnMapping.mode", "none") != "none":
             raise SnapshotError(
+                "lake-columns-renamed",
                 f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
-                " be others, and plain Parquet files are read by names; it cannot be loaded as files"
+                " be others, and plain Parquet files are read by names; it cannot be loaded as files",
             )
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
@@ -169,7 +176,9 @@ class DeltaTable:
         elif isinstance(wanted, datetime.datetime):
             version = self._last_at(wanted.timestamp() * 1000)
         if version is None:
-            raise SnapshotError(f"{self._address} has no version {wanted}; the latest is {self._latest}")
+            raise SnapshotError(
+                "snapshot-missing", f"{self._address} has no version {wanted}; the latest is {self._latest}"
+            )
         info = self._info(version) if version in self._commits else {}
         time = _time_of(info)
         return Snapshot(
@@ -194,7 +203,9 @@ class DeltaTable:
         time = _time_of(self._info(version))
         if time is None:
             raise SnapshotError(
-                f"version {version} of {self._address} does not say when it was committed; give a version as snapshot"
+                "snapshot-missing",
+                f"version {version} of {self._address} does not say when it was committed; give a version as"
+                " snapshot",
             )
         return time
 
@@ -259,7 +270,9 @@ class DeltaTable:
 
     def _actions(self, version: int) -> Sequence[Mapping[str, Any]]:
         if version not in self._commits:
-            raise SnapshotError(f"version {version} of {self._address} was cleaned up; clear the task")
+            raise SnapshotError(
+                "snapshot-expired", f"version {version} of {self._address} was cleaned up; clear the task"
+            )
         return [json.loads(line) for line in self._read(self._commits[version]).splitlines() if line.strip()]
 
     def _info(self, version: int) -> Mapping[str, Any]:
@@ -267,8 +280,9 @@ class DeltaTable:
 
     def _has_vectors(self, version: int) -> SnapshotError:
         return SnapshotError(
+            "lake-rows-deleted",
             f"version {version} of {self._address} has deletion vectors, which say that rows of its data files are"
-            f" deleted, and plain Parquet files do not know them: {_PURGE}"
+            f" deleted, and plain Parquet files do not know them: {_PURGE}",
         )
 
     def _as_file(
@@ -278,7 +292,8 @@ class DeltaTable:
         key = unquote(path)
         if "://" in key or key.startswith("/"):
             raise SnapshotError(
-                f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source"
+                "lake-files-elsewhere",
+                f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source",
             )
         folders = {name: unquote(value) for name, value in folder_values(key).items()}
         for name, value in (partition or {}).items():
@@ -286,9 +301,10 @@ class DeltaTable:
             expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
             if folder is None or expected not in (None, folder):
                 raise SnapshotError(
+                    "lake-feature-unsupported",
                     f"the file {key!r} belongs to the partition {name}={value}, and its folder does not say so, while"
                     " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
-                    " file"
+                    " file",
                 )
         return DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows)
 

@@ -68,11 +68,12 @@ def _inflate(address: str, body: bytes) -> bytes:
     text = gzip.decompress(body, MAX_METADATA_BYTES)
     if gzip.unconsumed_tail:
         raise SnapshotError(
+            "object-too-large",
             f"{address} has {format_bytes(len(body))}, which become more than {format_bytes(MAX_METADATA_BYTES)}, the"
-            " most that a worker reads; expire snapshots of the table"
+            " most that a worker reads; expire snapshots of the table",
         )
     if not gzip.eof:
-        raise SnapshotError(f"{address} is cut off; it is damaged, or still being written")
+        raise SnapshotError("metadata-unreadable", f"{address} is cut off; it is damaged, or still being written")
     return text
 
 
@@ -102,8 +103,9 @@ class StoreInput(InputFile):
         """
         if self._body is None:
             raise SnapshotError(
+                "snapshot-expired",
                 f"{self.location} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
-                " snapshot"
+                " snapshot",
             )
         if self._body.startswith(avro.MAGIC):
             avro.check_inflated(self.location, self._body)
@@ -140,7 +142,9 @@ def split_location(location: str) -> tuple[str, str]:
     """
     scheme, _, path = location.partition("://")
     if scheme not in ("s3", "s3a", "s3n"):
-        raise SnapshotError(f"{location!r} is not in S3, where this operator reads tables; load it as files")
+        raise SnapshotError(
+            "lake-files-elsewhere", f"{location!r} is not in S3, where this operator reads tables; load it as files"
+        )
     bucket, _, key = path.partition("/")
     return bucket, key.lstrip("/")
 
@@ -169,9 +173,10 @@ class IcebergTable:
         metadata = self._read(folder + key)
         if written_last != key and self._read(folder + written_last).table_uuid != metadata.table_uuid:
             raise SourceError(
+                "lake-catalog-needed",
                 f"{folder}{key} has the highest number, and {written_last} was written last, and is of another"
                 " table at the same location; only the catalog knows which of them there is: give catalog_conn_id, or"
-                " remove the metadata files of the table that was dropped"
+                " remove the metadata files of the table that was dropped",
             )
         return metadata
 
@@ -182,8 +187,9 @@ class IcebergTable:
             return TableMetadataUtil.parse_raw(text.decode())
         except (ValidationError, ValueError, zlib.error) as error:
             raise SnapshotError(
+                "metadata-unreadable",
                 f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
-                " in a later version of Iceberg's format"
+                " in a later version of Iceberg's format",
             ) from error
 
     @property
@@ -221,18 +227,20 @@ class IcebergTable:
             if not line or line[-1].timestamp_ms <= found.timestamp_ms:  # else perhaps an ancestor of expired ones
                 then = "" if isinstance(wanted, int) else f", the table's at {wanted},"
                 raise SnapshotError(
+                    "snapshot-unrelated",
                     f"snapshot {found.snapshot_id}{then} is not on the main branch of"
                     f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
-                    " and branches are not supported; give a snapshot of the main branch"
+                    " and branches are not supported; give a snapshot of the main branch",
                 )
             if not isinstance(wanted, int):  # expired snapshots may have come after the found snapshot
                 found = None
         if found is None:
             known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
             raise SnapshotError(
+                "snapshot-missing",
                 f"s3://{self._bucket}/{self._location} has no snapshot {wanted}; the last ones are {known}"
                 if known
-                else f"s3://{self._bucket}/{self._location} has no snapshot yet, so there is nothing to load"
+                else f"s3://{self._bucket}/{self._location} has no snapshot yet, so there is nothing to load",
             )
         return Snapshot(
             id=str(found.snapshot_id),
@@ -272,9 +280,10 @@ class IcebergTable:
         for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
             if manifest.content is ManifestContent.DELETES and entries:
                 raise SnapshotError(
+                    "lake-rows-deleted",
                     f"snapshot {snapshot} has delete files, such as {entries[0].data_file.file_path}, which say that"
                     " rows of its data files are deleted, and plain Parquet files do not know them:"
-                    f" {_APPLY_DELETES}, and load again"
+                    f" {_APPLY_DELETES}, and load again",
                 )
             files += [self._as_file(entry, manifest, snapshot) for entry in entries]
         return self._each_once(files)
@@ -295,14 +304,19 @@ class IcebergTable:
             else:
                 files += self._added_by(one, snapshot)
             if one.parent_snapshot_id is None:
-                raise SnapshotError(f"snapshot {after} no longer comes before snapshot {snapshot}; clear the task")
+                raise SnapshotError(
+                    "snapshot-unrelated",
+                    f"snapshot {after} no longer comes before snapshot {snapshot}; clear the task",
+                )
             number = one.parent_snapshot_id
         return self._each_once(files)
 
     def _find(self, snapshot_id: int) -> snapshots.Snapshot:
         found = self._metadata.snapshot_by_id(snapshot_id)
         if found is None:
-            raise SnapshotError(f"snapshot {snapshot_id} has expired since the load began; clear the task")
+            raise SnapshotError(
+                "snapshot-expired", f"snapshot {snapshot_id} has expired since the load began; clear the task"
+            )
         return found
 
     def _added_by(self, one: snapshots.Snapshot, snapshot: str) -> Sequence[SourceFile]:
@@ -320,8 +334,9 @@ class IcebergTable:
         told, found = _count(one, "added-records"), count_rows(files)
         if told not in (None, found):
             raise SnapshotError(
+                "lake-counts-differ",
                 f"snapshot {one.snapshot_id} says that it added {told} rows, and its manifests have {found}; load the"
-                " whole snapshot with mode='replace_table'"
+                " whole snapshot with mode='replace_table'",
             )
         return files
 
@@ -350,7 +365,9 @@ class IcebergTable:
         else:
             what = self._may_lack_partition(entry, manifest)
         if what:
-            raise SnapshotError(f"{file.file_path} {what}; load the table by other means, or {_COMPACT}")
+            raise SnapshotError(
+                "lake-feature-unsupported", f"{file.file_path} {what}; load the table by other means, or {_COMPACT}"
+            )
         return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count)
 
     def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
@@ -398,16 +415,18 @@ class IcebergTable:
                     continue
                 change = f"renamed to {names[number]!r}" if number in names else "dropped"
                 raise SnapshotError(
+                    "lake-columns-renamed",
                     f"{who} {'' if is_known else 'may '}have a column {name!r} that was {change} before snapshot"
                     f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
                     " mode='replace_table'; or load the snapshots before and after that change one after the"
-                    " other (snapshot=…)"
+                    " other (snapshot=…)",
                 )
             if lacking := set(filled) - set(then):
                 raise SnapshotError(
+                    "lake-feature-unsupported",
                     f"{who} {'' if is_known else 'may '}lack the column {filled[min(lacking)]!r}, which has an"
                     f" initial default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
-                    " mode='replace_table'"
+                    " mode='replace_table'",
                 )
         self._names_checked.add((added_by, snapshot))
 
@@ -415,7 +434,8 @@ class IcebergTable:
         if len(set(files)) < len(files):
             twice = next(file.key for file, count in Counter(files).items() if count > 1)
             raise SnapshotError(
-                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {_COMPACT}"
+                "lake-file-twice",
+                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {_COMPACT}",
             )
         return files
 
@@ -465,25 +485,29 @@ class CatalogTable:
             return catalog.load_table(self.name)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
+                "lake-table-missing",
                 f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
-                " namespace.table with catalog_conn_id"
+                " namespace.table with catalog_conn_id",
             ) from error
         except NotInstalledError as error:
             raise ConfigError(
-                f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have: {error}"
+                "library-missing",
+                f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have: {error}",
             ) from None
         except ValueError:  # the text of the error has the properties
             raise ConfigError(
+                "connection-invalid",
                 f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the host,"
-                " or pyiceberg's properties (type, uri, …) as the extra"
+                " or pyiceberg's properties (type, uri, …) as the extra",
             ) from None
         except ChS3Error:
             raise
         except Exception as error:  # of whatever the catalog is made of
             why = unread_headers(error)
             raise (SnapshotError if why else SourceError)(
+                "catalog-unreachable",
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
-                f" ({why or type(error).__name__}); check its address and credentials"
+                f" ({why or type(error).__name__}); check its address and credentials",
             ) from None
 
 
@@ -519,9 +543,10 @@ def _check_characters(schema: Schema) -> None:
     other = next((name for number, name in index_name_by_id(schema).items() if written[number] != name), "")
     if other:
         raise SnapshotError(
+            "lake-columns-renamed",
             f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of its"
             f" characters, and plain Parquet files are read by names; rename it, {_COMPACT}, and load with"
-            " mode='replace_table'"
+            " mode='replace_table'",
         )
 
 
@@ -539,14 +564,16 @@ def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[st
             ages[file.key] = age
     if not found:
         raise SourceError(
+            "lake-table-missing",
             f"s3://{bucket}/{folder} has no metadata file (*.metadata.json), so s3://{bucket}/{location} is not the"
-            " location of an Iceberg table; correct source"
+            " location of an Iceberg table; correct source",
         )
     newest = found[max(found)]
     if len(newest) > 1:
         raise SourceError(
+            "lake-catalog-needed",
             f"two writers have left metadata files with the same number, {' and '.join(sorted(newest)[:2])}, and only"
-            " the table's catalog knows which counts; give catalog_conn_id, or load again after the next commit"
+            " the table's catalog knows which counts; give catalog_conn_id, or load again after the next commit",
         )
     # of several equally old files, as stores tell whole seconds, the file with the highest number
     return newest[0], min((newest[0], *ages), key=ages.__getitem__)

@@ -48,7 +48,8 @@ def _read_bounded(response: Response, **_: Any) -> None:
         body += piece
         if len(body) > MAX_BYTES:
             raise SnapshotError(
+                "object-too-large",
                 f"the catalog answers with more than {format_bytes(MAX_BYTES)}, the most that a worker reads of an"
-                " answer; expire old snapshots of the table"
+                " answer; expire old snapshots of the table",
             )
     response._content = bytes(body)

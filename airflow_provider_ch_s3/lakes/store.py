@@ -82,9 +82,10 @@ class LakeStore:
         except Exception as error:
             said = f"{type(error).__name__}: {shorten_lines(str(error), limit=MESSAGE_LIMIT)}"
             raise SnapshotError(
+                "metadata-unreadable",
                 f"the metadata of {self.pattern.address(self.location)} cannot be read ({said}); they are damaged, or"
                 " of a version that this worker's library does not know: update the library, or have the table's"
-                " writer repair it"
+                " writer repair it",
             ) from error
 
     @cached_property
@@ -114,8 +115,9 @@ class LakeStore:
         is_left = found.after != found.id
         if begun and is_left and replace(found, id=begun).record(is_whole=False).etag not in held:
             raise SnapshotError(
+                "load-replaced",
                 f"another load has replaced what this one has loaded of snapshot {begun}; clear the task, which"
-                " begins the load again"
+                " begins the load again",
             )
         return found
 
@@ -137,7 +139,10 @@ class LakeStore:
 
     def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """:raises ConfigError: always, because a snapshot is complete."""
-        raise ConfigError("min_age has no effect on a lake's table, whose snapshots are complete; remove it")
+        raise ConfigError(
+            "argument-without-effect",
+            "min_age has no effect on a lake's table, whose snapshots are complete; remove it",
+        )
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a data file."""

@@ -76,8 +76,9 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
         time = None
     if time is None or time.tzinfo is None:
         raise ConfigError(
+            "argument-invalid",
             f"snapshot={text!r} does not name a snapshot; give 'latest', a snapshot's id (Delta: a version), or a"
-            " time with its zone, such as '{{ data_interval_end }}'; branches and tags are not supported"
+            " time with its zone, such as '{{ data_interval_end }}'; branches and tags are not supported",
         )
     return time
 
@@ -93,7 +94,8 @@ def removes_rows(what: str) -> SnapshotError:
     :param what: the snapshot, and what the snapshot did.
     """
     return SnapshotError(
+        "lake-rows-removed",
         f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"
         f" has; {LOAD_ALL}; or, where the rows have a key, use mode='merge', which updates rows and leaves"
-        " deleted ones there"
+        " deleted ones there",
     )

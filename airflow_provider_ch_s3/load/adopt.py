@@ -20,12 +20,14 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
     ledger, uuids = target.ledger, target.spec.uuids
     if NO_UUID in uuids:
         raise ConfigError(
-            f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt"
+            "nothing-to-adopt",
+            f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt",
         )
     if ledger.names:
         raise ConfigError(
+            "nothing-to-adopt",
             f"the ledger {ledger.name} knows what {ledger.target} holds, because it was loaded or adopted before;"
-            " there is nothing to decide"
+            " there is nothing to decide",
         )
     if is_anew:
         ledger.write_names()
@@ -33,7 +35,9 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
     name = parse_table(source or str(ledger.target), ledger.target.database)
     earlier = ledger.of(name).read_earlier_uuids()
     if not earlier:
-        raise ConfigError(f"the ledger {ledger.name} knows no load into {name}; correct --from, or use --anew")
+        raise ConfigError(
+            "load-unknown", f"the ledger {ledger.name} knows no load into {name}; correct --from, or use --anew"
+        )
     targets = sorted({str(name), *replace(ledger, table_uuids=earlier).names})
     # The names last: until they are there, the table counts as unknown, and this can be repeated.
     target.client.execute(

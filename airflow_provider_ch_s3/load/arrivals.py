@@ -80,8 +80,9 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
         where += f" and {len(lacking) - 1} more of {count_of(count, 'folder')}"
     above = f", nor above, up to {pattern.address(root)}" if lacking[0] != root else ""
     return SourceError(
+        "expected-file-missing",
         f"expected file {name!r} is missing in {where}{above}, so the files may not be complete; load again when"
-        " their writer has finished, e.g. by a retry of the task, or correct Arrivals(expected=…)"
+        " their writer has finished, e.g. by a retry of the task, or correct Arrivals(expected=…)",
     )
 
 
@@ -191,14 +192,15 @@ class ReadyFiles:
         if not self.ready_count:
             message = _describe_no_files(self, request)
             if request.arrivals.on_none is OnNothing.FAIL:
-                raise SourceError(message)
+                raise SourceError("no-file-matches", message)
             log.info("%s", message)
             return
         if self.ready_count < request.arrivals.min_files:
             old = f" that are old enough ({self.young_count} are not)" if self.young_count else ""
             raise SourceError(
+                "files-too-few",
                 f"{request.pattern} matches {count_of(self.ready_count, 'file')}{old}, but"
-                f" min_files={request.arrivals.min_files}; wait for the others to be delivered, or lower min_files"
+                f" min_files={request.arrivals.min_files}; wait for the others to be delivered, or lower min_files",
             )
         if self.young_count:
             log.info(
@@ -224,8 +226,9 @@ class ReadyFiles:
         age = format_seconds(request.arrivals.min_age)
         left = format_seconds(request.arrivals.min_age - self.youngest_seconds)
         raise SourceError(
+            "files-too-young",
             f"{self.young} of {request.pattern}, younger than min_age ({age}), cannot be left out: {why}; load"
-            f" again in {left}, e.g. by a retry of the task, or lower min_age"
+            f" again in {left}, e.g. by a retry of the task, or lower min_age",
         )
 
     @property
@@ -288,11 +291,13 @@ def _check_key(key: str, pattern: SourcePattern) -> None:
     """:raises SourceError: if ClickHouse cannot read the key."""
     if _UNREADABLE.search(key):
         raise StoreAnswerError(
+            "key-unreadable",
             f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: listings, which are XML, do not"
-            " carry NUL and carriage returns; copy the file to a key without them"
+            " carry NUL and carriage returns; copy the file to a key without them",
         )
     if "//" in key or key.startswith("/"):
         raise SourceError(
+            "key-unreadable",
             f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty folder name;"
-            " copy the file to a key without '//'"
+            " copy the file to a key without '//'",
         )

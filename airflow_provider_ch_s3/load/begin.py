@@ -122,9 +122,10 @@ class ChunkPlanner:
         prepared = self.prepare(selection.chunk, selection.files, past, ledger=self.site.target.ledger.name)
         if prepared.source.is_pattern and (selection.chunk.after or selection.left_out.count):
             raise ConfigError(
+                "files-too-many",
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
                 f" pattern ({self._request.pattern}) would include files to skip; load them in"
-                " chunks (without chunks='off'), or with one task for each folder, e.g. with dynamic task mapping"
+                " chunks (without chunks='off'), or with one task for each folder, e.g. with dynamic task mapping",
             )
         return prepared
 
@@ -312,9 +313,11 @@ class ChunkPlanner:
             )
         if chunks.rows < self._request.checks.min_rows:
             raise LoadError(
+                "rows-too-few",
                 f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"
                 f" min_rows={self._request.checks.min_rows}, and the other files of {self._request.pattern} were"
-                " deleted meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load again"
+                " deleted meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load"
+                " again",
             )
         return chunks.report
 

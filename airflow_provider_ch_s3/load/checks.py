@@ -53,14 +53,16 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     mode = mode_for(request)
     if not target.engine.endswith("MergeTree"):
         raise TargetError(
+            "engine-not-loadable",
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
-            " mode='direct', which loads rows at least once"
+            " mode='direct', which loads rows at least once",
         )
     if target.has_unique_key:
         raise TargetError(
+            "engine-not-loadable",
             f"{target.local} has a UNIQUE KEY, and ClickHouse moves no partitions into such a table, so that staged"
             " rows could not be committed; use a table without it (mode='merge' keeps one row of a key), or"
-            " mode='direct', which loads rows at least once"
+            " mode='direct', which loads rows at least once",
         )
     if target.is_shared:
         log.warning(
@@ -79,7 +81,8 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             else "their old rows cannot be identified; detach the views, load, and fill them again"
         )
         raise TargetError(
-            f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}; see `ch-s3 docs modes`"
+            "view-not-fed",
+            f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}; see `ch-s3 docs modes`",
         )
 
 
@@ -90,9 +93,10 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
     """
     if isinstance(store, SnapshotStore) and files and not list_keys(files, request.pattern):
         raise ConfigError(
+            "files-too-many",
             f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, as"
             " this load would have to; compact the lake's table into fewer files, or load them with"
-            " mode='append' into a new table, and exchange the tables"
+            " mode='append' into a new table, and exchange the tables",
         )
 
 
@@ -106,16 +110,17 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     counted = count_rows(source.files)
     if counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
+            "lake-counts-differ",
             f"the metadata of the lake's table count {count_of(counted, 'row')} in"
             f" {count_of(len(source.files), 'data file')}, and the footers of the files that are there"
-            f" {format_count(source.rows)}; {_describe_gone(snapshots)}"
+            f" {format_count(source.rows)}; {_describe_gone(snapshots)}",
         )
 
 
 def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
     """Add the reason and the remedy to a server's error about a missing data file of a lake table."""
-    if snapshots and _DOES_NOT_EXIST.search(str(error)) and "NoSuchBucket" not in str(error):
-        error.args = (f"{error}; {_describe_gone(snapshots)}",)
+    if snapshots and _DOES_NOT_EXIST.search(error.sentence) and "NoSuchBucket" not in error.sentence:
+        error.sentence = f"{error.sentence}; {_describe_gone(snapshots)}"
         error.is_final = bool(snapshots.after)
 
 
@@ -140,7 +145,7 @@ def check_not_emptied(target: Target, request: LoadRequest) -> None:
     if not request.snapshot or mode_for(request).effect.replaced is not Replaced.TABLE:
         return
     if target.client.query(staging_queries.render_read_partitions(target.ledger.target, target.cluster.name)):
-        raise SnapshotError(f"{describe_empty(request)}; {request.table} still has rows")
+        raise SnapshotError("no-file-matches", f"{describe_empty(request)}; {request.table} still has rows")
 
 
 def check_unbroken(target: Target, request: LoadRequest, history: History, files: Sequence[SourceFile]) -> None:
@@ -158,7 +163,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
             if not (is_half_done and uuids & set(attempt.committing_uuids)):
                 continue
             if paths & target.ledger.of(name).read_manifest(attempt.id).keys():
-                raise UnknownStateError(BROKEN.format(query_id=attempt.id.query_id, target=name))
+                raise UnknownStateError("commit-unfinished", BROKEN.format(query_id=attempt.id.query_id, target=name))
 
 
 def check_known(target: Target, request: LoadRequest) -> None:
@@ -176,11 +181,12 @@ def check_known(target: Target, request: LoadRequest) -> None:
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
     if rows and not ledger.read().names:
         raise TargetError(
+            "table-replaced",
             f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
             " after RESTORE, a copy, or an exchange with a table of others), and it holds rows: decide whether these"
             f" are the rows that earlier loads wrote: `ch-s3 loads adopt {ledger.target}` records that the table"
             f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
-            " with mode='replace_table'"
+            " with mode='replace_table'",
         )
 
 
@@ -232,9 +238,10 @@ def check_needs(
             user = client.query(server_queries.render_read_user())[0]["user"]
             where = f"{short_identifier(table.database)}.{but.get(table) or short_identifier(table.table)}"
             raise TargetError(
+                "grant-missing",
                 f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
                 f" administrator run GRANT {', '.join(missing)} ON {where} TO {short_identifier(user)} on every node"
-                " (`ch-s3 docs permissions` lists all rights)"
+                " (`ch-s3 docs permissions` lists all rights)",
             )
 
 
@@ -250,11 +257,12 @@ def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
     copies = cluster.copies_per_sent_row
     if target.is_replicated and copies > 1:
         raise ConfigError(
+            "internal-replication-off",
             f"the cluster {cluster.name!r} has internal_replication=false: a row that is sent to a shard is written"
             f" to each of its {copies} replicas, and {target.local} is a {target.engine} table, so each row would be"
             f" there {copies} times; set <internal_replication>true</internal_replication> for its shards in"
             " remote_servers (for the cluster of a Replicated database: use one of remote_servers instead), or, if"
-            " any row may be on any shard, give the Distributed table the sharding key rand()"
+            " any row may be on any shard, give the Distributed table the sharding key rand()",
         )
 
 
@@ -274,7 +282,8 @@ def check_space(volumes: Sequence[Volume], staged_bytes: float, *, partition_cou
         if free_bytes < staged_bytes + merged_bytes:
             names = ", ".join(f"{volume.name!r} ({format_bytes(volume.free_bytes)} free)" for volume in of_node)
             raise LoadError(
+                "disk-too-full",
                 f"{node} has too little room for this load: staging is expected to take {format_bytes(staged_bytes)}"
                 f" there, and merges up to {format_bytes(merged_bytes)} more, in the volumes {names} of the storage"
-                f" policy {policy!r}; free some space, or load fewer files"
+                f" policy {policy!r}; free some space, or load fewer files",
             )

@@ -80,15 +80,16 @@ class CommittedChunks:
         for name, (now, then) in now_and_then.items():
             if now != then:
                 raise ConfigError(
+                    "arguments-changed",
                     f"{name} is now {now!r}, and {count_of(len(self.attempts), 'chunk')} of this load went into"
-                    f" {request.table} with {then!r}; clear the task to begin a new load, or change"
-                    f" {name} back"
+                    f" {request.table} with {then!r}; clear the task to begin a new load, or change {name} back",
                 )
         # The settings may be why it stopped, and a failed chunk is staged again.
         if changed := [name for name in changed_arguments(self.last, request) if "settings" not in name]:
             raise ConfigError(
+                "arguments-changed",
                 f"{' and '.join(changed)} changed since {count_of(len(self.attempts), 'chunk')} of this load went"
-                f" into {request.table}; clear the task to begin a new load, or change that back"
+                f" into {request.table}; clear the task to begin a new load, or change that back",
             )
         return Chunk(
             number=before.number + 1,

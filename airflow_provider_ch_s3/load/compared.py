@@ -116,11 +116,12 @@ def _read_old(target: Target, request: LoadRequest, partitions: Mapping[str, int
     try:
         (found,) = target.client.query(statement)
     except ServerError as error:
-        if not is_about_expression(str(error)):
+        if not is_about_expression(error.sentence):
             raise
         raise ConfigError(
+            "expression-invalid",
             f"checks name {', '.join(f'{OLD}.{call}' for call in named)}, which cannot be computed for the rows that"
-            f" {target.spec.name} holds: {reason_of(str(error))}; write aggregates that take all values there"
+            f" {target.spec.name} holds: {reason_of(error.sentence)}; write aggregates that take all values there",
         ) from error
     return {
         call: OldValue(found[f"ch_s3_value_{n}"], found[f"ch_s3_type_{n}"]) for n, call in enumerate(named, start=1)

@@ -85,8 +85,8 @@ class ChunkFinisher:
                 return given_up.step
             if isinstance(error, CheckFailedError) and given_up.kept:
                 until = f"until the first load into the table after {format_seconds(keep_seconds)}"
-                text = f"{error}; the rows are in {given_up.kept} on each node {until}"
-                raise CheckFailedError(text, error.results) from error
+                text = f"{error.sentence}; the rows are in {given_up.kept} on each node {until}"
+                raise CheckFailedError(error.code, text, error.results) from error
             raise
 
     def _wait_and_commit(self, attempt_id: AttemptId) -> Step:
@@ -125,7 +125,7 @@ class ChunkFinisher:
         listed = list_chunk(self.site.store, self.site.request, chunk)
         files = tuple(file for file in listed if self.site.request.pattern.path(file.key) in paths)
         if not files:
-            raise SourceError("its files are gone")
+            raise SourceError("no-file-matches", "its files are gone")
         return self.planner.prepare(chunk, files, {})
 
     def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
@@ -201,8 +201,9 @@ class ChunkFinisher:
         alterations, table = self.progress.alterations + 1, self.site.target.spec.local
         if alterations == MAX_ALTERATIONS:
             raise LoadError(
+                "table-changed-meanwhile",
                 f"{table} was altered {MAX_ALTERATIONS} times while its new rows were being staged; nothing was"
-                " committed: load again when nobody is altering it"
+                " committed: load again when nobody is altering it",
             )
         log.warning("%s was altered while its new rows were being staged: loading again", table)
         return dataclasses.replace(self.progress, alterations=alterations)

@@ -34,7 +34,8 @@ def check_request(request: LoadRequest, store: ObjectStore) -> None:
     _check_reject(request)
     if request.checks.validate_only and request.adds_columns:
         raise ConfigError(
-            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them"
+            "arguments-contradict",
+            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them",
         )
     if request.pattern.scheme.is_lake:
         check_lake(request)
@@ -55,7 +56,7 @@ def _check_expressions(request: LoadRequest) -> None:
         try:
             parse_expression(text)
         except ConfigError as error:
-            raise ConfigError(f"{name}: {error}") from error
+            raise ConfigError(error.code, f"{name}: {error.sentence}") from error
 
 
 def _check_direct(request: LoadRequest) -> None:
@@ -73,15 +74,19 @@ def _check_direct(request: LoadRequest) -> None:
     }
     for argument, (is_given, reason) in reasons.items():
         if is_given:
-            raise ConfigError(f"{argument} does not go together with mode='direct': {reason}; remove one of them")
+            raise ConfigError(
+                "arguments-contradict",
+                f"{argument} does not go together with mode='direct': {reason}; remove one of them",
+            )
 
 
 def _check_chunks(request: LoadRequest) -> None:
     if request.chunks != type(request).chunks and not request.mode.is_additive:
         given = request.chunks if isinstance(request.chunks, Chunks) else request.chunks.name
         raise ConfigError(
+            "argument-without-effect",
             f"chunks={given!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
-            " query; remove one of them"
+            " query; remove one of them",
         )
 
 
@@ -91,16 +96,21 @@ def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
         return
     if not isinstance(store, WritableStore):
         raise ConfigError(
-            f"after_load={wanted!r} is not possible with {pattern}, whose files cannot be changed; remove it"
+            "arguments-contradict",
+            f"after_load={wanted!r} is not possible with {pattern}, whose files cannot be changed; remove it",
         )
     if not isinstance(wanted, Move):
         return
     if not wanted.folder:
-        raise ConfigError("after_load=Move('') names no folder; give one of the same bucket, such as Move('loaded/')")
+        raise ConfigError(
+            "arguments-contradict",
+            "after_load=Move('') names no folder; give one of the same bucket, such as Move('loaded/')",
+        )
     if any(_may_match(glob, wanted.folder) for glob in pattern.globs):
         raise ConfigError(
+            "arguments-contradict",
             f"after_load={wanted!r} is in reach of {pattern}, so the next load would load the moved files again; give"
-            " a folder that the source does not cover"
+            " a folder that the source does not cover",
         )
 
 
@@ -130,8 +140,9 @@ def _check_reject(request: LoadRequest) -> None:
     unsupported.update((f"the setting {name}", True) for name in formats)
     if wrong := [name for name, is_given in unsupported.items() if is_given]:
         raise ConfigError(
+            "arguments-contradict",
             f"bad_rows=Reject(…) does not go together with {wrong[0]}; remove one of them, or load the lines into a"
-            " table of their own and clean them there"
+            " table of their own and clean them there",
         )
 
 
@@ -148,6 +159,7 @@ def check_lake(request: LoadRequest) -> None:
     }
     if wrong := [name for name, is_given in given.items() if is_given]:
         raise ConfigError(
+            "argument-without-effect",
             f"{wrong[0]} has no meaning for a lake's table, whose snapshots say which files it has and what they"
-            f" contain; remove it (mode={ReplaceTable.name!r} loads all of a snapshot again)"
+            f" contain; remove it (mode={ReplaceTable.name!r} loads all of a snapshot again)",
         )

@@ -109,9 +109,10 @@ def check_enough(report: LoadReport, staged_rows: int, *, rows_before: int, min_
     if staged_rows + rows_before < min_rows:
         before = f" after {count_of(rows_before, 'row')} of earlier chunks" if rows_before else ""
         raise LoadError(
+            "rows-too-few",
             f"{report.query_id} staged {count_of(staged_rows, 'row')}{before}, fewer than min_rows={min_rows}, and"
             " committed nothing; check the files and the condition in where, or lower min_rows (0 allows an empty"
-            " load)"
+            " load)",
         )
 
 
@@ -129,5 +130,6 @@ def _check_same(
 ) -> None:
     if found != expected:
         raise LoadError(
-            f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and {outcome}"
+            "row-counts-differ",
+            f"{what} {count_of(expected, noun)}, but {report.query_id} {did} {format_count(found)}, and {outcome}",
         )

@@ -53,9 +53,10 @@ class Progress:
         is_into_this_table = last is not None and set(last.committed_uuids) & set(target.spec.uuids)
         if last is not None and is_into_this_table and last.id not in {one.id for one in chunks.attempts}:
             raise LoadError(
+                "ledger-record-missing",
                 f"{last.id.query_id} has just been committed into {site.request.table}, but the ledger"
                 f" {target.ledger.name} does not have it as a part of this load; stopping, so that its rows are"
-                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this"
+                " not loaded again: they are in the table; check that nobody has emptied the ledger, and report this",
             )
         return chunks
 
@@ -149,8 +150,9 @@ def decide_start(
         return Finish(chunks.report)
     if any(word.rank > identity.rank for word in history.claims_of(identity.load_id)):
         raise OvertakenError(
+            "newer-try-runs",
             f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"
-            " no action needed"
+            " no action needed",
         )
     latest = history.latest(identity.load_id, identity.life)
     if latest is not None and latest.state is EventKind.COMMITTING:
@@ -164,8 +166,9 @@ def _check_not_undone(history: History, identity: LoadIdentity) -> None:
     own = history.of_life(identity.load_id, identity.life)
     if undone := [one for one in own if one.state is EventKind.UNDONE]:
         raise ConfigError(
+            "load-undone",
             f"{undone[0].id.query_id} of this load was undone (`ch-s3 loads undo`), so this try loads nothing more"
-            f" into {identity.table}; clear the task to load its files again"
+            f" into {identity.table}; clear the task to load its files again",
         )
 
 
@@ -181,8 +184,9 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
         return after_commit(found)
     if history.of_load(attempt.load_id)[-1] is not found:
         raise OvertakenError(
+            "newer-try-runs",
             f"another process of this task has abandoned {attempt.query_id} and continues with a later attempt;"
-            " stopping this process, no action needed"
+            " stopping this process, no action needed",
         )
     if found.state in (EventKind.ABANDONED, EventKind.UNDONE):
         return Recover()  # another load waited too long for the lock, took it over, and abandoned this attempt

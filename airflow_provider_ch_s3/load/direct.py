@@ -150,7 +150,7 @@ class DirectLoad(Load):
         if self._prepared is None:
             files = list_files(self.store, self.request, is_recorded=False)
             if not files:
-                raise SourceError("its files are gone")
+                raise SourceError("no-file-matches", "its files are gone")
             self._prepared = self._prepare_files(files)
         return self._prepared
 
@@ -163,13 +163,14 @@ class DirectLoad(Load):
             return self.monitor.wait(query_id, until_seen=until_seen)
         except UnknownStateError as error:
             raise UnknownStateError(
-                f"{error}; it may have loaded everything, so it is not submitted again: look for it in"
-                f" system.query_log and for its rows in {self.request.table}, then clear the task to load again"
+                "query-outcome-unknown",
+                f"{error.sentence}; it may have loaded everything, so it is not submitted again: look for it in"
+                f" system.query_log and for its rows in {self.request.table}, then clear the task to load again",
             ) from error
         except LoadError as error:
             if self._is_killed:
                 kill_queries(self.cluster_client, self.cluster.name, query_id, timing=self.timing)
-                raise LoadError(f"{error}; rows written by then stay") from error
+                raise LoadError(error.code, f"{error.sentence}; rows written by then stay") from error
             raise with_rows_left(error) from error
 
     def _resolve_earlier(self) -> QueryStatus | None:
@@ -213,17 +214,19 @@ class DirectLoad(Load):
             return
         if restarted := self.monitor.restarted_node(time.time() - self.identity.since.timestamp()):
             raise UnknownStateError(
+                "query-outcome-unknown",
                 f"no node has a record of a query {self.identity.generation_prefix}…, but {restarted}, after this"
                 f" task began, and may have lost its log; check whether the rows are in {self.request.table}, then"
-                " clear the task to load again"
+                " clear the task to load again",
             )
 
 
 def with_rows_left(error: ChS3Error) -> ChS3Error:
     """Add to the error of a failed query which rows the query may have left."""
     told = type(error)(
-        f"{error}; rows written by then stay in the table (this load is at least once), so remove them before you"
-        " load again unless duplicates are acceptable"
+        error.code,
+        f"{error.sentence}; rows written by then stay in the table (this load is at least once), so remove them"
+        " before you load again unless duplicates are acceptable",
     )
     told.is_final = error.is_final
     return told

@@ -153,8 +153,9 @@ def check_clocks(subject: Subject) -> str:
     apart = last["seconds"] - first["seconds"]
     if apart > MAX_CLOCK_SECONDS:
         raise ClusterError(
+            "clocks-differ",
             f"the clock of {last['node']} is {format_seconds(apart)} ahead of that of {first['node']}; have the"
-            " machines synchronize their clocks, for instance with chrony"
+            " machines synchronize their clocks, for instance with chrony",
         )
     return "less than a minute apart"
 
@@ -224,7 +225,9 @@ def check_files(subject: Subject) -> str:
     load = subject.load
     files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
-        raise SourceError(f"no file matches {load.request.pattern}; correct source, or wait for the files")
+        raise SourceError(
+            "no-file-matches", f"no file matches {load.request.pattern}; correct source, or wait for the files"
+        )
     more = " or more" if len(files) == MAX_LISTED else ""
     size = format_bytes(sum(file.size_bytes for file in files))
     return f"{count_of(len(files), 'file')}{more}, {size}, listed by this machine"
@@ -250,7 +253,9 @@ def check_reading(subject: Subject) -> str:
     try:
         nodes = subject.client.query(statement)
     except ServerError as error:
-        raise ClusterError(f"not every node can read {source.files[0].key!r}: {error}") from error
+        raise ClusterError(
+            "files-unreadable", f"not every node can read {source.files[0].key!r}: {error.sentence}"
+        ) from error
     far = load.planning.find_distance()
     where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
     nodes_read = f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}"

@@ -62,11 +62,13 @@ def _check_end(store: ObjectStore, bucket: str, file: SourceFile, compression: C
         return  # compressed page by page: a .zst or .lz4 in the name says no more than that
     if end is not FileEnd.COMPLETE and len(tail) == file.size_bytes and is_text(tail):
         raise SourceError(
+            "compression-wrong",
             f"{file.key!r} is not {compression.value} data, whatever its name says: it begins with"
-            f" {show_head(tail)}; nothing was loaded: rename the file, or have it written again"
+            f" {show_head(tail)}; nothing was loaded: rename the file, or have it written again",
         )
     if end is not FileEnd.COMPLETE:
         raise SourceError(
+            "file-truncated",
             f"{file.key!r} is truncated: it ends in the middle of its {compression.value} data, and ClickHouse would"
-            " load only the rows before that, without an error; nothing was loaded: upload the file again"
+            " load only the rows before that, without an error; nothing was loaded: upload the file again",
         )

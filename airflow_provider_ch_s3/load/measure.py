@@ -75,12 +75,12 @@ def measure_rows(
         sample = client.query(statement)[0]
     except ServerError as error:
         problem = unreadable(source, error, target)
-        if not is_misfit(str(error), is_typed=True):
+        if not is_misfit(error.sentence, is_typed=True):
             raise problem from error
         text = explain_misfit(
-            client, source, mapping, target, str(problem), str(error), where=where, settings=settings
+            client, source, mapping, target, problem.sentence, error.sentence, where=where, settings=settings
         )
-        raise type(problem)(text) from error
+        raise type(problem)(problem.code, text) from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 

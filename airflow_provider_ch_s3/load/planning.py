@@ -127,7 +127,7 @@ class Planning:
                 log.info("cannot look for the value that does not fit: %s", error)
         text = f"{failure}: {explain(message, column_types)}"
         if prepared is None:
-            return build_failure(LoadError, text, message, is_typed=False)
+            return build_failure(LoadError, "query-failed", text, message, is_typed=False)
         text = explain_misfit(
             self.client,
             prepared.source,
@@ -138,7 +138,7 @@ class Planning:
             where=prepared.where,
             settings=prepared.plan.sent,
         )
-        return build_failure(LoadError, text, message, is_typed=prepared.source.format.is_typed)
+        return build_failure(LoadError, "query-failed", text, message, is_typed=prepared.source.format.is_typed)
 
     def find_distance(self) -> tuple[Region, Region] | None:
         """Find the regions of the cluster and of the files, if these are known to differ; None otherwise."""

@@ -302,11 +302,12 @@ def _check_expiry(access: StoreAccess, prediction: Prediction) -> None:
     left = None if access.expires_at is None else access.expires_at - time.time()
     if left is not None and left < prediction.load_seconds:
         raise SourceError(
+            "token-expires-early",
             f"the session token that the servers would read with expires in {format_seconds(max(left, 0))}, and the"
             f" INSERT is expected to take {format_seconds(prediction.load_seconds)}; give the role's sessions a"
             " longer life (DurationSeconds in assume_role_kwargs of the connection), load less at a time"
             " (Chunks(max_bytes=…): each chunk takes a new token), or let the servers read with"
-            " credentials=Role(…) or NamedCollection(…)"
+            " credentials=Role(…) or NamedCollection(…)",
         )
 
 

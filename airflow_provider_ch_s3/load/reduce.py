@@ -43,7 +43,8 @@ def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
     largest = client.query(render_largest_row_group(source, prepared.plan.sent))[0]
     if largest["row_group_bytes"] > share_bytes:
         raise LoadError(
+            "row-group-too-large",
             f"a row group of {largest['path']} has {format_bytes(largest['row_group_bytes'])} without compression,"
             f" more than the {format_bytes(share_bytes)} of a node's memory that this load may use: write the file"
-            " with smaller row groups, or raise ingest_memory_ratio in the connection"
+            " with smaller row groups, or raise ingest_memory_ratio in the connection",
         )

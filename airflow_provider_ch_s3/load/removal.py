@@ -78,8 +78,9 @@ def remove_rows(target: Target, find: Find) -> Removal | None:
         else:
             log.info("the %s finds something else now: looking again", removal.name)
     raise LoadError(
+        "table-changed-meanwhile",
         f"others changed {ROUNDS} times which rows of {target.spec.local} are to be removed; nothing was removed: try"
-        " again when they are done"
+        " again when they are done",
     )
 
 
@@ -109,7 +110,7 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
     """
     spec = target.spec
     if owner.history.attempt(attempt).state is not EventKind.PLANNED:
-        raise LoadError(f"another process has begun the {removal.name}; wait until it is done")
+        raise LoadError("load-still-running", f"another process has begun the {removal.name}; wait until it is done")
     report = LoadReport(query_id=attempt.query_id, table=str(spec.name), load_mode=removal.load_mode, partitions={})
     plan = CommitPlan(
         load_mode=removal.load_mode,
@@ -126,7 +127,10 @@ def _commit(target: Target, owner: Owner, attempt: AttemptId, removal: Removal, 
             owner.abandon(attempt)
             return False
         if not owner.commit(attempt, plan):
-            raise LoadError(f"{spec.local} was altered during the {removal.name}; nothing was removed: try again")
+            raise LoadError(
+                "table-changed-meanwhile",
+                f"{spec.local} was altered during the {removal.name}; nothing was removed: try again",
+            )
     except (OvertakenError, ServerUnreachableError):
         raise  # what was sent may still arrive, so only an owner with another epoch may finish it
     except ChS3Error as error:

@@ -54,16 +54,20 @@ def try_checks(target: Target, request: LoadRequest) -> None:
         named = f"{argument}={check.expression!r}"
         if old_calls(check) and request.mode.is_additive:
             raise ConfigError(
+                "argument-invalid",
                 f"{named} compares with rows that are to be replaced, and mode='append' replaces none; use"
-                " Expect(…) to compare with earlier loads"
+                " Expect(…) to compare with earlier loads",
             )
         kind = _try_expression(target, argument, check.expression)
         if isinstance(check, Expect) and not is_number(kind):
-            raise ConfigError(f"{named} is a value of type {kind}, not a number; expect one, as in 'count()'")
+            raise ConfigError(
+                "argument-invalid", f"{named} is a value of type {kind}, not a number; expect one, as in 'count()'"
+            )
         if not isinstance(check, Expect) and not is_boolean(kind):
             raise ConfigError(
+                "argument-invalid",
                 f"{named} is a value of type {kind}, not a condition; compare it, as in"
-                f" {check.expression.strip()!r} + ' = 0'"
+                f" {check.expression.strip()!r} + ' = 0'",
             )
 
 
@@ -75,9 +79,10 @@ def check_chunk(request: LoadRequest, chunk: Chunk) -> None:
     whole = [name for name, check in request.checks.conditions.items() if isinstance(check, Expect)]
     if whole and not chunk.is_only:
         raise ConfigError(
+            "check-needs-all-rows",
             f"checks[{whole[0]!r}] compares all rows of the load with earlier ones, and these files are committed in"
             f" chunks (this is {chunk.place}); use chunks='off', or allow more files and bytes in a chunk"
-            " (Chunks(max_files=…, max_bytes=…)); see `ch-s3 docs checks`"
+            " (Chunks(max_files=…, max_bytes=…)); see `ch-s3 docs checks`",
         )
 
 
@@ -93,8 +98,9 @@ def _try_expression(target: Target, argument: str, text: str, *, given: str = ""
         raise _may_change(named, f"calls {called}()")
     if calls(expression, "arrayjoin"):
         raise ConfigError(
+            "argument-invalid",
             f"{named} calls arrayJoin(), which would multiply the rows of the other checks; use a function over"
-            " arrays, such as arrayExists() or sumArray()"
+            " arrays, such as arrayExists() or sumArray()",
         )
     statement = check_queries.render_try_check(
         target.spec.local, columns=columns, expression=expression, sides=_sides(expression)
@@ -102,13 +108,13 @@ def _try_expression(target: Target, argument: str, text: str, *, given: str = ""
     try:
         rows = target.client.query(statement)
     except ServerError as error:
-        if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
+        if error.server_code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _may_change(
                 named, "calls a function such as now(), rand(), dictGet(), or one of your own"
             ) from error
-        if error.code == ErrorCode.NOT_AN_AGGREGATE:
+        if error.server_code == ErrorCode.NOT_AN_AGGREGATE:
             raise _is_of_single_rows(named) from error
-        if error.code == ErrorCode.ILLEGAL_AGGREGATION and expression != text:
+        if error.server_code == ErrorCode.ILLEGAL_AGGREGATION and expression != text:
 
             def constant(call: str) -> str:
                 kind = _try_expression(target, argument, call, given=given or text)
@@ -116,7 +122,7 @@ def _try_expression(target: Target, argument: str, text: str, *, given: str = ""
 
             # The old value is known when the check is computed, so it may stand within another aggregate.
             return _try_expression(target, argument, replace_calls(text, OLD, constant), given=text)
-        if not is_about_expression(str(error)):
+        if not is_about_expression(error.sentence):
             raise
         return _describe(target, argument, expression, given or text)
     if len(rows) != 1:
@@ -142,15 +148,17 @@ def _describe(target: Target, argument: str, expression: str, given: str) -> str
 
 def _is_of_single_rows(named: str) -> ConfigError:
     return ConfigError(
+        "argument-invalid",
         f"{named} does not aggregate the rows into one value; count the rows that fail it, as in"
-        " 'countIf(NOT (…)) = 0'"
+        " 'countIf(NOT (…)) = 0'",
     )
 
 
 def _may_change(named: str, why: str) -> ConfigError:
     return ConfigError(
+        "expression-not-repeatable",
         f"{named} {why}: its result may be different when a retry checks the same rows; write the value itself, or a"
-        " template for it, such as \"max(day) = '{{ ds }}'\""
+        " template for it, such as \"max(day) = '{{ ds }}'\"",
     )
 
 
@@ -187,6 +195,7 @@ def run_checks(
             for one, bound in failed
         )
         raise CheckFailedError(
+            "check-failed",
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
             f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
             " out with where, or give Check(…, on_failure='warn') to commit all the same",
@@ -211,10 +220,10 @@ def _compute(
     try:
         (found,) = target.client.query(statement)
     except ServerError as error:
-        if not is_about_expression(str(error)):
+        if not is_about_expression(error.sentence):
             names = ", ".join(repr(bound.name) for bound in checks)
-            text = f"cannot compute the checks {names} of the staged rows: {error}"
-            raise ServerError(text, code=error.code) from error
+            text = f"cannot compute the checks {names} of the staged rows: {error.sentence}"
+            raise ServerError(error.code, text, server_code=error.server_code) from error
         if len(checks) == 1:
             seen, _ = _compute(target, staged, (), where)
             return seen, [_uncomputed(checks[0], error)]
@@ -229,7 +238,7 @@ def _uncomputed(bound: BoundCheck, error: ServerError) -> CheckResult:
         expression=bound.check.expression.strip(),
         on_failure=bound.check.on_failure,
         passed=None,
-        error=reason_of(str(error)),
+        error=reason_of(error.sentence),
     )
 
 

@@ -161,8 +161,9 @@ def check_added_once(selection: ChunkSelection) -> None:
     snapshots, left_out = selection.chunk.snapshots, selection.left_out
     if snapshots and left_out.loaded_count and not snapshots.skips_held:
         raise SnapshotError(
+            "lake-file-twice",
             f"{left_out.loaded_key!r} was added to the lake's table again after it was loaded, so that its rows are"
-            f" there once more than in the ClickHouse table, and the load would skip the file; {LOAD_ALL}"
+            f" there once more than in the ClickHouse table, and the load would skip the file; {LOAD_ALL}",
         )
 
 
@@ -240,8 +241,9 @@ def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: Lo
 
 def _is_unordered(request: LoadRequest, count: int) -> SourceError:
     return SourceError(
+        "files-not-ordered",
         f"{request.pattern} matches more files than one chunk takes ({count:,}), and the store does not list them in"
         " the order of their keys, so that the next chunk could not begin where this one ends; use one task for each"
         " folder (dynamic task mapping does that), or chunks='off', which loads all files with one INSERT"
-        " (`ch-s3 docs many-files`)"
+        " (`ch-s3 docs many-files`)",
     )

@@ -105,8 +105,9 @@ class StagedLoad(Load):
             return
         if not self.has_table:
             raise ConfigError(
+                "table-missing",
                 f"Checks(validate_only=True) changes nothing, and {self.request.table} does not exist; load once"
-                " without it, or look at what create_table would create with ch-s3 plan --create-table"
+                " without it, or look at what create_table would create with ch-s3 plan --create-table",
             )
 
     def complete(self, query_id: str) -> LoadReport | str:
@@ -136,7 +137,9 @@ class StagedLoad(Load):
                 step = self._take(step)
             except LockLostError as error:
                 if not self.target.is_last_of_task():
-                    raise OvertakenError(f"{error}; stopping this process, no action needed") from error
+                    raise OvertakenError(
+                        "newer-try-runs", f"{error.sentence}; stopping this process, no action needed"
+                    ) from error
                 log.warning("%s; starting again", error)
                 self.timing.sleep(self.timing.poll_seconds)
                 step = Recover()

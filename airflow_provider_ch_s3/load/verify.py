@@ -72,7 +72,8 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], patt
 
 def _is_other(path: str, what: str) -> LoadError:
     return LoadError(
-        f"{path!r} {what} while it was being loaded, so it was not committed; load again when the files are complete"
+        "file-changed-meanwhile",
+        f"{path!r} {what} while it was being loaded, so it was not committed; load again when the files are complete",
     )
 
 

@@ -83,9 +83,10 @@ class QueryLog:
             self._lacking, until=not_, seconds=timing.log_patience_seconds, pause_seconds=POLL_SECONDS
         ):
             error = ClusterError(
+                "query-log-missing",
                 f"this user sees no system.query_log on {', '.join(sorted(late))}, and without it the outcome of a"
                 " load is unknown; enable <query_log> in the server's configuration, or GRANT SELECT ON"
-                " system.query_log"
+                " system.query_log",
             )
             error.is_final = True
             raise error

@@ -71,7 +71,7 @@ class QueryMonitor:
         :raises LoadError: if the load was killed before.
         """
         if self.is_killed():
-            raise LoadError(f"the task was killed before {query_id} was submitted")
+            raise LoadError("task-killed", f"the task was killed before {query_id} was submitted")
         self._is_seen = False
         self.submission = Submission(self.client, statement, query_id)
 
@@ -152,7 +152,7 @@ class QueryMonitor:
             log_pace.is_due()  # nothing that has ended can have been logged yet
         while True:
             if self.is_killed():
-                raise LoadError(f"the task was killed, and {query_id} with it")
+                raise LoadError("task-killed", f"the task was killed, and {query_id} with it")
             was_open = self.submission is not None and self.submission.is_open
             status = self.poll(query_id)
             if status is not None and status.state is QueryState.RUNNING:
@@ -180,7 +180,7 @@ class QueryMonitor:
         :raises LoadError: if the task was killed.
         """
         if self.is_killed():
-            raise LoadError("the task was killed before the commit")
+            raise LoadError("task-killed", "the task was killed before the commit")
         self.timing.sleep(self.timing.poll_seconds)
 
     def wait_for_logs(self, status: QueryStatus) -> QueryStatus:
@@ -239,12 +239,13 @@ class QueryMonitor:
         refusal = self.submission.refusal if self.submission else None
         silent_seconds = self.timing.now() - last_seen
         if refusal is not None and silent_seconds > self.timing.log_patience_seconds:
-            failure = LoadError(f"query {query_id} failed: {refusal}")
+            failure = LoadError("query-failed", f"query {query_id} failed: {refusal.sentence}")
             failure.is_final = refusal.is_final
             raise failure from refusal
         if silent_seconds > self.timing.unknown_patience_seconds or self._is_forgotten(began):
             raise UnknownStateError(
-                f"the outcome of query {query_id} is unknown: no node has a record of how it ended"
+                "query-outcome-unknown",
+                f"the outcome of query {query_id} is unknown: no node has a record of how it ended",
             )
 
     def _is_forgotten(self, began: float) -> bool:

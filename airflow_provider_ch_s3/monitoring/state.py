@@ -162,7 +162,7 @@ class Submission:
             self._is_answered = True
         except ServerError as error:
             # With this code another process has submitted the query, so there is a query to wait for.
-            if error.code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
+            if error.server_code != ErrorCode.QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING:
                 self.refusal = error
         except ChS3Error:
             pass  # the connection broke, which says nothing about the query
@@ -208,8 +208,9 @@ def kill_queries(
     patience = timing.kill_patience_seconds
     if doubt := timing.poll(kill, until=not_, seconds=patience, pause_seconds=POLL_SECONDS):
         raise LoadError(
+            "query-not-killed",
             f"{patience:.0f} s after KILL QUERY of {prefix}…, {doubt}; check system.processes on all"
-            " nodes before you load again"
+            " nodes before you load again",
         )
     return nodes
 
@@ -223,7 +224,7 @@ def _kill_once(client: ClickHouseClient, cluster: str | None, prefix: str, submi
     try:
         nodes = _running_nodes(client, cluster, prefix)
     except ChS3Error as error:
-        return f"it is unknown whether it is still running: {error}"
+        return f"it is unknown whether it is still running: {error.sentence}"
     if nodes:
         return "it is still running on " + ", ".join(sorted(nodes))
     return "its statement is still in transit" if submission is not None and submission.is_open else ""

@@ -50,7 +50,8 @@ def reading_ledger(conn_id: str, name: str = "", *, database: str = "") -> Itera
         if chosen not in known:
             there = ", ".join(sorted(known)) or "none yet: the first load into a database creates one"
             raise ConfigError(
-                f"there is no ledger {chosen} on the server of the connection {conn_id!r}; it has {there}"
+                "ledger-missing",
+                f"there is no ledger {chosen} on the server of the connection {conn_id!r}; it has {there}",
             )
         ledger = known[chosen]
         check_schema(ledger, ledger.table, comments[ledger])
@@ -101,7 +102,8 @@ def _look(hook: ClickHouseS3Hook, conn_id: str, database: str) -> tuple[str | No
     except ConfigError as error:
         log.warning("the page cannot read a ledger: %s", error)
         raise ConfigError(
-            f"the connection {conn_id!r} is wrong; the log of Airflow's API server says why, and so does its Test"
+            "connection-invalid",
+            f"the connection {conn_id!r} is wrong; the log of Airflow's API server says why, and so does its Test",
         ) from None
 
 
@@ -115,4 +117,4 @@ def _check_connection(conn_id: str) -> None:
     except AirflowNotFoundException:
         conn_type = ""
     if conn_type not in CONN_TYPES:
-        raise ConfigError(describe_absent(conn_id))
+        raise ConfigError("connection-missing", describe_absent(conn_id))

@@ -134,5 +134,5 @@ def _reading(conn_id: str, ledger: str, database: str = "") -> Iterator[tuple[Le
 def _describe(error: ChS3Error, conn_id: str) -> str:
     """The server's message names hosts and users, which are not for everybody who may see the page."""
     if isinstance(error, ServerError):
-        return f"ClickHouse refuses what the page asks through the connection {conn_id!r} (error {error.code})"
+        return f"ClickHouse refuses what the page asks through the connection {conn_id!r} (error {error.server_code})"
     return f"there is no answer from ClickHouse through the connection {conn_id!r}"

@@ -36,15 +36,17 @@ def check_target(target: TargetSpec) -> None:
     """
     if not target.keeps_all_rows:
         raise TargetError(
+            "engine-folds-rows",
             f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and bad_rows=Reject(…)"
             " compares their number with that of the lines; load into a MergeTree table without TTL, or use"
-            " bad_rows='fail'"
+            " bad_rows='fail'",
         )
     distribution = target.distribution
     if distribution and not distribution.is_random:
         raise TargetError(
+            "bad-rows-unsupported",
             f"{target.name} is sharded by {distribution.sharding_key}, and bad_rows=Reject(…) keeps each row on the"
-            " node that reads it; load into a table that is sharded by rand(), or use bad_rows='fail'"
+            " node that reads it; load into a table that is sharded by rand(), or use bad_rows='fail'",
         )
 
 
@@ -66,8 +68,9 @@ def read_line_format(
     is_csv = data_format in ("CSV", "CSVWithNames")
     if not is_csv and data_format != JSON:
         raise SourceError(
+            "arguments-contradict",
             f"bad_rows=Reject(…) reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
-            " it: values of other formats fail the load if they do not fit"
+            " it: values of other formats fail the load if they do not fit",
         )
     source = SourceSpec(
         pattern=request.pattern,
@@ -107,8 +110,9 @@ def _split(line: str, delimiter: str, source: SourceSpec) -> list[str]:
         (fields,) = csv.reader([line.removeprefix("\ufeff")], delimiter=delimiter)
     except (csv.Error, ValueError) as error:
         raise SourceError(
+            "bad-rows-unsupported",
             f"the first line of {source.files[0].key!r} is empty, or no line of CSV ({error}); remove it, or use"
-            " bad_rows='fail'"
+            " bad_rows='fail'",
         ) from error
     return [field.strip() for field in fields]
 
@@ -127,8 +131,9 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
             check_folders_of_url(file)
         if others := (folder_values(file.key).keys() & columns) - in_path:
             raise SourceError(
+                "folder-values-unclear",
                 f"{file.key!r} is in a folder {sorted(others)[0]}=…, and {files[0].key!r} is in none; narrow the"
-                " source to files with such folders"
+                " source to files with such folders",
             )
     return typed
 
@@ -139,22 +144,28 @@ def _read_first_line(client: ClickHouseClient, source: SourceSpec, request: Load
         rows = query_files(client, render_read_first_line(one, {"max_threads": 1, **request.settings}), one)
     except SourceError as error:
         cause = error.__cause__
-        if isinstance(cause, ServerError) and cause.code == ErrorCode.UNKNOWN_IDENTIFIER:
+        if isinstance(cause, ServerError) and cause.server_code == ErrorCode.UNKNOWN_IDENTIFIER:
             raise _numbers_no_lines() from error
         raise
     if not rows:
-        raise SourceError(f"{source.files[0].key!r} has no lines; remove the file, or narrow the source")
+        raise SourceError(
+            "bad-rows-unsupported", f"{source.files[0].key!r} has no lines; remove the file, or narrow the source"
+        )
     if int(rows[0]["row"]) != 0:
         raise _numbers_no_lines()
     if not rows[0]["line"]:
-        raise SourceError(f"{source.files[0].key!r} begins with an empty line; remove it, or use bad_rows='fail'")
+        raise SourceError(
+            "bad-rows-unsupported",
+            f"{source.files[0].key!r} begins with an empty line; remove it, or use bad_rows='fail'",
+        )
     return str(rows[0]["line"])
 
 
 def _numbers_no_lines() -> ConfigError:
     return ConfigError(
+        "server-too-old",
         "bad_rows=Reject(…) needs servers that number the lines of a file (_row_number of LineAsString), such as"
-        " ClickHouse 26.7; use bad_rows='fail' with these"
+        " ClickHouse 26.7; use bad_rows='fail' with these",
     )
 
 
@@ -167,13 +178,15 @@ def _loadable(target: TargetSpec, request: LoadRequest) -> dict[str, TableColumn
     for column in wanted:
         if column.name.startswith("ch_s3_"):
             raise TargetError(
+                "column-name-reserved",
                 f"column {column.name!r} of {target.name} begins with ch_s3_, which bad_rows=Reject(…) needs for"
-                " itself; rename it, or leave it out with columns=[…]"
+                " itself; rename it, or leave it out with columns=[…]",
             )
         if family(LineColumn(column=column).type) not in SCALARS:
             raise TargetError(
+                "bad-rows-unsupported",
                 f"column {column.name!r} of {target.name} is {column.type}, and bad_rows=Reject(…) loads only"
-                " single values; leave it out with columns=[…], or use bad_rows='fail'"
+                " single values; leave it out with columns=[…], or use bad_rows='fail'",
             )
     return {column.name: column for column in wanted}
 
@@ -184,8 +197,9 @@ def _by_position(
     unknown = [name for name in names if name not in loadable]
     if unknown and request.takes_all_columns:
         raise SourceError(
+            "new-columns",
             f"the header of {request.pattern} names {', '.join(map(show_name, unknown))}, and the table has no such"
-            " columns; add them, name what to load with columns=[…], or use Columns(on_new='ignore')"
+            " columns; add them, name what to load with columns=[…], or use Columns(on_new='ignore')",
         )
     fields = [
         LineColumn(column=loadable[name], position=position)
@@ -195,8 +209,9 @@ def _by_position(
     folders = [LineColumn(column=loadable[name], in_path=True) for name in sorted(in_path) if name in loadable]
     if not fields:
         raise ConfigError(
+            "columns-missing",
             f"no column of the table is in the files of {request.pattern}; name some of the files' columns in"
-            " columns=[…], or use Columns(on_new='fail')"
+            " columns=[…], or use Columns(on_new='fail')",
         )
     return (*fields, *folders)
 
@@ -208,6 +223,7 @@ def _check_required(
     missing = [name for name, column in loadable.items() if column.is_required and name not in found]
     if missing and not request.may_lack_columns:
         raise SourceError(
+            "columns-missing",
             f"{target.name} has the columns {', '.join(map(show_name, missing))} without a DEFAULT, and the files"
-            " have no such columns; give them a DEFAULT, or use Columns(on_missing='default')"
+            " have no such columns; give them a DEFAULT, or use Columns(on_missing='default')",
         )

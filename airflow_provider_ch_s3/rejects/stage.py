@@ -55,13 +55,15 @@ def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create:
     found = {column.name for column in next(iter(read_columns(client, local, None).values()), ())}
     if not found:
         raise ConfigError(
+            "table-missing",
             f"Checks(validate_only=True) changes nothing, and bad_rows=Reject(…) needs {local}, which does not"
-            " exist; load once without validate_only, or validate with bad_rows='fail'"
+            " exist; load once without validate_only, or validate with bad_rows='fail'",
         )
     if lacking := REJECTED_COLUMNS - found:
         raise TargetError(
+            "columns-missing",
             f"{local} exists and lacks the columns {', '.join(sorted(lacking))}, so it cannot take"
-            " bad rows; rename it, and the load creates one that can"
+            " bad rows; rename it, and the load creates one that can",
         )
     if target.distribution and may_create:
         over = replace(target.distribution, local=local, sharding_key="rand()")
@@ -160,9 +162,10 @@ def check_rejects(rejects: Rejects, accepted_rows: int, allowed: Reject, table: 
         return
     if rejects.open_file:
         raise LoadError(
+            "bad-rows-unsupported",
             f"{rejects.open_file!r} has a quote that is not closed in line {rejects.opened_at}, and one in line"
             f" {rejects.ended_at} that may close it: what is between them may be one text of several lines, not rows,"
-            " so nothing was committed; correct the file, or use bad_rows='fail', which reads such texts"
+            " so nothing was committed; correct the file, or use bad_rows='fail', which reads such texts",
         )
     shown = "\n  ".join(rejects.first)
     total = rejects.row_count + accepted_rows
@@ -174,9 +177,10 @@ def check_rejects(rejects: Rejects, accepted_rows: int, allowed: Reject, table: 
         limit = f"Reject(max_ratio={allowed.max_ratio})"
     if limit:
         raise LoadError(
+            "bad-rows-too-many",
             f"{count_of(rejects.row_count, 'row')} of {total:,} ({ratio:.2%}) cannot be loaded, more than {limit}"
             f" allows, and nothing was committed; correct the files, or raise the limit. The first of them:"
-            f"\n  {shown}"
+            f"\n  {shown}",
         )
     log.warning("%s cannot be loaded and will be in %s:\n  %s", count_of(rejects.row_count, "row"), table, shown)
 

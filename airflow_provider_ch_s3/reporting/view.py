@@ -111,13 +111,15 @@ class LedgerView:
         if selection.table and not self._latest(Selection(table=selection.table, limit=1)):
             tables = [row["target"] for row in self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)]
             raise ConfigError(
-                f"the ledger {self.ledger} has no load into {selection.table!r}; it has loads into {_list(tables)}"
+                "load-unknown",
+                f"the ledger {self.ledger} has no load into {selection.table!r}; it has loads into {_list(tables)}",
             )
         if selection.dag and not self._latest(Selection(dag=selection.dag, limit=1)):
             dags = {LoadRecord.of(*found).dag for found in self.attempts(Selection(limit=MAX_OPEN))}
             raise ConfigError(
+                "load-unknown",
                 f"the ledger {self.ledger} has no load of the DAG {selection.dag!r}; its latest loads are of"
-                f" {_list(sorted(dags))}"
+                f" {_list(sorted(dags))}",
             )
 
     def load_files(self, name: str) -> LoadFiles:
@@ -143,10 +145,13 @@ class LedgerView:
         load_id, number = _parse_name(name)
         if any(number in (None, row["attempt"]) for row in self._latest(Selection(load_id=load_id))):
             return ConfigError(
+                "records-pruned",
                 f"`ch-s3 loads prune` has deleted the details of {name} from the ledger {self.ledger}; it only still"
-                " says which files were loaded, so the load can be neither shown nor undone"
+                " says which files were loaded, so the load can be neither shown nor undone",
             )
-        return ConfigError(f"the ledger {self.ledger} has no load {name!r}; `ch-s3 loads` lists those it has")
+        return ConfigError(
+            "load-unknown", f"the ledger {self.ledger} has no load {name!r}; `ch-s3 loads` lists those it has"
+        )
 
     def table_files(self, table: str, *, prefix: str = "", after: str = "") -> TableFiles:
         """Read the first files whose rows a table holds.
@@ -277,11 +282,12 @@ class LedgerView:
         try:
             return self.client.query(render(table, self.cluster, **what))
         except ServerError as error:
-            if error.code != ErrorCode.UNKNOWN_TABLE:
+            if error.server_code != ErrorCode.UNKNOWN_TABLE:
                 raise
             raise ConfigError(
+                "ledger-missing",
                 f"there is no ledger {self.ledger} yet; the first load into a database creates it: name the right"
-                " database with --database, or the ledger in the connection's field ledger_table"
+                " database with --database, or the ledger in the connection's field ledger_table",
             ) from error
 
 
@@ -360,5 +366,7 @@ def _parse_place(text: str, types: tuple[type, ...]) -> Any:
         or any(isinstance(value, int) and not 0 <= value < 2**64 for value in values)  # as UInt64 holds them
         or any(isinstance(value, str) and not is_text(value) for value in values)
     ):
-        raise ConfigError(f"{text!r} is not a valid page token; pass what the page before it says")
+        raise ConfigError(
+            "argument-invalid", f"{text!r} is not a valid page token; pass what the page before it says"
+        )
     return tuple(values)

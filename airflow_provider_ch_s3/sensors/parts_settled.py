@@ -187,7 +187,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
                 return self._check_a_last_time(context, event["message"])
         if self.never_fail:
             raise AirflowSkipException(event["message"])
-        raise SettleError(event["message"])
+        raise SettleError(event["code"], event["message"])
 
     def _parse(self) -> _Wanted:
         """:raises ConfigError: if an argument has a wrong value."""
@@ -257,7 +257,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         try:
             snapshot = _take_snapshot(self._parse())
         except ChS3Error as error:
-            reason = str(error)
+            reason = error.sentence
         else:
             if snapshot.verdict.is_settled:
                 return self._settled(context, snapshot)
@@ -298,7 +298,9 @@ def parse_partitions(value: object) -> tuple[str, ...] | None:
     """
     given = parse_literal("partitions", value)
     if isinstance(given, str):
-        raise ConfigError(f"partitions={value!r} is neither a list nor a mapping; {PARTITIONS_REMEDY}")
+        raise ConfigError(
+            "argument-invalid", f"partitions={value!r} is neither a list nor a mapping; {PARTITIONS_REMEDY}"
+        )
     if given is None:
         return None
     items = [given] if isinstance(given, Mapping) else given
@@ -316,12 +318,16 @@ def _ids(item: object, value: object) -> list[str]:
     if isinstance(item, Mapping) and all(isinstance(rows, int) for rows in item.values()):
         ids = list(item)
     elif isinstance(item, Mapping):
-        raise ConfigError(f"partitions={value!r} does not map partition ids to numbers of rows; {PARTITIONS_REMEDY}")
+        raise ConfigError(
+            "argument-invalid",
+            f"partitions={value!r} does not map partition ids to numbers of rows; {PARTITIONS_REMEDY}",
+        )
     else:
         ids = [item]
     for partition in ids:
         if not isinstance(partition, str) or not re.fullmatch(r"[\w-]+", partition, re.ASCII):
             raise ConfigError(
-                f"partitions={value!r} contains {partition!r}, which is not a partition id; {PARTITIONS_REMEDY}"
+                "argument-invalid",
+                f"partitions={value!r} contains {partition!r}, which is not a partition id; {PARTITIONS_REMEDY}",
             )
     return ids

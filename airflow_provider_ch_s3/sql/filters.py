@@ -74,7 +74,9 @@ def identifier(name: str) -> Sql:
     :raises ConfigError: if the name is empty; ClickHouse has no empty identifiers.
     """
     if not name:
-        raise ConfigError("an empty name cannot be an SQL identifier; give the database, table or column a name")
+        raise ConfigError(
+            "name-invalid", "an empty name cannot be an SQL identifier; give the database, table or column a name"
+        )
     return _quote(name, "`")
 
 
@@ -130,7 +132,9 @@ def setting_name(name: str) -> Sql:
     :raises ConfigError: if the name is not a plain word.
     """
     if not _PLAIN_WORD.fullmatch(name):
-        raise ConfigError(f"{name!r} is not the name of a ClickHouse setting; use only letters, digits and _")
+        raise ConfigError(
+            "setting-unknown", f"{name!r} is not the name of a ClickHouse setting; use only letters, digits and _"
+        )
     return Sql(name)
 
 
@@ -140,7 +144,9 @@ def parameter(name: str) -> Sql:
     :raises ConfigError: if the name is not a plain word.
     """
     if not _PLAIN_WORD.fullmatch(name):
-        raise ConfigError(f"{name!r} is not the name of a query parameter; use only letters, digits and _")
+        raise ConfigError(
+            "name-invalid", f"{name!r} is not the name of a query parameter; use only letters, digits and _"
+        )
     return Sql(f"{{{name}:String}}")
 
 
@@ -158,7 +164,9 @@ def column_type(text: str) -> Sql:
     :raises ConfigError: if the text has more than one item.
     """
     if len(split_expressions(text)) != 1:
-        raise ConfigError(f"{text!r} is not the type of one column; write a type of ClickHouse, such as 'UInt32'")
+        raise ConfigError(
+            "type-invalid", f"{text!r} is not the type of one column; write a type of ClickHouse, such as 'UInt32'"
+        )
     return Sql(text.strip())
 
 

@@ -27,7 +27,7 @@ def all_nodes(cluster: str | None, table: str) -> Sql:
     :raises ConfigError: if the table is not a table of ``system``.
     """
     if not _SYSTEM_TABLE.fullmatch(table):
-        raise ConfigError(f"{table!r} is not a table of the system database; write system.<table>")
+        raise ConfigError("name-invalid", f"{table!r} is not a table of the system database; write system.<table>")
     return Sql(table if cluster is None else f"clusterAllReplicas({literal(cluster)}, {table})")
 
 

@@ -31,16 +31,17 @@ def reading_answers(store: str) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StoreAnswerError(
+            "store-answer-invalid",
             f"{store} answers with what no store answers ({type(error).__name__}: {error}); correct the address of"
-            " the store in the connection, or have the store, or the proxy before it, answer as it should"
+            " the store in the connection, or have the store, or the proxy before it, answer as it should",
         ) from error
 
 
-def refusal(message: str, error: BaseException) -> SourceError:
+def refusal(code: str, sentence: str, error: BaseException) -> SourceError:
     """Return the error for a failed request: a final error if the answer has more headers than Python reads."""
     if why := unread_headers(error):
-        return StoreAnswerError(f"{message} (the headers of the answer: {why})")
-    return SourceError(message)
+        return StoreAnswerError("store-answer-invalid", f"{sentence} (the headers of the answer: {why})")
+    return SourceError(code, sentence)
 
 
 def listed_file(key: Any, etag: Any, size_bytes: Any) -> SourceFile:

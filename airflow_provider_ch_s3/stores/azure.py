@@ -65,8 +65,9 @@ class AzureBlobFileStore:
             connection = self._hook.get_connection(self.wasb_conn_id)
         except AirflowNotFoundException as error:
             raise ConfigError(
+                "connection-missing",
                 f"Airflow has no connection {self.wasb_conn_id!r} to Azure Blob Storage; create it, or correct"
-                " wasb_conn_id"
+                " wasb_conn_id",
             ) from error
         keep_connection(connection.login, connection.password, connection.extra_dejson)
         return connection
@@ -80,8 +81,9 @@ class AzureBlobFileStore:
             return client
         except (AzureError, AttributeError, ValueError) as error:
             raise ConfigError(
+                "connection-invalid",
                 f"connection {self.wasb_conn_id!r} cannot access the storage account: {error}; correct its account"
-                " (login or host) and key (password), or its connection_string"
+                " (login or host) and key (password), or its connection_string",
             ) from error
 
     @property
@@ -120,8 +122,9 @@ class AzureBlobFileStore:
                     age = (parsedate_to_datetime(date) - changed).total_seconds()
                 except (TypeError, ValueError) as error:
                     raise SourceError(
+                        "file-age-unknown",
                         f"{self._endpoint} answers with Date={date!r}, so the age of its files is unknown; set"
-                        " min_age=0, or have the proxy before it send the header Date"
+                        " min_age=0, or have the proxy before it send the header Date",
                     ) from error
                 yield file, age
 
@@ -139,15 +142,16 @@ class AzureBlobFileStore:
                     yield listed_file(blob.name, blob.etag, blob.size), blob.last_modified, dates[0]
             except ResourceNotFoundError as error:
                 raise SourceError(
+                    "bucket-missing",
                     f"there is no container {pattern.bucket!r} for connection {self.wasb_conn_id!r}; create it, or"
-                    " correct the container in source"
+                    " correct the container in source",
                 ) from error
             except AzureError as error:
                 message = (
                     f"cannot list container {pattern.bucket!r} with connection {self.wasb_conn_id!r}:"
                     f" {_first_line(error)}; check the connection's account, and that its key may list the container"
                 )
-                raise refusal(message, error) from error
+                raise refusal("bucket-not-listed", message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a blob, or the whole blob if it is smaller.
@@ -165,7 +169,7 @@ class AzureBlobFileStore:
                 f" {_first_line(error)}; it shows whether a .zst or .lz4 file is complete: allow these credentials to"
                 " read the blobs, or compress the files with gz, xz or br"
             )
-            raise refusal(message, error) from error
+            raise refusal("file-not-readable", message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
         """Add index tags to a blob if its ETag still matches, and keep the present tags; return False if it changed.
@@ -194,7 +198,8 @@ class AzureBlobFileStore:
                 time.sleep(COPY_POLL_SECONDS)
             if state != "success":
                 raise SourceError(
-                    f"the copy of {key!r} to {to!r} in container {bucket!r} ended as {state!r}; try again"
+                    "after-load-failed",
+                    f"the copy of {key!r} to {to!r} in container {bucket!r} ended as {state!r}; try again",
                 )
             blob.delete_blob(**_only(etag))
         return change.is_done
@@ -233,7 +238,7 @@ class AzureBlobFileStore:
                 f" connection {self.wasb_conn_id!r}: {_first_line(error)}; allow these credentials to do so, and let"
                 " the task try again"
             )
-            raise refusal(message, error) from error
+            raise refusal("after-load-failed", message, error) from error
 
     def access(self) -> AzureAccess:
         """How the ClickHouse servers reach the same account, and with which credentials."""

@@ -187,8 +187,9 @@ class HttpFileStore:
             changed, now = (_read_time(headers.get(name)) for name in ("Last-Modified", "Date"))
             if changed is None or now is None:
                 raise StoreAnswerError(
+                    "file-age-unknown",
                     f"{pattern.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
-                    " unknown; set min_age=0"
+                    " unknown; set min_age=0",
                 )
             yield file, (now - changed).total_seconds()
 
@@ -219,7 +220,7 @@ class HttpFileStore:
                 else "only files that everybody may read can be loaded over HTTP: check the address, or have the"
                 " server allow it"
             )
-            raise SourceError(f"{url} answers with {status} {response.reason}; {remedy}")
+            raise SourceError("file-not-served", f"{url} answers with {status} {response.reason}; {remedy}")
         self._note_redirects(url, response)
         return response.headers
 
@@ -248,10 +249,11 @@ class HttpFileStore:
         ):
             if len(response.history) > self._trusted_redirects:
                 raise ConfigError(
+                    "url-redirects",
                     f"{url} redirects to {mask_url(response.url)}; the ClickHouse servers do not follow, since they"
                     " could be led elsewhere than the worker; name that address as source, or copy the files to a"
                     " bucket; or, if you trust this server and the servers that it redirects to, set"
-                    f" settings={{'max_http_get_redirects': {len(response.history)}}}"
+                    f" settings={{'max_http_get_redirects': {len(response.history)}}}",
                 )
             host = f"{asked.scheme}://{asked.netloc}"
             if is_plain and not self._host:
@@ -267,8 +269,9 @@ class HttpFileStore:
                 log.warning("%s redirects to %s, and the ClickHouse servers read from there", url, host)
         if host != self._host:
             raise ConfigError(
+                "sources-differ",
                 f"{url} is at {host}, and {self._first} at {self._host}; load the files of each host in a task of its"
-                " own"
+                " own",
             )
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
@@ -289,9 +292,10 @@ class HttpFileStore:
             if response.ok and (is_part or is_small):
                 return bytes(response.raw.read(size_bytes, decode_content=False))
         raise SourceError(
+            "store-answer-invalid",
             f"{url} cannot be read in parts (the server answers with {response.status_code} {response.reason} to a"
             " range request), so it is unknown whether this .zst or .lz4 file is complete; have the server support"
-            " ranges, or compress the files with gz, xz or br"
+            " ranges, or compress the files with gz, xz or br",
         )
 
     def access(self) -> UrlAccess:
@@ -314,19 +318,22 @@ def _read_file(url: str, key: str, headers: Mapping[str, str]) -> SourceFile:
     lacking = lacking or ("" if _SIZE.fullmatch(size) else "its size (Content-Length)")
     if len(version) > MAX_VERSION_LENGTH:
         raise StoreAnswerError(
+            "store-answer-invalid",
             f"{url} has an ETag of {len(version):,} characters, and at most {MAX_VERSION_LENGTH:,} are kept of each"
-            " file; have the server send a shorter one, or copy the files to a bucket"
+            " file; have the server send a shorter one, or copy the files to a bucket",
         )
     if lacking:
         raise StoreAnswerError(
+            "store-answer-invalid",
             f"{url} does not say {lacking}, so a file that was cut off or changed would not be noticed; have the"
-            " server send it, or copy the files to a bucket"
+            " server send it, or copy the files to a bucket",
         )
     encoding = headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise StoreAnswerError(
+            "store-answer-invalid",
             f"{url} is sent with Content-Encoding: {encoding}, although nobody asked for it, so its name does not say"
-            " what it contains; have the server send the file as it is, or copy the files to a bucket"
+            " what it contains; have the server send the file as it is, or copy the files to a bucket",
         )
     return SourceFile(key=key, etag=version, size_bytes=int(size))
 
@@ -349,8 +356,9 @@ def _reaching(url: str) -> Iterator[None]:
         yield
     except _HeadersError:
         raise StoreAnswerError(
+            "store-answer-invalid",
             f"{url} answers with more than {format_bytes(MAX_HEADER_BYTES)} of headers; have the server, or the"
-            " proxy before it, send what is needed, or copy the files to a bucket"
+            " proxy before it, send what is needed, or copy the files to a bucket",
         ) from None
     except (requests.RequestException, HTTPError) as error:
         raise _is_unreachable(url, error) from None
@@ -362,4 +370,6 @@ def _is_unreachable(url: str, error: Exception) -> SourceError:
     while reason.args and isinstance(reason.args[0], Exception):
         reason = reason.args[0]
     reason = getattr(reason, "reason", None) or reason
-    return SourceError(f"cannot reach {url} from the worker: {mask_url(str(reason))}; check the address")
+    return SourceError(
+        "store-unreachable", f"cannot reach {url} from the worker: {mask_url(str(reason))}; check the address"
+    )

@@ -80,17 +80,21 @@ class S3FileStore:
         check_flag("requester_pays", requester_pays)
         if named_collection and role_arn:
             raise ConfigError(
+                "arguments-contradict",
                 f"named_collection={named_collection!r} and role_arn={role_arn!r} are two ways to read the files;"
-                " give one of them"
+                " give one of them",
             )
         if external_id and not role_arn:
             raise ConfigError(
-                "external_id is sent when the servers assume a role, and there is no role_arn; give one, or remove it"
+                "argument-without-effect",
+                "external_id is sent when the servers assume a role, and there is no role_arn; give one, or"
+                " remove it",
             )
         if requester_pays and named_collection:
             raise ConfigError(
+                "argument-without-effect",
                 f"requester_pays=True has no effect with named_collection={named_collection!r}, because ClickHouse"
-                " sends no further headers then; use the keys of the connection, or role_arn"
+                " sends no further headers then; use the keys of the connection, or role_arn",
             )
         self.aws_conn_id = aws_conn_id
         self.named_collection = named_collection
@@ -108,8 +112,9 @@ class S3FileStore:
                 connection = hook.get_connection(self.aws_conn_id)
             except AirflowNotFoundException as error:
                 raise ConfigError(
+                    "connection-missing",
                     f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
-                    f" {self.argument}, or set {self.argument}=None to {self.without_connection}"
+                    f" {self.argument}, or set {self.argument}=None to {self.without_connection}",
                 ) from error
             keep_connection(connection.login, connection.password, connection.extra_dejson)
         return hook
@@ -170,7 +175,7 @@ class S3FileStore:
                     code = error.response.get("Error", {}).get("Code", "")
                     remedy = _REMEDIES.get(code, "check the connection and the bucket")
                 message = f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
-                raise refusal(message, error) from error
+                raise refusal("bucket-not-listed", message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
         """When the store sent a page, by the store's own clock."""
@@ -179,8 +184,9 @@ class S3FileStore:
             return parsedate_to_datetime(date)
         except ValueError as error:
             raise SourceError(
+                "file-age-unknown",
                 f"{self._client.meta.endpoint_url} answers with Date={date!r}, so the age of its files is unknown;"
-                " set min_age=0, or have the store, or the proxy before it, send the header Date"
+                " set min_age=0, or have the store, or the proxy before it, send the header Date",
             ) from error
 
     def region_of(self, bucket: str) -> str:
@@ -208,9 +214,10 @@ class S3FileStore:
                 body = answer["Body"].read(MAX_SMALL_BYTES + 1)
                 if len(body) > MAX_SMALL_BYTES:
                     raise StoreAnswerError(
+                        "object-too-large",
                         f"{key!r} in bucket {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most that"
                         f" a worker reads of one object, and {self.why_read}; split it, or load its files by their"
-                        " names"
+                        " names",
                     )
                 return SmallObject(body=body, etag=answer["ETag"].strip('"'))
         except (BotoCoreError, ClientError) as error:
@@ -220,7 +227,7 @@ class S3FileStore:
                 f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; {self.why_read}: allow these"
                 " credentials to read and list there (s3:GetObject, s3:ListBucket)"
             )
-            raise refusal(message, error) from error
+            raise refusal("file-not-readable", message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of an object, or the whole object if it is smaller.
@@ -237,7 +244,7 @@ class S3FileStore:
                 " a .zst or .lz4 file is complete: allow these credentials to read the objects (s3:GetObject), or"
                 " compress the files with gz, xz or br"
             )
-            raise refusal(message, error) from error
+            raise refusal("file-not-readable", message, error) from error
 
     def tag(self, bucket: str, key: str, etag: str, tags: Mapping[str, str]) -> bool:
         """Add tags to an object if its ETag still matches, and keep the present tags; return False if it changed.
@@ -329,7 +336,7 @@ class S3FileStore:
                     f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
                     " credentials to do so, and let the task try again"
                 )
-                raise refusal(message, error) from error
+                raise refusal("after-load-failed", message, error) from error
             is_gone = status == HTTPStatus.NOT_FOUND
             # Nothing but this attempt's own move writes into its folder, and copies appear there as a whole.
             change.is_done = is_gone and (what == "delete" or (what == "move" and self._exists(bucket, to)))

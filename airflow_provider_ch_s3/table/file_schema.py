@@ -53,8 +53,9 @@ def join_schemas(
         if lacking := next((schema for schema in schemas if name not in schema.types), None):
             if defaults[name]:
                 raise SourceError(
+                    "files-lack-column",
                     f"{lacking.key!r} lacks the column {name!r}, other files have it, and ClickHouse cannot compute"
-                    f" its DEFAULT {defaults[name]} for the rows of some files only; {remedy_for(scheme)}"
+                    f" its DEFAULT {defaults[name]} for the rows of some files only; {remedy_for(scheme)}",
                 )
             joined[name] = base_type(joined[name])
     return tuple(FileColumn(name=name, type=kind) for name, kind in joined.items())
@@ -87,9 +88,10 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is
     lacking = next((schema for schema in schemas if name not in schema.types), None)
     if lacking and is_used and not may_lack:
         raise SourceError(
+            "files-lack-column",
             f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; use"
             " Columns(on_missing='default'), list the columns that every file has in columns=[…], or"
-            f" {remedy_for(scheme)}"
+            f" {remedy_for(scheme)}",
         )
     joined = common_type_of({schema.types[name] for schema in having})
     if not joined and is_used:
@@ -109,8 +111,9 @@ def _differ(name: str, schemas: Sequence[FileSchema], scheme: Scheme) -> SourceE
         " String"
     )
     return SourceError(
+        "file-types-differ",
         f"column {name!r} is {one.types[name]} in {one.key!r} and {other.types[name]} in {other.key!r}, and no type"
-        f" holds the values of both exactly; {remedy_for(scheme)}" + ("" if scheme.is_lake else also)
+        f" holds the values of both exactly; {remedy_for(scheme)}" + ("" if scheme.is_lake else also),
     )
 
 
@@ -123,11 +126,15 @@ def parse_structure(structure: str, in_path: frozenset[str]) -> tuple[FileColumn
     for part in split_expressions(structure):
         match = re.fullmatch(r"(?:`(?P<quoted>(?:[^`\\]|\\.)+)`|(?P<name>\w+))\s+(?P<type>.+)", part, re.DOTALL)
         if match is None:
-            raise ConfigError(f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types")
+            raise ConfigError(
+                "structure-invalid",
+                f"structure holds {part!r}; write 'name Type, name Type, …' in ClickHouse's types",
+            )
         if not is_type(match["type"]):
             raise ConfigError(
+                "structure-invalid",
                 f"structure holds {part!r}, which is more than a name and a type; DEFAULT, MATERIALIZED, ALIAS and"
-                " the like belong in the table, and values are computed with select={…}"
+                " the like belong in the table, and values are computed with select={…}",
             )
         name = match["name"] or re.sub(r"\\(.)", r"\1", match["quoted"])
         columns.append(FileColumn(name=name, type=match["type"].strip()))
@@ -144,7 +151,8 @@ def check_structure(columns: Sequence[FileColumn], schemas: Sequence[FileSchema]
             in_file = schema.types.get(column.name, column.type)
             if not column.in_path and not holds(column.type, in_file):
                 raise SourceError(
+                    "structure-invalid",
                     f"structure reads column {column.name!r} as {column.type}, but it is {in_file} in"
                     f" {schema.key!r}: ClickHouse would change values that do not fit; write {in_file} instead, which"
-                    " the load converts to the table's type if every value fits"
+                    " the load converts to the table's type if every value fits",
                 )

@@ -49,11 +49,16 @@ class FirstLine:
         line = ", ".join(map(show_name, self.fields))
         if columns and matches and not (has_values and not self._is_in_its_place(columns)):
             raise SourceError(
+                "header-ambiguous",
                 f"the first line of {self.key!r} may be a header or a row: of {line} only"
-                f" {', '.join(map(show_name, matches))} may name columns of the table; correct the names, or {REMEDY}"
+                f" {', '.join(map(show_name, matches))} may name columns of the table; correct the names, or"
+                f" {REMEDY}",
             )
         if self._has_years():
-            raise SourceError(f"the first line of {self.key!r} may be a header with years or a row: {line}; {REMEDY}")
+            raise SourceError(
+                "header-ambiguous",
+                f"the first line of {self.key!r} may be a header with years or a row: {line}; {REMEDY}",
+            )
         return False if has_values and self._fits(columns) else None
 
     def _is_in_its_place(self, columns: Mapping[str, str]) -> bool:

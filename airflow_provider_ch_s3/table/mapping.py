@@ -71,9 +71,10 @@ def map_columns(
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
     if missing and not may_lack:
         raise TargetError(
+            "columns-missing",
             f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
             f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
-            " columns=[…], compute them with select={…}, or use Columns(on_missing='default')"
+            " columns=[…], compute them with select={…}, or use Columns(on_missing='default')",
         )
     in_table = {column.name for column in wanted}
     surplus = [c.name for c in file_columns if c.name not in {*in_table, *used} and not c.in_path]
@@ -88,8 +89,9 @@ def map_columns(
     )
     if not mapped:
         raise ConfigError(
+            "columns-missing",
             f"columns={list(columns or ())!r} leaves no column of {target.name} to load; the files have"
-            f" {_names(in_files)}: name some of these, or omit columns to load all"
+            f" {_names(in_files)}: name some of these, or omit columns to load all",
         )
     return mapped
 
@@ -99,10 +101,12 @@ def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
     if all(name in computed for name in names):
         kinds = ", ".join(f"{name} ({computed[name]})" for name in sorted(names))
         return TargetError(
+            "columns-not-stored",
             f"the files have the columns {kinds}, which {target.name} computes or does not store, so nothing can be"
-            " loaded into them; make them ordinary columns, or name what to load with columns=[…]"
+            " loaded into them; make them ordinary columns, or name what to load with columns=[…]",
         )
     return NewColumnsError(
+        "new-columns",
         f"the files have the columns {_names(names)}, and {target.name} has no such columns; add them to the table,"
         " name what to load with columns=[…], or use Columns(on_new='add' or 'ignore')",
         names,
@@ -117,17 +121,20 @@ def _wanted_columns(
         for name in names:
             if name not in known:
                 raise ConfigError(
-                    f"{argument} names {name!r}, but {target.name} has no such column; it has {_names(known)}"
+                    "columns-unknown",
+                    f"{argument} names {name!r}, but {target.name} has no such column; it has {_names(known)}",
                 )
             if known[name].default_kind == "EPHEMERAL":
                 raise ConfigError(
+                    "columns-not-stored",
                     f"{argument} names {name!r}, which {target.name} does not store (EPHEMERAL), and a load only"
-                    " fills stored columns; leave it out, and compute the columns that depend on it with select={…}"
+                    " fills stored columns; leave it out, and compute the columns that depend on it with select={…}",
                 )
             if not known[name].is_insertable:
                 raise ConfigError(
+                    "columns-not-stored",
                     f"{argument} names {name!r}, which {target.name} computes itself"
-                    f" ({known[name].default_kind}); leave it out"
+                    f" ({known[name].default_kind}); leave it out",
                 )
     chosen = set(columns) | set(select) if columns is not None else set(known)
     return [column for column in target.columns if column.name in chosen and column.is_insertable]
@@ -180,7 +187,8 @@ def _convert(what: str, kind: str, column: TableColumn) -> Conversion | None:
         return plan_conversion(kind, column.type)
     except RefusedError as refused:
         raise TargetError(
-            f"{what}, and {refused}; change the table, or convert it with select={{{column.name!r}: '…'}}"
+            "type-not-convertible",
+            f"{what}, and {refused}; change the table, or convert it with select={{{column.name!r}: '…'}}",
         ) from refused
 
 

@@ -54,8 +54,9 @@ def check_folders_of_url(file: SourceFile) -> None:
     for name, value in _folders(file.key):
         if "%" in name or "%" in value:
             raise SourceError(
+                "folder-values-unclear",
                 f"the folder {name}={value} in {file.key!r} is percent-encoded, and over HTTP ClickHouse does not"
-                " decode the values of folders; rename the folder, or copy the files to a bucket"
+                " decode the values of folders; rename the folder, or copy the files to a bucket",
             )
 
 
@@ -69,8 +70,9 @@ def folder_values(key: str) -> dict[str, str]:
     if len(values) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise SourceError(
+            "folder-values-unclear",
             f"the path {key!r} has more than one folder {twice}=…, so the value of column {twice!r} is ambiguous;"
-            " exclude such files with a narrower source, or copy them to other keys"
+            " exclude such files with a narrower source, or copy them to other keys",
         )
     return values
 
@@ -113,8 +115,9 @@ def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[st
         for name, seen in values.items():
             if name not in found:
                 raise SourceError(
+                    "folder-values-unclear",
                     f"{files[0].key!r} has a folder {name}=… and {file.key!r} has none, so its rows have no"
-                    f" {name!r}; narrow the source to files with such folders"
+                    f" {name!r}; narrow the source to files with such folders",
                 )
             seen.add(found[name])
     return values

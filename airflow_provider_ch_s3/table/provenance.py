@@ -96,20 +96,23 @@ def check_columns(target: TargetSpec, provenance: Provenance, *, add_columns: st
     known = {column.name: column for column in target.columns}
     if lacking := [name for name in provenance if name not in known]:
         raise TargetError(
+            "provenance-columns-missing",
             f"provenance fills the columns {', '.join(map(show_name, lacking))}, which {target.name} lacks; run"
-            f" {add_columns}: earlier rows get an empty value"
+            f" {add_columns}: earlier rows get an empty value",
         )
     for name, origin in provenance.items():
         column, fitting = known[name], _FITTING[origin]
         if not column.is_insertable:
             raise TargetError(
+                "columns-not-stored",
                 f"provenance fills {name!r}, which {target.name} computes itself ({column.default_kind}); name"
-                " another column"
+                " another column",
             )
         if parse_type(base_type(column.type))[0] not in fitting:
             raise TargetError(
+                "provenance-type-wrong",
                 f"column {name!r} of {target.name} is {column.type}, and provenance fills it with"
-                f" {origin.value!r}, which needs {' or '.join(fitting)}; change its type, or name another column"
+                f" {origin.value!r}, which needs {' or '.join(fitting)}; change its type, or name another column",
             )
 
 
@@ -121,7 +124,10 @@ def check_filled_once(provenance: Provenance, others: Mapping[str, Collection[st
     """
     for argument, names in others.items():
         if twice := [name for name in provenance if name in names]:
-            raise ConfigError(f"{argument} and provenance both fill the column {twice[0]!r}; remove one of them")
+            raise ConfigError(
+                "arguments-contradict",
+                f"{argument} and provenance both fill the column {twice[0]!r}; remove one of them",
+            )
 
 
 def missing_columns(target: TargetSpec, provenance: Provenance) -> list[NewColumn]:
@@ -140,14 +146,16 @@ def check_numbered(provenance: Provenance, data_format: FileFormat, server_versi
     name = next(name for name, origin in provenance.items() if origin is Origin.ROW)
     if not data_format.numbers_rows:
         raise ConfigError(
+            "provenance-not-possible",
             f"provenance fills {name!r} with the row of the file, and ClickHouse numbers only the rows of Parquet"
-            f" files reliably: these are {data_format.name}; leave that column out"
+            f" files reliably: these are {data_format.name}; leave that column out",
         )
     if server_version < ROWS_SINCE:
         version, since = (".".join(map(str, one)) for one in (server_version, ROWS_SINCE))
         raise ConfigError(
+            "provenance-not-possible",
             f"provenance fills {name!r} with the row of the file, and a node of the cluster runs ClickHouse"
-            f" {version}, which does not number rows; leave that column out, or upgrade to {since}"
+            f" {version}, which does not number rows; leave that column out, or upgrade to {since}",
         )
 
 
@@ -159,8 +167,9 @@ def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:
     for name, origin in provenance.items():
         if (virtual := _VIRTUAL.get(origin)) in in_files:
             raise ConfigError(
+                "provenance-not-possible",
                 f"the files have a column {virtual!r}, and it hides what ClickHouse itself calls so, with which"
-                f" provenance fills {name!r}; leave {name!r} out of provenance, or rename the column in the files"
+                f" provenance fills {name!r}; leave {name!r} out of provenance, or rename the column in the files",
             )
 
 

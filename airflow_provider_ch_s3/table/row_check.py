@@ -105,7 +105,10 @@ def _shape_check(name: str, given: Any) -> Any:
         return Check(given)
     if isinstance(given, Mapping):
         if "expression" not in given:
-            raise ConfigError(f"{name} has no 'expression'; give one, such as {{'expression': 'min(fare) >= 0'}}")
+            raise ConfigError(
+                "argument-invalid",
+                f"{name} has no 'expression'; give one, such as {{'expression': 'min(fare) >= 0'}}",
+            )
         return build_value(name, Expect if "within" in given else Check, given)
     return given
 
@@ -151,9 +154,12 @@ def _parse_loads(name: str, value: object) -> int:
     check_text(name, value)
     found = _USUAL.fullmatch(str(value))
     if found is None:
-        raise ConfigError(f"{name}={value!r} is nothing to compare with; write {USUAL!r}, with any number of loads")
+        raise ConfigError(
+            "argument-invalid",
+            f"{name}={value!r} is nothing to compare with; write {USUAL!r}, with any number of loads",
+        )
     if (loads := int(found["loads"])) < MIN_LOADS:
-        raise ConfigError(f"{name}={value!r} names too few loads; name {MIN_LOADS} or more")
+        raise ConfigError("argument-invalid", f"{name}={value!r} names too few loads; name {MIN_LOADS} or more")
     return loads
 
 

@@ -88,11 +88,14 @@ class SettleRule:
             limit = getattr(self, name)
             if limit is not None and limit < 1:
                 raise ConfigError(
-                    f"{name}={limit} can never be reached: a partition keeps at least 1 part; give 1 or more"
+                    "argument-invalid",
+                    f"{name}={limit} can never be reached: a partition keeps at least 1 part; give 1 or more",
                 )
         for name in ("stable_seconds", "stalled_seconds"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more")
+                raise ConfigError(
+                    "argument-invalid", f"{name}={getattr(self, name)} is not a duration; give seconds, 0 or more"
+                )
 
     def awaited_changes(self, node: NodeParts) -> int:
         """Count the queued changes that a replica must apply before the parts have settled."""
@@ -183,27 +186,31 @@ def _why_waiting(rule: SettleRule, node: NodeParts) -> str:
 def _check_alive(rule: SettleRule, node: NodeParts) -> None:
     if node.read_only_seconds is not None and node.read_only_seconds >= rule.stalled_seconds:
         raise SettleError(
+            "replica-behind",
             f"the replica on {node.node} has been read-only for {format_seconds(node.read_only_seconds)}: it has lost"
-            " its connection to Keeper, or has other parts than Keeper lists; see its server's log"
+            " its connection to Keeper, or has other parts than Keeper lists; see its server's log",
         )
     if node.failed_change and node.failing_seconds >= rule.stalled_seconds:
         raise SettleError(
+            "replica-behind",
             f"the replica on {node.node} has failed to apply a change for {format_seconds(node.failing_seconds)}:"
-            f" {node.failed_change}; see system.replication_queue there"
+            f" {node.failed_change}; see system.replication_queue there",
         )
     excess = rule.excess(node)
     if not excess or node.running_merges:
         return
     if node.failed_mutation:
         raise SettleError(
+            "parts-not-merged",
             f"{node.node} has {excess}, and a mutation of the table fails: {node.failed_mutation}; fix or kill it"
-            " (system.mutations, KILL MUTATION)"
+            " (system.mutations, KILL MUTATION)",
         )
     if node.unchanged_seconds is not None and node.unchanged_seconds >= rule.stalled_seconds:
         raise SettleError(
+            "parts-not-merged",
             f"{node.node} has {excess}, and no merge has run for {format_seconds(node.unchanged_seconds)}; merges may"
             " be stopped (SYSTEM START MERGES), the disk may be full (system.disks), or the limit may be lower than"
-            " what the server merges down to (raise it); see `ch-s3 docs sensor`"
+            " what the server merges down to (raise it); see `ch-s3 docs sensor`",
         )
 
 

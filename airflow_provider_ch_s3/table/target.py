@@ -195,8 +195,9 @@ def parse_table(text: str, default_database: str) -> TableName:
     match = re.fullmatch(rf"(?:(?P<database>{quoted}|{plain})\.)?(?P<table>{quoted}|{plain})", text.strip())
     if match is None:
         raise ConfigError(
+            "name-invalid",
             f"table {text!r} is not a table name; write it as 'table' or 'database.table', with any"
-            " name that contains a dot or a space in back-quotes, as in '`my.database`.table'"
+            " name that contains a dot or a space in back-quotes, as in '`my.database`.table'",
         )
     database, table = match["database"], match["table"]
     return TableName(database=_unquoted(database) if database else default_database, table=_unquoted(table))
@@ -210,7 +211,7 @@ def parse_distribution(engine_full: str) -> Distribution:
     match = re.match(r"Distributed\((?P<arguments>.*)\)", engine_full, re.DOTALL)
     arguments = split_expressions(match["arguments"]) if match else []
     if len(arguments) < 3:
-        raise TargetError(f"cannot read the engine of a Distributed table in {engine_full!r}")
+        raise TargetError("engine-not-loadable", f"cannot read the engine of a Distributed table in {engine_full!r}")
     cluster, database, table = (_unquoted(argument) for argument in arguments[:3])
     return Distribution(
         cluster=cluster,

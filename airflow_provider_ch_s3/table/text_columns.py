@@ -55,14 +55,16 @@ def type_text_columns(
         names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
         if not insertable:
             raise SourceError(
+                "structure-needed",
                 f"the {data_format} files have no names for their {len(in_files)} columns, so no table can be created"
                 " for them; give structure='name Type, …', or data_format=Csv(header=True) if their first line has"
-                " names"
+                " names",
             )
         if len(names) != len(in_files):
             raise SourceError(
+                "structure-needed",
                 f"the {data_format} files have {len(in_files)} columns without names, and the table has"
-                f" {len(names)}; give structure='name Type, …' for the columns of the files"
+                f" {len(names)}; give structure='name Type, …' for the columns of the files",
             )
         in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
     else:

@@ -62,8 +62,9 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
             from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
         except ImportError as error:
             raise ConfigError(
+                "library-missing",
                 f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
-                " 'airflow-provider-ch-s3[azure]'"
+                " 'airflow-provider-ch-s3[azure]'",
             ) from error
         return AzureBlobFileStore(
             wasb_conn_id=given["wasb_conn_id"], named_collection=collection_of(given["credentials"])

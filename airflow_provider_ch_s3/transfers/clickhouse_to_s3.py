@@ -157,8 +157,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
             if event["status"] == "timeout" and export.is_running(event["query_id"]):
                 export.kill()
                 raise LoadError(
+                    "execution-timeout",
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    " stopped; nothing is left in the folder: raise execution_timeout, or export less at a time"
+                    " stopped; nothing is left in the folder: raise execution_timeout, or export less at a time",
                 )
             return export.complete(event["query_id"]).as_dict()
 

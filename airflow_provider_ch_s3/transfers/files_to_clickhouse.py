@@ -210,8 +210,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             if event["status"] == "timeout" and load.is_running(event["query_id"]):
                 load.kill()
                 raise LoadError(
+                    "execution-timeout",
                     f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time"
+                    f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time",
                 )
             return self._result_of(context, load, load.complete(event["query_id"]), event["deadline"])
 

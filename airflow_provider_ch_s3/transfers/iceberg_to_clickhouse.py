@@ -66,8 +66,9 @@ def _read_properties(conn_id: str) -> Mapping[str, Any]:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
         raise ConfigError(
+            "connection-missing",
             f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"
-            " as source instead"
+            " as source instead",
         ) from error
     keep_connection(connection.login, connection.password, connection.extra_dejson)
     properties = dict(connection.extra_dejson)

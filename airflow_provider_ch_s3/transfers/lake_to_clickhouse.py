@@ -39,8 +39,9 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     def __init__(self, *, source: str, snapshot: str = "latest", **kwargs: Any) -> None:
         if wrong := sorted(OF_FOLDERS & kwargs.keys()):
             raise ConfigError(
+                "argument-without-effect",
                 f"{wrong[0]}={kwargs[wrong[0]]!r} has no meaning for a lake's table, whose snapshots say which files"
-                " it has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)"
+                " it has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)",
             )
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot
@@ -65,8 +66,9 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         except ImportError as error:
             extra = self.scheme.store.lower()
             raise ConfigError(
+                "library-missing",
                 f"loading {self.scheme.store} tables needs a library ({error}); on the workers, pip install"
-                f" 'airflow-provider-ch-s3[{extra}]'"
+                f" 'airflow-provider-ch-s3[{extra}]'",
             ) from error
         pattern = parse_location(location, self.scheme)
         return LakeStore(

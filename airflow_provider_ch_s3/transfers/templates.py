@@ -88,7 +88,9 @@ class RendersArguments:
         except ChS3Error:
             raise
         except Exception as error:  # whatever a template may raise
-            raise ConfigError(f"the template {name}={given!r} cannot be rendered: {error}") from error
+            raise ConfigError(
+                "template-invalid", f"the template {name}={given!r} cannot be rendered: {error}"
+            ) from error
 
 
 def _as_text(template: Template, context: Context) -> str:

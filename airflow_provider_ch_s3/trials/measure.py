@@ -89,7 +89,7 @@ def measure_load(
             report = _insert(client, prepared, table)
             changes = _wait_until_settled(client, table, prepared.cluster) if has_parts else []
     except (LoadError, ServerError) as error:
-        return Measurement(candidate=candidate, settings=prepared.plan.sent, error=str(error))
+        return Measurement(candidate=candidate, settings=prepared.plan.sent, error=error.sentence)
     start = report.ended - report.seconds
     times = [row["at_seconds"] - start for row in changes]
     counts = accumulate(row["change"] for row in changes)
@@ -138,4 +138,7 @@ def _wait_until_settled(client: ClickHouseClient, table: TableName, cluster: Clu
                 return changes
             deadline = min(deadline, time.monotonic() + TIMING.log_patience_seconds)
         TIMING.sleep(TIMING.poll_seconds)
-    raise LoadError(f"system.part_log does not account for all parts of {table}; enable <part_log> on all servers")
+    raise LoadError(
+        "query-log-missing",
+        f"system.part_log does not account for all parts of {table}; enable <part_log> on all servers",
+    )

@@ -77,7 +77,7 @@ def search(
     def measure(prepared: PreparedLoad, name: str) -> Measurement:
         measured = measure_load(client, partial(_scratch_table, client, sample), prepared, name)
         if measured.error and name == OURS:
-            raise LoadError(f"the sample cannot be loaded: {measured.error}")
+            raise LoadError("query-failed", f"the sample cannot be loaded: {measured.error}")
         on_measured(measured)
         return measured
 

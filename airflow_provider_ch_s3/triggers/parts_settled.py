@@ -21,7 +21,7 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
     """Wait until a table's parts have settled on every node.
 
     The event is ``{"status": "settled", "result": …, "cluster": …, "database": …, "table": …}``, or
-    ``{"status": "failed" | "timeout", "message": …}``.
+    ``{"status": "failed", "message": …, "code": …}``, or ``{"status": "timeout", "message": …}``.
 
     :param cluster: name in ``system.clusters``; None for a single node.
     :param database: database of the local table, not of a Distributed one.
@@ -87,8 +87,8 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
                     verdict = judge_parts(rule, nodes)
                 except (SettleError, TargetError) as error:
                     if not self.silent_fail:
-                        return {"status": "failed", "message": str(error)}
-                    self._log_reason(str(error), str(error))
+                        return {"status": "failed", "message": error.sentence, "code": error.code}
+                    self._log_reason(error.sentence, str(error))
                     continue
                 self._log_reason(verdict.reason, verdict.line)
                 if verdict.is_settled:

@@ -179,8 +179,9 @@ class LoadFacts(PlanFacts):
         for name in ("node_count", "vcpus", "memory_bytes", "file_count"):
             if getattr(self, name) < 1:
                 raise PlanError(
+                    "hardware-unknown",
                     f"{name} is {getattr(self, name)}, but a plan needs at least 1; declare the hardware in the"
-                    " connection if the server does not report it"
+                    " connection if the server does not report it",
                 )
 
     @property

@@ -182,17 +182,22 @@ def check_given_settings(
     given |= {name: (value, SettingOrigin.OPERATOR) for name, value in operator.items()}
     for name, (value, origin) in given.items():
         if value is None:
-            raise ConfigError(f"the {origin} sets {name!r} to None; give it a value, or leave it out")
+            raise ConfigError(
+                "setting-invalid", f"the {origin} sets {name!r} to None; give it a value, or leave it out"
+            )
         if name not in server:
             near = difflib.get_close_matches(name, server, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
-            raise ConfigError(f"the {origin} sets {name!r}, which does not exist on this server{hint}")
+            raise ConfigError(
+                "setting-unknown", f"the {origin} sets {name!r}, which does not exist on this server{hint}"
+            )
         if taken := server[name].refusal(value):
-            raise ConfigError(f"the {origin} sets {name!r} to {value!r}; it takes {taken}")
+            raise ConfigError("setting-invalid", f"the {origin} sets {name!r} to {value!r}; it takes {taken}")
         if server[name].is_readonly:
             raise ConfigError(
+                "setting-not-allowed",
                 f"the {origin} sets {name!r}, which the ClickHouse user may not change; leave it out, or change"
-                " the user's profile"
+                " the user's profile",
             )
     return given
 
@@ -204,7 +209,10 @@ def _check_pinned(
         return
     value, origin = given.get(setting.name, (setting.value, SettingOrigin.COMPUTED))
     if not is_same(value, setting.value):
-        raise ConfigError(f"the {origin} sets {setting.name!r} to {value!r}, but {_needed(setting)}; leave it out")
+        raise ConfigError(
+            "setting-not-allowed",
+            f"the {origin} sets {setting.name!r} to {value!r}, but {_needed(setting)}; leave it out",
+        )
     check_profile(setting, server)
 
 
@@ -217,8 +225,9 @@ def check_profile(setting: Setting, server: Mapping[str, ServerSetting]) -> None
     if known is None or setting.value is None or is_same(known.value, setting.value) or known.takes(setting.value):
         return
     raise PlanError(
+        "profile-fixes-setting",
         f"the ClickHouse user's profile fixes {setting.name!r} to {known.value!r}, but {_needed(setting)}; change the"
-        f" profile: {setting.name} = {setting.value!r}"
+        f" profile: {setting.name} = {setting.value!r}",
     )
 
 

@@ -15,7 +15,9 @@ def check_extra(command: str, extra: str, modules: Iterable[str]) -> None:
     :raises ConfigError: if a module is not installed.
     """
     if missing := [name for name in modules if find_spec(name) is None]:
-        raise ConfigError(f"{command} needs {', '.join(missing)}, not installed here: {install_extra(extra)}")
+        raise ConfigError(
+            "library-missing", f"{command} needs {', '.join(missing)}, not installed here: {install_extra(extra)}"
+        )
 
 
 def install_extra(extra: str) -> str:

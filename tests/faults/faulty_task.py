@@ -68,7 +68,7 @@ class Probe:
                 os.kill(os.getpid(), signal.SIGKILL)
             place = f"{statement.name}#{self._counts[statement.name]}"
         if self.spec["denies_disposal"] and statement.name == DISPOSAL:
-            raise SourceError("the store denies the deletion; allow it")
+            raise SourceError("a-code", "the store denies the deletion; allow it")
         is_read = statement.text.lstrip().upper().startswith(READS)
         self._note(place, "before", is_read)
         if self._is_due("during", place):

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Move
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.modes import Append, ReplaceWhere
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
@@ -58,7 +59,7 @@ def test_what_could_not_be_deleted_is_deleted_once_that_is_allowed(lab: Lab, pub
     how: dict[str, Any] = {"arrivals": Arrivals(on_none="succeed"), "after_load": "delete"}
     lab.connect_aws(UNSIGNED, **NO_KEYS)
     for try_number in (1, 2):
-        with pytest.raises(SourceError, match="allow these credentials to do so"):
+        with pytest.raises(SourceError, match=coded("after-load-failed")):
             lab.load(f"{public}/*", table, try_number=try_number, max_tries=1, retries=1, **how)
     lab.connect_aws()
     cleared = lab.load(f"{public}/*", table, try_number=3, max_tries=2, retries=1, **how)

@@ -80,8 +80,8 @@ def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[st
     expected = (
         f"{address} of cluster 'sandbox' does not answer the connected server; start it, or wait until it is back"
     )
-    assert expected in str(caught.value)
-    for text in (said, str(caught.value)):
+    assert expected in caught.value.sentence
+    for text in (said, caught.value.sentence):
         assert "DB::" not in text
     wait_until(lambda: all_answer(lab.sandbox), "the nodes")
     assert held(lab, table) == before
@@ -105,7 +105,7 @@ def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys:
         else:
             with pytest.raises(ChS3Error) as caught:
                 lab.load("in/*.csv", table, **GIVEN, **MODES[mode])
-            said = str(caught.value)
+            said = caught.value.sentence
     assert "has lost the connection to Keeper; start Keeper (ZooKeeper)" in said
     assert held(lab, table) == before
     if mode == "undo":

@@ -60,7 +60,7 @@ def numbers_in(lab: Lab, table: str) -> list[int]:
 def fail(lab: Lab, table: str, checks: Any, **arguments: Any) -> str:
     with pytest.raises(CheckFailedError) as failed:
         lab.load("in/*.csv", table, checks=checks, **{**CSV, **arguments})
-    return str(failed.value)
+    return failed.value.sentence
 
 
 @pytest.fixture
@@ -168,7 +168,9 @@ def test_a_row_is_shown_with_its_file_if_there_is_only_one(lab: Lab, table: str)
     assert "in/" not in message
     with pytest.raises(CheckFailedError) as failed:
         lab.load("in/a.csv", table, task_id="one", checks=SANE, **CSV)
-    assert f"for example (n=-1, day=2013-01-01, carrier=UA) in {lab.bucket}/in/a.csv; correct" in str(failed.value)
+    assert (
+        f"for example (n=-1, day=2013-01-01, carrier=UA) in {lab.bucket}/in/a.csv; correct" in failed.value.sentence
+    )
 
 
 def test_a_row_is_shown_with_its_file_where_a_column_has_it(lab: Lab) -> None:
@@ -234,8 +236,8 @@ def test_what_is_no_check_is_refused_before_anything_is_read(lab: Lab, table: st
     for check, message in REFUSED.items():
         with pytest.raises(ConfigError) as refused:
             lab.load("in/*.csv", table, **CSV, checks={"wrong": check})
-        assert message in str(refused.value)
-        assert check in str(refused.value)
+        assert message in refused.value.sentence
+        assert check in refused.value.sentence
     assert lab.inserts() == []
     assert [statement.text for statement in asked if lab.sandbox.s3_endpoint in statement.text] == []
 
@@ -273,7 +275,7 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
     for name, (arguments, message) in mistakes.items():
         with pytest.raises(ConfigError) as refused:
             lab.load("in/*.csv", table, task_id=name, **CSV, **arguments)
-        assert str(refused.value) == message
+        assert refused.value.sentence == message
     report = lab.load("in/*.csv", table, task_id="right", **CSV, where="n > 0", settings={"max_threads": "2"})
     assert report["files_skipped"] == 1
     wrong: dict[str, Any] = {
@@ -380,11 +382,12 @@ def test_a_load_is_compared_with_earlier_ones_of_its_task(lab: Lab, table: str) 
     assert found["mean"] == "10 BETWEEN 9 AND 11, around 10, the median of 3 earlier loads"
     with pytest.raises(CheckFailedError) as failed:
         compare(6, 12)
-    assert "'rows': count() is false (1 BETWEEN 1.5 AND 4.5), around 3, the median of 5 earlier loads" in str(
-        failed.value
+    assert (
+        "'rows': count() is false (1 BETWEEN 1.5 AND 4.5), around 3, the median of 5 earlier loads"
+        in failed.value.sentence
     )
-    assert "'mean': avg(n) is false (12 BETWEEN 9 AND 11), around 10" in str(failed.value)
-    assert "'bytes': bytes of the files is false (17 BETWEEN" in str(failed.value)
+    assert "'mean': avg(n) is false (12 BETWEEN 9 AND 11), around 10" in failed.value.sentence
+    assert "'bytes': bytes of the files is false (17 BETWEEN" in failed.value.sentence
     # other tasks have a history of their own
     put_rows(lab, "7", 99)
     report = lab.load("in/7.csv", table, task_id="other", **CSV, checks={"rows": Expect.rows(within=0)})
@@ -409,7 +412,7 @@ def test_a_share_of_nulls_is_compared(lab: Lab, table: str) -> None:
     with pytest.raises(CheckFailedError) as failed:
         load_day(lab, "in/4-*.csv", table, 4, checks=checks)
     text = "countIf(isNull(carrier)) / count() is false (0.4 BETWEEN 0.55 AND 0.95), around 0.75, the median of 3"
-    assert text in str(failed.value)
+    assert text in failed.value.sentence
     report = load_day(lab, "in/3-*.csv", table, 5, checks=checks, mode=Append(on_loaded="load"))
     assert (report["row_checks"][0]["passed"], report["row_checks"][0]["left"]) == (True, "0.75")
 

@@ -118,7 +118,7 @@ def test_a_chunk_that_the_ledger_has_lost_is_not_loaded_again(lab: Lab, table: s
     error = gate.wake()
     assert isinstance(error, LoadError)
     (insert,) = lab.inserts()
-    assert str(error) == (
+    assert error.sentence == (
         f"{insert} has just been committed into {table}, but the ledger {lab.database}.ch_s3_ledger does not have it"
         " as a part of this load; stopping, so that its rows are not loaded again: they are in the table; check that"
         " nobody has emptied the ledger, and report this"

@@ -90,13 +90,13 @@ def test_a_store_that_refuses_and_a_table_that_one_node_lacks(
         pytest.param(
             "t",
             "{database}.t is not a ledger of this package; rename it, or name another table in the connection's field"
-            " ledger_table",
+            " ledger_table [ledger-wrong-table]",
             id="another-table",
         ),
         pytest.param(
             "nowhere.ledger",
             "cannot create the ledger nowhere.ledger: there is no database 'nowhere'; create it, or correct the"
-            " connection's field ledger_table",
+            " connection's field ledger_table [ledger-missing]",
             id="no-database",
         ),
     ],
@@ -155,6 +155,7 @@ def test_a_missing_right_is_shown_as_its_grant(replicated_lab: Lab, capsys: pyte
     assert found["rights"] == (
         "failed",
         f"user '{user}' may not {rights.replace('ON', 'on')}, and nothing was changed; have an administrator run"
-        f" GRANT {rights} TO {user} on every node (`ch-s3 docs permissions` lists all rights)",
+        f" GRANT {rights} TO {user} on every node (`ch-s3 docs permissions` lists all rights)"
+        " [grant-missing]",
     )
     assert {state for check, (state, _) in found.items() if check != "rights"} == {"ok"}

@@ -403,7 +403,7 @@ class TestZombie:
         def fail_once(store: S3FileStore, *given: Any, **how: Any) -> Any:
             listings.append(given)
             if len(listings) == 2:
-                raise SourceError("the listing failed")
+                raise SourceError("a-code", "the listing failed")
             return real(store, *given, **how)
 
         lab.monkeypatch.setattr(S3FileStore, "list_files", fail_once)

@@ -304,7 +304,7 @@ def test_a_lost_answer_is_no_failure(out: Out, monkeypatch: pytest.MonkeyPatch) 
     def lose(hook: ClickHouseS3Hook, statement: Any, **named: Any) -> None:
         real(hook, statement, **named)
         if statement.name == "insert_export":
-            raise ServerUnreachableError("connection reset")
+            raise ServerUnreachableError("server-unreachable", "connection reset")
 
     monkeypatch.setattr(ClickHouseS3Hook, "execute", lose)
     assert out.export()["rows"] == 30

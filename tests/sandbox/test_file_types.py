@@ -182,7 +182,7 @@ class TestOnAllNodes:
             lab.put_parquet(f"in/{number:02}.parquet", {"v": SMALL if number != 21 else pa.array(["seven"])})
         with pytest.raises(SourceError) as caught:
             lab.load("in/*.parquet", table)
-        assert str(caught.value).startswith(
+        assert caught.value.sentence.startswith(
             "column 'v' is Nullable(Int32) in 'in/00.parquet' and Nullable(String) in 'in/21.parquet', and no type"
             " holds the values of both exactly; load them in separate tasks"
         )

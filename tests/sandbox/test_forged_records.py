@@ -184,7 +184,7 @@ def test_the_way_out_of_a_commit_whose_password_is_gone(lab: Lab) -> None:
     change_password(lab, user, "new")
     with pytest.raises(LoadError, match="interrupted halfway") as raised:
         lab.load("in/*.csv", table, task_id="killed", try_number=2)
-    (staged,) = re.findall(r"drop the tables (\S+)\* on every node, and remove", str(raised.value))
+    (staged,) = re.findall(r"drop the tables (\S+)\* on every node, and remove", raised.value.sentence)
     for row in lab.query(f"SELECT name FROM system.tables WHERE concat(database, '.', name) LIKE '{staged}%'"):
         lab.query(f"DROP TABLE {lab.database}.{row['name']}")
     lab.query(f"TRUNCATE TABLE {table}")

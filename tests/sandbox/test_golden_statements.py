@@ -139,7 +139,7 @@ def answer(sandbox: Sandbox, text: str) -> str:
     try:
         sandbox.query(at_home(text, sandbox.cluster, sandbox.s3_endpoint), settings=GIVEN)
     except ServerError as error:
-        return complaint(error.code, str(error))
+        return complaint(error.server_code, str(error))
     return ""
 
 

@@ -170,7 +170,7 @@ def test_the_role_of_the_servers_is_refused_before_anything_is_written(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", lab.sandbox.s3_secret_key)
     monkeypatch.setenv("AWS_ENDPOINT_URL", lab.sandbox.s3_endpoint)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with pytest.raises(PlanError, match=f"fixes '{SERVER_ROLE}' to '0'.*change the profile: {SERVER_ROLE} = 1$"):
+    with pytest.raises(PlanError, match=f"fixes '{SERVER_ROLE}' to '0'.*change the profile: {SERVER_ROLE} = 1 "):
         lab.load("in/*.csv", table, aws_conn_id=None, **HOW)
     assert lab.left_overs() == []
     lab.load("in/*.csv", table, **HOW)

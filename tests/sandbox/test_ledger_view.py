@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.plugins.ledger_access import reading_ledger
 from airflow_provider_ch_s3.reporting import view as ledger_view
 from airflow_provider_ch_s3.reporting.values import OPEN, FileRecord, Selection
 from airflow_provider_ch_s3.reporting.view import LedgerView
+from tests.failures import coded
 from tests.sandbox.conftest import Freeze, Lab
 from tests.sandbox.gates import Gate
 
@@ -104,7 +105,7 @@ def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pyt
     assert states(view, states=OPEN) == ALL[:1]
     assert states(view, table=days, states=["committed"], days=1.0) == ALL[2:]
     assert states(view, days=1e-9) == []
-    with pytest.raises(ConfigError, match="is not a valid page token"):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "page token")):
         view.page(Selection(after="[1]"))
     pages = turn(lambda after: view.page(Selection(table=days, after=after, limit=1)))
     assert [(one.task, one.state) for page in pages for one in page.loads] == ALL

@@ -142,7 +142,7 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     """Use everything that needs rights; afterwards the table holds the rows of the files."""
     works, said = ClickHouseS3Hook(clickhouse_conn_id="ch").test_connection()
     if not works:
-        raise ChS3Error(said)
+        raise ChS3Error("a-code", said)
     for mode, arguments in MODES.items():
         lab.load("in/*.csv", table, task_id=f"{name}-{mode}", **arguments)
     lab.load("in/*.csv", table, mode="direct", task_id=f"{name}-direct")
@@ -154,9 +154,9 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     operator.on_kill()
     for options in ((), ("prune", "--older-than-days", "0")):
         if lab.loads(*options):
-            raise ChS3Error("loads failed")
+            raise ChS3Error("a-code", "loads failed")
     if main(["plan", *lab.arguments(table)]):
-        raise ChS3Error("plan failed")
+        raise ChS3Error("a-code", "plan failed")
 
 
 @pytest.mark.thorough
@@ -214,8 +214,8 @@ def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: l
     with pytest.raises(ChS3Error) as caught:
         lab.load("in/*.csv", table)
     # S3 is READ ON S3 by now
-    assert ("nothing was changed" in str(caught.value)) == (right in ("ALTER SETTINGS", "CREATE TABLE"))
-    assert re.search(rf"GRANT [^;]*{right}", str(caught.value)), str(caught.value)
+    assert ("nothing was changed" in caught.value.sentence) == (right in ("ALTER SETTINGS", "CREATE TABLE"))
+    assert re.search(rf"GRANT [^;]*{right}", caught.value.sentence), caught.value.sentence
     assert caught.value.is_final
     assert lab.rows(table) == []
     lab.query(f"GRANT {change} TO {user}")

@@ -325,7 +325,7 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
 
         def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
             yield from islice(self.store.list_files(pattern), 1)
-            raise SourceError("the store is gone")
+            raise SourceError("a-code", "the store is gone")
 
     def remove(site: Site, find_target: Any) -> None:
         remove_gone(dataclasses.replace(site, store=Unreliable(site.store)), find_target)  # type: ignore[arg-type]

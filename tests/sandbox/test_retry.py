@@ -189,7 +189,7 @@ def test_a_restarted_node_may_have_forgotten_the_load(fragile_lab: Lab) -> None:
     wait_until(lambda: node_pid(lab, 1) != pid and all_answer(lab.sandbox), "the node")
     with pytest.raises(UnknownStateError) as caught:
         lab.load("in/*.csv", table, try_number=2, mode="direct")
-    message = str(caught.value)
+    message = caught.value.sentence
     # the killed node may have taken the other one down with it
     assert any(f":{port} was restarted" in message for port in lab.sandbox.tcp_ports)
     assert f"check whether the rows are in {table}, then clear the task" in message

@@ -93,7 +93,7 @@ class TestCluster:
         guess = replace(ch_s3_sandbox, password=password)
         with pytest.raises(ServerError, match="AUTHENTICATION_FAILED") as caught:
             guess.query("SELECT 1")
-        assert caught.value.code == 516
+        assert caught.value.server_code == 516
 
     def test_query_log_and_part_log_are_written(self, ch_s3_query: Query, ch_s3_database: str) -> None:
         ch_s3_query(f"CREATE TABLE {ch_s3_database}.t (x Int64) ENGINE = MergeTree ORDER BY x")
@@ -134,7 +134,7 @@ class TestObjectStore:
     def test_wrong_secret_is_refused(self, ch_s3_query: Query, ch_s3_sandbox: Sandbox, url: str) -> None:
         with pytest.raises(ServerError, match="SignatureDoesNotMatch") as caught:
             self.count(ch_s3_query, f"'{url}', '{ch_s3_sandbox.s3_access_key}', 'wrong', 'CSV', 'x Int64'")
-        assert caught.value.code == 499
+        assert caught.value.server_code == 499
 
     def test_unknown_access_key_is_refused(self, ch_s3_query: Query, url: str) -> None:
         with pytest.raises(ServerError, match="InvalidAccessKeyId"):
@@ -277,7 +277,7 @@ class TestFailedStart:
             running_sandbox(config),
         ):
             pass
-        assert "broken.so: file too short" in str(caught.value)
+        assert "broken.so: file too short" in caught.value.sentence
         assert not directory.exists()
         assert processes_in(tmp_path) == []
 

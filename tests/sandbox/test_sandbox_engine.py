@@ -129,8 +129,8 @@ def test_a_failing_npm_is_quoted_without_credentials(registry: FakeRegistry) -> 
         SandboxError, match=r"(?s)exit code 7.*npm config get registry.*npm error code E404"
     ) as caught:
         ensure_library(registry.serve_nothing())
-    assert "https://***@registry/x" in str(caught.value)
-    assert "me:pw" not in str(caught.value)
+    assert "https://***@registry/x" in caught.value.sentence
+    assert "me:pw" not in caught.value.sentence
     assert registry.kept() == []
 
 

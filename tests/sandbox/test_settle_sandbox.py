@@ -152,7 +152,7 @@ def test_one_node_without_a_cluster(lab: Lab) -> None:
 def test_stopped_merges_are_an_error(lab: Lab, table: str) -> None:
     with pytest.raises(SettleError) as caught:
         poke(table, max_parts=PARTS - 1, stalled_seconds=0)
-    message = str(caught.value)
+    message = caught.value.sentence
     assert f":{lab.sandbox.tcp_ports[0]} has 30 parts, 29 allowed, and no merge has run for" in message
     assert "SYSTEM START MERGES" in message
 

@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHou
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from tests.failures import own_errors
+from tests.failures import coded, own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.other_stores import (
@@ -349,7 +349,7 @@ class TestAzure:
         connect_azure(lab, **{"host": azurite.url, "login": azurite.account, "password": azurite.key, **fields})
         with pytest.raises(ChS3Error, match=message) as raised:
             azure.load(lab, "in/*.csv", table)
-        assert azurite.key not in str(raised.value)
+        assert azurite.key not in raised.value.sentence
         assert lab.inserts() == []
 
     @pytest.mark.thorough
@@ -370,7 +370,7 @@ class TestAzure:
     def test_a_signed_address_is_not_shown(self, lab: Lab, azure: Store, table: str) -> None:
         with pytest.raises(ConfigError, match="has a query string") as raised:
             azure.load(lab, "x", table, source="https://a.blob.core.windows.net/c/1.csv?sig=SECRET")
-        assert "SECRET" not in str(raised.value)
+        assert "SECRET" not in raised.value.sentence
 
     def test_a_missing_connection_or_container(self, lab: Lab, azure: Store, table: str) -> None:
         with pytest.raises(ConfigError, match="no connection 'other' to Azure Blob Storage; create it"):
@@ -567,7 +567,7 @@ class TestHttp:
         web.redirects = {"/in/1.csv": "http://user:SECRET1@127.0.0.1:1/x?sig=SECRET2"}
         with caplog.at_level("DEBUG"), pytest.raises(SourceError, match="cannot reach") as raised:
             web_store(web).load(lab, "in/1.csv", table)
-        assert "SECRET" not in str(raised.value) + caplog.text
+        assert "SECRET" not in raised.value.sentence + caplog.text
 
     def test_a_file_that_is_gone_before_it_is_read_fails_the_load(
         self, lab: Lab, web: WebServer, table: str, freeze: Any
@@ -642,7 +642,7 @@ class TestHttp:
         body = json_zst(rows)
         web.files["/in/1.jsonl.zst"] = body
         web.has_ranges = False
-        with pytest.raises(SourceError, match="cannot be read in parts"):
+        with pytest.raises(SourceError, match=coded("store-answer-invalid", "range request")):
             store.load(lab, "in/1.jsonl.zst", table)
         web.has_ranges = True
         web.files["/in/1.jsonl.zst"] = body[:-20]
@@ -674,7 +674,7 @@ class TestHttp:
         )
         with pytest.raises(ConfigError, match=message) as raised, own_errors():
             operator.execute(lab.context(operator))
-        assert "SECRET" not in str(raised.value)
+        assert "SECRET" not in raised.value.sentence
 
     def test_a_server_that_is_not_there(self, lab: Lab, table: str) -> None:
         operator = HttpToClickHouseOperator(
@@ -857,7 +857,7 @@ class TestAfterLoad:
 
             def break_off(bucket: str, key: str, *given: Any, **named: Any) -> bool:
                 if key == "in/b/1.csv":
-                    raise SourceError("the store is away")
+                    raise SourceError("a-code", "the store is away")
                 done: bool = real(bucket, key, *given, **named)
                 return done
 

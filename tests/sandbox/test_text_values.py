@@ -133,7 +133,7 @@ def check(
         try:
             wrong.append((kind, text, values_or_error(sandbox, kind, [text], parser, **more)))
         except ServerError as error:
-            if error.code in {43, 46, 47, 62}:  # it is the text that is wrong, and not the statement
+            if error.server_code in {43, 46, 47, 62}:  # it is the text that is wrong, and not the statement
                 wrong.append((kind, text, str(error)))
     return wrong
 

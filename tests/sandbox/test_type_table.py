@@ -45,7 +45,7 @@ def test_the_values_of_each_cell(engine: tuple[float, Sandbox]) -> None:
                 wrong.append((cell.name, value, ask(cell, [value])))
             except ServerError as error:
                 # it is the value that is wrong, and not the statement
-                if error.code in {43, 46, 47, 62, 386}:
+                if error.server_code in {43, 46, 47, 62, 386}:
                     wrong.append((cell.name, value, str(error)))
     assert wrong == []
 

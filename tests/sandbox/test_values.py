@@ -31,7 +31,7 @@ def fails(lab: Lab, table: str, *words: str, **arguments: Any) -> None:
         lab.load("in/**", table, **arguments)
     assert lab.rows(table) == []
     for word in words:
-        assert word in str(caught.value)
+        assert word in caught.value.sentence
 
 
 class TestPath:

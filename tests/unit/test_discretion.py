@@ -69,7 +69,8 @@ def test_other_words_stay() -> None:
 
 def test_errors_show_no_secret_that_is_kept() -> None:
     keep_secret("l0ng-enough", "short")
-    assert str(ConfigError("no l0ng-enough, bDBuZy1lbm91Z2g= and short\x1b[31m")) == "no ***, *** and short\\x1b[31m"
+    error = ConfigError("a-code", "no l0ng-enough, bDBuZy1lbm91Z2g= and short\x1b[31m")
+    assert str(error) == "no ***, *** and short\\x1b[31m [a-code]"
 
 
 def test_a_log_shows_none_either(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,14 +84,14 @@ def test_a_log_shows_none_either(caplog: pytest.LogCaptureFixture) -> None:
         try:
             raise ValueError("the cause has l0ng-enough")
         except ValueError as error:
-            raise SourceError("of ours") from error
+            raise SourceError("a-code", "of ours") from error
     except SourceError as error:
         log.debug("%s", error, exc_info=True)
     log.info("a line\nand the next, %s", "as it is")
     texts = [record.getMessage() for record in caplog.records]
     assert texts[0] == "load\\x1b]0;x\\x07 of ***: 5"
     assert "ValueError: the cause has ***" in texts[1]
-    assert texts[1].endswith("SourceError: of ours")
+    assert texts[1].endswith("SourceError: of ours [a-code]")
     assert texts[2] == "a line\nand the next, as it is"
     assert "l0ng-enough" not in caplog.text
 

@@ -94,8 +94,9 @@ class MovingCommit(Commit):
         self.tables.alter(self.tables.agree(staged, role).values(), partitions, render)
         if left := self.tables.read_partitions(staged, role):
             raise LoadError(
+                "commit-unfinished",
                 f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
-                f" {target}, so the commit is incomplete; load again, which finishes it"
+                f" {target}, so the commit is incomplete; load again, which finishes it",
             )
         self.tables.agree(target, role)
 
@@ -129,9 +130,10 @@ class MovingCommit(Commit):
                 moved = find_moved(parts, arrived, before, keeps_all_rows=keeps_all_rows)
             except UnknownStateError as error:
                 raise UnknownStateError(
+                    "partition-state-unknown",
                     f"{node} died while it moved partition {partition} from {source} to {destination}, and what has"
-                    f" arrived can no longer be determined: {error}; compare the two tables there, drop from the"
-                    " staging table what the target has, and load again"
+                    f" arrived can no longer be determined: {error.sentence}; compare the two tables there, drop"
+                    " from the staging table what the target has, and load again",
                 ) from error
             if moved:
                 found.append((node, moved))
@@ -181,14 +183,16 @@ class Append(CommitMode):
         wanted = arguments_of(request)
         if wanted.list_after_loaded and not (request.mode.skips_loaded and len(request.pattern.prefixes) == 1):
             raise ConfigError(
+                "arguments-contradict",
                 "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
                 " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
-                f" (source is {request.pattern})"
+                f" (source is {request.pattern})",
             )
         if wanted.on_missing is OnMissingFiles.DELETE and wanted.on_changed is not OnChangedFiles.REPLACE:
             raise ConfigError(
+                "argument-missing",
                 "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
-                " on_missing"
+                " on_missing",
             )
 
     def is_incremental(self, request: LoadRequest) -> bool:
@@ -232,15 +236,16 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
         named = name_first(changed[0].key, len(changed))
         if request.snapshot:
             raise SnapshotError(
-                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an"
-                " operator for files, so that it is unknown which of the lake's rows the ClickHouse table holds;"
-                f" {LOAD_ALL}"
+                "snapshot-unrelated",
+                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an operator for"
+                f" files, so that it is unknown which of the lake's rows the ClickHouse table holds; {LOAD_ALL}",
             )
         raise SourceError(
+            "file-changed",
             f"{named} changed since it was loaded, and the table holds the rows of the old version;"
             " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
             " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
-            " to leave the new version out"
+            " to leave the new version out",
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
 

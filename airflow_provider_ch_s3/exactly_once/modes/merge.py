@@ -118,8 +118,9 @@ class SurvivorsOfMerge(Survivors):
     def _check(self, changes: TableName, found: Mapping[str, Any]) -> None:
         if found["rows"] != self.plan.staged_rows:
             raise LoadError(
+                "staged-rows-changed",
                 f"{changes} tells what becomes of {count_of(found['rows'], 'row')}, and"
-                f" {format_count(self.plan.staged_rows)} are staged; nothing was committed: load again"
+                f" {format_count(self.plan.staged_rows)} are staged; nothing was committed: load again",
             )
         if not found["doubled"] or self._collapses:
             return
@@ -127,10 +128,11 @@ class SurvivorsOfMerge(Survivors):
             merge_queries.render_read_doubled(changes, rule=self.rule, limit_rows=SHOWN_KEYS)
         )
         raise LoadError(
+            "merge-keys-doubled",
             f"{self.tables.target} holds {count_of(found['doubled'], 'key')} of these files more than once, for"
             f" example {', '.join(map(describe_row, rows))}, and a merge leaves one row of a key; nothing was"
             " committed: remove the rows that are too many, or allow the merge to remove them with"
-            " Merge(duplicates='collapse')"
+            " Merge(duplicates='collapse')",
         )
 
     def _measure(self, partitions: Collection[str]) -> dict[str, int]:
@@ -144,9 +146,10 @@ class SurvivorsOfMerge(Survivors):
         size = TableSize.total([one for partition, one in sizes.items() if partition in partitions])
         if most is not None and size.bytes > most and self.only is None:
             raise LoadError(
+                "merge-too-large",
                 f"the merge would rewrite {size} of {target}, more than max_rewritten_bytes={most}; nothing was"
                 " committed: raise that, load fewer keys at a time, or partition the table so that keys that change"
-                " together are together (`ch-s3 docs merge`)"
+                " together are together (`ch-s3 docs merge`)",
             )
         log.info("the merge rewrites %s of %s", size, target)
         return {f"rewritten_{name}": value for name, value in asdict(size).items()}
@@ -228,7 +231,7 @@ class Merge(CommitMode):
             any(store.at(pinned).list_files(request.pattern))
             return pinned
         except SnapshotError as error:
-            cause, *_ = str(error).partition(f"; {LOAD_ALL}")
+            cause, *_ = error.sentence.partition(f"; {LOAD_ALL}")
             log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
             return store.pin(())
 
@@ -241,8 +244,9 @@ class Merge(CommitMode):
         for name in _rule_of(request).columns:
             if name not in filled:
                 raise ConfigError(
+                    "columns-missing",
                     f"Merge(key=…, version=…) names {name!r}, and the load does not fill this column of"
-                    f" {target.name}; add it to the files, to columns, or to select"
+                    f" {target.name}; add it to the files, to columns, or to select",
                 )
 
     def create_staging(self, staging: Staging, table: StagingTable, like: TableName) -> TableName:
@@ -293,11 +297,12 @@ def check_merge(target: Target, rule: MergeRule) -> None:
     try:
         target.client.query(merge_queries.render_try_merge_key(target.spec.local, rule=rule))
     except ServerError as error:
-        if not is_about_expression(str(error)):
+        if not is_about_expression(error.sentence):
             raise
         raise ConfigError(
+            "merge-columns-incomparable",
             f"rows of {target.spec.name} cannot be compared by key={list(rule.key)!r}"
-            f" and version={rule.version!r}: {error}; name columns of other types"
+            f" and version={rule.version!r}: {error.sentence}; name columns of other types",
         ) from error
     check_keepable(target, "mode='merge'")
 
@@ -306,26 +311,29 @@ def _check_engine(target: TargetSpec, rule: MergeRule) -> None:
     engine = target.engine.removeprefix("Replicated").removeprefix("Shared")
     if engine not in ("MergeTree", "ReplacingMergeTree"):
         raise TargetError(
+            "engine-not-mergeable",
             f"{target.local} is a {target.engine} table, whose merges make other rows of those with the same sorting"
-            " key, so that nobody can say which one is replaced; use mode='append', or a MergeTree table"
+            " key, so that nobody can say which one is replaced; use mode='append', or a MergeTree table",
         )
     if engine == "MergeTree":
         return
     sorted_by = split_expressions(target.sorting_key)
     if lacking := [name for name in map(short_identifier, rule.key) if name not in sorted_by]:
         raise TargetError(
+            "engine-not-mergeable",
             f"{target.local} is a {target.engine} table sorted by {target.sorting_key}, without {lacking[0]} of"
             " key, so that its own merges leave one row of several keys; give as key only columns of the"
-            " sorting key, or use a MergeTree table"
+            " sorting key, or use a MergeTree table",
         )
     version = short_identifier(rule.version) if rule.version else ""
     own = next(iter(target.engine_arguments), "")
     if rule.collapses and version and own != version:
         kept = f"the greatest {own}" if own else "the row that was written last"
         raise TargetError(
+            "engine-not-mergeable",
             f"{target.local} is a {target.engine} table, whose merges keep {kept} of a key, not the greatest"
             f" {version}, perhaps while this load reads it; leave out Merge(duplicates='collapse'), and remove rows"
-            f" that are too many with OPTIMIZE TABLE {target.local} FINAL"
+            f" that are too many with OPTIMIZE TABLE {target.local} FINAL",
         )
 
 
@@ -335,16 +343,21 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
         for name in names:
             if name not in stored:
                 raise ConfigError(
+                    "columns-unknown",
                     f"Merge({argument}=…) names {name!r}, which is not a stored column of {target.name};"
-                    f" {_hint(name, stored)}"
+                    f" {_hint(name, stored)}",
                 )
     if reserved := [name for name in stored if name.startswith("ch_s3_")]:
         raise TargetError(
+            "column-name-reserved",
             f"column {reserved[0]!r} of {target.name} begins with ch_s3_, which mode='merge' needs for itself;"
-            " rename it"
+            " rename it",
         )
     if len(set(rule.columns)) < len(rule.columns):
-        raise ConfigError(f"Merge(key=…, version=…) names a column twice ({', '.join(rule.columns)}); name it once")
+        raise ConfigError(
+            "argument-invalid",
+            f"Merge(key=…, version=…) names a column twice ({', '.join(rule.columns)}); name it once",
+        )
 
 
 def _hint(name: str, known: Collection[str]) -> str:
@@ -368,6 +381,7 @@ def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> st
             )
         )
         raise CheckFailedError(
+            "merge-keys-empty",
             f"{format_count(unmergeable)} of {count_of(counted['ch_s3_rows'], 'row')} from the files have no value"
             f" (NULL or NaN) in {', '.join(rule.columns)}, for example {', '.join(map(describe_row, rows))};"
             f" {target.spec.name} was not changed: correct the files, or leave those rows out with where",
@@ -393,6 +407,7 @@ def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> st
             what = "contain a key more than once in the same version with different values"
             remedy = "correct the files"
         raise CheckFailedError(
+            "merge-keys-ambiguous",
             f"the files {what}, for example {', '.join(map(describe_row, rows))}, so that nobody can say which row is"
             f" the newest; {target.spec.name} was not changed: {remedy}, or leave the others out with where",
             [],
@@ -414,6 +429,7 @@ def _check_zeros(target: Target, staged: TableName, rule: MergeRule) -> None:
         statement = merge_queries.render_count_unmergeable(table, target.cluster.name, condition=condition)
         if count := target.client.query(statement)[0]["ch_s3_unmergeable"]:
             raise CheckFailedError(
+                "merge-keys-zero",
                 f"{count_of(count, 'row')} of {where} have the key -0.0 in {', '.join(floats)}, and servers do not"
                 f" agree whether that is 0.0; {target.spec.name} was not changed: make them 0.0 (in the files with"
                 " select, in the table with ALTER TABLE … UPDATE), or leave them out with where",

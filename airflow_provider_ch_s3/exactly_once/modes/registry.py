@@ -39,8 +39,9 @@ def mode_of(name: str) -> CommitMode:
     """
     if name not in EFFECTS:
         raise LoadError(
+            "provider-version-differs",
             f"the ledger records a commit with mode={name!r}, which this version of airflow-provider-ch-s3 does not"
-            " support; upgrade it on this worker"
+            " support; upgrade it on this worker",
         )
     return _MODES[LoadMode(name)](name)
 

@@ -49,14 +49,16 @@ def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:
     for one in attempts:
         if one.committed and target.holdings.effect_of(one.committed.load_mode).merges:
             raise LoadError(
+                "later-load-depends",
                 f"{one.id.query_id} merged files into {target.spec.local}, and what it replaced or left out would be"
                 " missing without its rows; nothing was changed: load those files with mode='merge' again, and"
-                " have their changes delete rows that are to go (Merge(deleted=…))"
+                " have their changes delete rows that are to go (Merge(deleted=…))",
             )
         committed_at = min((event.epoch, event.time) for event in one.events if event.kind is EventKind.COMMITTED)
         if committed_at < merged_at:
             raise LoadError(
+                "later-load-depends",
                 f"{merged_by} merged files into {target.spec.local} after {one.id.query_id}, and left out rows that"
                 " were the same as those of the table, or older; nothing was changed: delete the rows of"
-                f" {one.id.query_id} by hand, and merge those files again"
+                f" {one.id.query_id} by hand, and merge those files again",
             )

@@ -55,8 +55,9 @@ class ReplaceFiles(Append):
         """Check that the table keeps rows as they were loaded, and where they came from."""
         if not target.keeps_all_rows:
             raise TargetError(
+                "engine-folds-rows",
                 f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one"
-                " file cannot be replaced; use a MergeTree table, or another value of on_changed"
+                " file cannot be replaced; use a MergeTree table, or another value of on_changed",
             )
         check_provenance(target, request.provenance)
 
@@ -94,38 +95,45 @@ def _removes_missing(request: LoadRequest) -> bool:
 
 def _check_changed(request: LoadRequest) -> None:
     if not request.mode.skips_loaded:
-        raise ConfigError("Append(on_changed='replace') needs on_loaded='skip'; remove one of them")
+        raise ConfigError(
+            "arguments-contradict", "Append(on_changed='replace') needs on_loaded='skip'; remove one of them"
+        )
     if request.mode.list_after_loaded:
         raise ConfigError(
+            "arguments-contradict",
             "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out the ones that were loaded before; remove one of them"
+            " out the ones that were loaded before; remove one of them",
         )
     if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
         raise ConfigError(
+            "provenance-needed",
             "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
             " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
-            " to a table that lacks them"
+            " to a table that lacks them",
         )
     if not request.pattern.scheme.is_reliable:
         raise ConfigError(
+            "arguments-contradict",
             "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
-            f" ({request.pattern}); use mode=ReplaceWhere(…)"
+            f" ({request.pattern}); use mode=ReplaceWhere(…)",
         )
 
 
 def _check_missing(request: LoadRequest) -> None:
     if isinstance(request.after_load, (Move, Delete)):
         raise ConfigError(
+            "arguments-contradict",
             "Append(on_missing='delete') would remove the rows of all files that"
-            f" after_load={request.after_load!r} takes out of the source; remove one of them"
+            f" after_load={request.after_load!r} takes out of the source; remove one of them",
         )
     for glob in request.pattern.globs:
         folder, _, name = glob.rpartition("/")
         if before_wildcards(folder) != folder or "**" in name:
             raise ConfigError(
+                "arguments-contradict",
                 f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
                 " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
-                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
             )
 
 
@@ -218,9 +226,10 @@ def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
     )
     if (size_bytes := len(condition.encode())) > MAX_KEY_LIST_BYTES:
         raise LoadError(
+            "files-too-many",
             f"{count_of(len(holding), 'file')} changed, and their names take {format_bytes(size_bytes)}, more than"
             f" the {format_bytes(MAX_KEY_LIST_BYTES)} that one commit may name; load fewer at a time"
-            " (Chunks(max_files=…))"
+            " (Chunks(max_files=…))",
         )
     return condition
 
@@ -235,10 +244,11 @@ def _check_recorded(target: Target, request: LoadRequest, attempts: Set[AttemptI
         planned = known[attempt].planned if attempt in known else Planned()
         if not wanted.items() <= planned.provenance.items():
             raise LoadError(
+                "file-rows-unknown",
                 f"{attempt.query_id} loaded a file that has changed or is gone, and nothing says that"
                 f" {' and '.join(wanted)} tell its rows from others (it had another provenance, or its records were"
                 " pruned); these rows were not changed: replace them with"
-                " mode='replace_where' or 'replace_partitions'"
+                " mode='replace_where' or 'replace_partitions'",
             )
     check_not_merged(target, [known[attempt] for attempt in sorted(attempts)])
 

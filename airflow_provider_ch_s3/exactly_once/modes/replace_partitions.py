@@ -29,8 +29,9 @@ class ReplacePartitions(CommitMode):
         """Check that the table has partitions."""
         if not target.partition_key:
             raise TargetError(
+                "partition-key-missing",
                 f"mode='replace_partitions' needs PARTITION BY, and {target.local} has none; use"
-                " mode='replace_table' or 'replace_where'"
+                " mode='replace_table' or 'replace_where'",
             )
 
     def plan_commit(self, site: Site, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> CommitPlan:
@@ -62,7 +63,8 @@ def _check_partial(target: Target, request: LoadRequest, partitions: set[str]) -
                     other = f"rows of {path!r}"
         if other:
             raise LoadError(
+                "partition-holds-others",
                 f"partition {partition} of {target.spec.local} holds {other}, which {request.pattern} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition,"
-                " use mode='replace_where', or allow the loss with mode=ReplacePartitions(on_partial='replace')"
+                " use mode='replace_where', or allow the loss with mode=ReplacePartitions(on_partial='replace')",
             )

@@ -51,8 +51,9 @@ class SurvivorsOfCondition(Survivors):
         new, left = self._delete(merged, condition)
         if left:
             raise LoadError(
+                "expression-not-repeatable",
                 f"{self._argument} no longer holds for {count_of(left, 'staged row')}, which cannot be distinguished"
-                f" from the rows to keep; {self._remedy}"
+                f" from the rows to keep; {self._remedy}",
             )
         self._copy(merged, self.tables.target, touched.partitions)
         _, kept = self._delete(merged, condition)
@@ -120,9 +121,10 @@ class ReplaceWhere(CommitMode):
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:
             raise LoadError(
+                "condition-not-fulfilled",
                 f"ReplaceWhere({condition!r}) does not hold for {format_count(outside)} of {count_of(seen, 'row')}"
                 f" from the files, so the next load would not replace them; {target.spec.name} was not changed:"
-                " correct the condition of ReplaceWhere, or leave those rows out with where"
+                " correct the condition of ReplaceWhere, or leave those rows out with where",
             )
         unchecked = f"it cannot be checked that all satisfy ReplaceWhere({condition!r})"
         target.check_all_seen(staged, seen=seen, unchecked=unchecked)
@@ -141,7 +143,7 @@ def _check_condition(target: Target, condition: str) -> None:
     try:
         target.client.query(statement)
     except ServerError as error:
-        if error.code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
+        if error.server_code == ErrorCode.QUERY_CACHE_USED_WITH_NONDETERMINISTIC_FUNCTIONS:
             raise _is_not_repeatable(condition, "calls a function such as now(), rand() or dictGet()") from error
         explained = explain_expression("mode.condition", condition, error, columns, whose=str(target.spec.local))
         raise (explained or error) from error
@@ -149,6 +151,7 @@ def _check_condition(target: Target, condition: str) -> None:
 
 def _is_not_repeatable(condition: str, why: str) -> ConfigError:
     return ConfigError(
+        "expression-not-repeatable",
         f"ReplaceWhere({condition!r}) {why}: its result may be different when an interrupted commit is finished;"
-        " write the value itself, or a template for it, such as \"day = '{{ ds }}'\""
+        " write the value itself, or a template for it, such as \"day = '{{ ds }}'\"",
     )

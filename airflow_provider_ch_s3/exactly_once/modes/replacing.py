@@ -196,21 +196,23 @@ class ReplacingCommit(Commit):
         node, partition = place
         beginning, *_ = str(self.tables.staged()).rpartition("_")  # each owner has its own epoch at the end
         return UnknownStateError(
+            "partition-state-unknown",
             f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
             f" {self.tables.target} on {node} since, and whether it had been replaced by then can no longer be"
             f" determined; compare it with {source}, which is what the commit puts there: if it was replaced, replace"
             f" the others of {', '.join(sorted({partition for (_, partition), _ in self._before('')}))} by hand; then"
-            f" drop all tables {beginning}… on every node, and load again"
+            f" drop all tables {beginning}… on every node, and load again",
         )
 
     def _would_remove(self, place: Place, parts: Sequence[Part]) -> LoadError:
         node, partition = place
         target = self.tables.target
         return LoadError(
+            "partition-written-since",
             f"the commit of {self.attempt.query_id} was interrupted before it replaced partition {partition} of"
             f" {target} on {node}, and others have written there since, which the commit would remove; copy the rows"
             f" that are to stay into another table, then remove their parts on {node} with ALTER TABLE {target}"
-            f" {', '.join(f'DROP PART {part.name!r}' for part in parts)}, then load again"
+            f" {', '.join(f'DROP PART {part.name!r}' for part in parts)}, then load again",
         )
 
 

@@ -69,8 +69,9 @@ class Survivors(ABC):
             if is_same(_of(touched.partitions, self._read_versions()), _of(touched.partitions, before)):
                 return touched
         raise LoadError(
+            "table-changed-meanwhile",
             f"others changed {self.tables.target} {MERGE_ROUNDS} times while this load copied the rows to keep;"
-            " load again when they are done"
+            " load again when they are done",
         )
 
     @abstractmethod
@@ -117,9 +118,10 @@ class Survivors(ABC):
         left, _ = self._count(merged, condition)
         if left != expected:
             raise LoadError(
+                "expression-not-repeatable",
                 f"with {self._argument} a SELECT keeps {count_of(expected, 'row')} of the touched partitions of"
                 f" {self.tables.target}, and a mutation, which runs with the server's own settings, keeps"
-                f" {format_count(left)}; {self._remedy}"
+                f" {format_count(left)}; {self._remedy}",
             )
         return rows, left
 
@@ -131,14 +133,16 @@ class Survivors(ABC):
         found, _ = self._count(merged, Sql("0"))
         if self.plan.keeps_all_rows and found != kept + new:
             raise LoadError(
+                "staged-rows-changed",
                 f"{merged} holds {count_of(found, 'row')} instead of {format_count(kept)} kept and"
-                f" {format_count(new)} new ones; nothing was committed: load again"
+                f" {format_count(new)} new ones; nothing was committed: load again",
             )
         rows = self.tables.client.query(staging_queries.render_read_partitions(merged, self.tables.cluster))
         if stray := {row["partition_id"] for row in rows} - set(touched.partitions):
             raise LoadError(
+                "staged-rows-changed",
                 f"{merged} holds rows of partition {min(stray)}, which the commit would leave out; nothing was"
-                " committed: load again, and report this"
+                " committed: load again, and report this",
             )
 
     def _count(self, merged: TableName, condition: Sql) -> tuple[int, int]:
@@ -209,10 +213,11 @@ def check_changes_applied(client: ClickHouseClient, table: TableName, cluster: s
     if rows:
         first = rows[0]
         raise LoadError(
+            "mutation-unfinished",
             f"{first['node']} has not written a change of {table} into its parts yet ({first['name']}:"
             f" {first['change']}), and the rows that the load keeps would lose it; wait until"
             " system.mutations shows is_done, or cancel the mutation with KILL MUTATION; apply lightweight updates"
-            f" with ALTER TABLE {table} APPLY PATCHES; then load again"
+            f" with ALTER TABLE {table} APPLY PATCHES; then load again",
         )
 
 
@@ -238,9 +243,10 @@ def _check_all_visible(target: Target, argument: str) -> None:
         rows = target.client.query(staging_queries.render_count_visible(table, cluster))
     except ServerError as error:
         raise ServerError(
-            f"cannot count the rows of {table} that {argument} keeps: {error}; the user needs the right to SELECT"
-            f" all columns: GRANT SELECT ON {table} TO …",
-            code=error.code,
+            "grant-missing",
+            f"cannot count the rows of {table} that {argument} keeps: {error.sentence}; the user needs the right to"
+            f" SELECT all columns: GRANT SELECT ON {table} TO …",
+            server_code=error.server_code,
         ) from error
     visible = {place_of(row): row["rows"] for row in rows}
     unchanged = before.items() & _read_stored(target).items()
@@ -248,10 +254,11 @@ def _check_all_visible(target: Target, argument: str) -> None:
         seen = visible.get((node, partition), 0)
         if seen != stored:
             raise TargetError(
+                "rows-hidden",
                 f"the user of this connection sees {format_count(seen)} of {count_of(stored, 'row')} in partition"
                 f" {partition} of {table} on {node}, because of a row policy or a setting (additional_table_filters,"
                 f" final), and {argument} cannot decide whether to keep the others; load as a user who sees all"
-                " rows"
+                " rows",
             )
 
 

@@ -43,20 +43,25 @@ class Undo(CommitMode):
         named = [one for one in of_load if name in (load_id, one.id.query_id)]
         if not named:
             raise ConfigError(
+                "load-unknown",
                 f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
-                " those it has"
+                " those it has",
             )
         unfinished = [one for one in of_load if one.is_open]
         if unfinished and not ignores_open:
             raise LoadError(
+                "load-still-running",
                 f"{unfinished[0].id.query_id} is not over: its task is running, or will be tried again; wait until it"
-                " has ended, then try again; or, if that try has died for good, repeat this with --abandon"
+                " has ended, then try again; or, if that try has died for good, repeat this with --abandon",
             )
         committed = [one for one in named if one.state is EventKind.COMMITTED]
         if not committed:
             if any(one.state is EventKind.UNDONE for one in named):
                 return None
-            raise ConfigError(f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`")
+            raise ConfigError(
+                "load-not-undoable",
+                f"{name} was never committed, so there is nothing to undo; look at `ch-s3 loads`",
+            )
         column = _check_attempts(target, committed)
         check_not_merged(target, committed)
         _check_not_added_to_since(target, committed)
@@ -65,8 +70,9 @@ class Undo(CommitMode):
         condition = f"{identifier(column)} IN ({literals(added)})"
         if len(condition) > MAX_KEY_LIST_BYTES:
             raise LoadError(
+                "load-not-undoable",
                 f"{name} has {count_of(len(added), 'chunk')}, more than one commit may name; undo them one by one:"
-                " `ch-s3 loads show` lists their query ids"
+                " `ch-s3 loads show` lists their query ids",
             )
         files = sum(one.planned.files for one in committed)
         kept = _count_kept(target, committed)
@@ -102,39 +108,49 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
     columns: set[str] = set()
     if not spec.keeps_all_rows:
         raise TargetError(
+            "engine-folds-rows",
             f"merges of {spec.local} ({spec.engine}, or a TTL) may fold or remove rows, so that those of a load can"
-            " no longer be told from others; delete them by hand"
+            " no longer be told from others; delete them by hand",
         )
     for one in attempts:
         planned, committed, query_id = one.planned, one.committed, one.id.query_id
         if not planned.is_known or not committed:
-            raise TargetError(f"the records of {query_id} were pruned, so its rows are unknown")
+            raise TargetError("records-pruned", f"the records of {query_id} were pruned, so its rows are unknown")
         mode = committed.load_mode
         if target.holdings.effect_of(mode).replaced is not Replaced.NOTHING:
             raise TargetError(
+                "load-not-undoable",
                 f"{query_id} was committed with mode={mode!r}, and what it replaced is gone; only"
-                " mode='append' can be undone"
+                " mode='append' can be undone",
             )
         if not set(one.committed_uuids) & set(spec.uuids):
-            raise TargetError(f"{query_id} was loaded into another table than the one that is {spec.local} now")
+            raise TargetError(
+                "table-replaced", f"{query_id} was loaded into another table than the one that is {spec.local} now"
+            )
         if planned.views or spec.views:
             raise TargetError(
-                f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot be"
-                " told from others there; delete the rows of this load by hand, there and in"
-                f" {spec.local}"
+                "load-not-undoable",
+                f"materialized views, or a table of rejected rows, may also have rows of {query_id}, which cannot"
+                f" be told from others there; delete the rows of this load by hand, there and in {spec.local}",
             )
         named = [name for name, origin in planned.provenance.items() if origin == Origin.LOAD.value]
         if not named:
             raise TargetError(
+                "provenance-needed",
                 f"no column tells which rows {query_id} wrote; give loads provenance={{'load_id': 'load'}}, and"
-                " delete the rows of this one by hand"
+                " delete the rows of this one by hand",
             )
         columns.add(named[0])
     if len(columns) > 1:
-        raise TargetError(f"these loads have their ids in several columns ({', '.join(sorted(columns))}); undo each")
+        raise TargetError(
+            "load-not-undoable",
+            f"these loads have their ids in several columns ({', '.join(sorted(columns))}); undo each",
+        )
     column = columns.pop()
     if base_type(spec.column_types.get(column, "")) != "String":
-        raise TargetError(f"{spec.local} no longer has the column {column!r} with the ids of loads")
+        raise TargetError(
+            "columns-missing", f"{spec.local} no longer has the column {column!r} with the ids of loads"
+        )
     return column
 
 
@@ -152,9 +168,10 @@ def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> No
         later = held_by[held_by.index(one.id) + 1 :] if one.id in held_by else []
         if kept := next((attempt for attempt in reversed(later) if attempt not in undone), None):
             raise LoadError(
+                "later-load-depends",
                 f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
                 " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
-                " changed: undo what was loaded later first, or load once with mode='replace_table'"
+                " changed: undo what was loaded later first, or load once with mode='replace_table'",
             )
 
 
@@ -168,10 +185,11 @@ def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], conditio
     rows, others = count_rows(target.client, table, target.cluster.name, expression(condition))
     if rows - others != expected.total():
         raise LoadError(
+            "rows-changed-since",
             f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
             f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
             " delete the rest by hand, and load its files again with Append(on_loaded='load') (a lake's table with"
-            " mode='replace_table') if they are wanted"
+            " mode='replace_table') if they are wanted",
         )
     shown = sorted(expected)[:SHOWN_PARTITIONS]
     more = ", …" if len(expected) > SHOWN_PARTITIONS else ""

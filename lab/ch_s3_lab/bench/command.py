@@ -99,10 +99,13 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
 
     scale = args.scale if args.scale is not None else QUICK_SCALE if args.quick else 1.0
     if not 0 < scale <= MAX_SCALE:
-        raise ConfigError(f"--scale {scale} is out of range; give a share of the rows above 0, up to {MAX_SCALE}")
+        raise ConfigError(
+            "argument-invalid",
+            f"--scale {scale} is out of range; give a share of the rows above 0, up to {MAX_SCALE}",
+        )
     known = workloads(scale=scale)
     if unknown := sorted(set(args.workload or ()) - set(known)):
-        raise ConfigError(f"there is no workload {unknown[0]!r}; choose from {', '.join(known)}")
+        raise ConfigError("argument-invalid", f"there is no workload {unknown[0]!r}; choose from {', '.join(known)}")
     names = args.workload or (QUICK_WORKLOADS if args.quick else tuple(name for name in known if name not in LARGE))
     chosen = [known[name] for name in names]
     if args.conn_id:
@@ -110,7 +113,8 @@ def _choose(args: argparse.Namespace) -> list[Workload]:
         chosen = [workload for workload in chosen if workload.hardware == Hardware()]
     if not chosen:
         raise ConfigError(
-            f"only a sandbox has the hardware for {', '.join(names)}; leave --conn-id out, or choose W1"
+            "arguments-contradict",
+            f"only a sandbox has the hardware for {', '.join(names)}; leave --conn-id out, or choose W1",
         )
     return chosen
 
@@ -130,7 +134,9 @@ def _arenas(
 
     if args.conn_id:
         if not args.bucket:
-            raise ConfigError("--conn-id needs --bucket, a bucket to which the benchmark may write its files")
+            raise ConfigError(
+                "argument-missing", "--conn-id needs --bucket, a bucket to which the benchmark may write its files"
+            )
         arena = stack.enter_context(open_connections(args.conn_id, args.aws_conn_id, bucket=args.bucket))
         for workload in chosen:
             yield arena, workload, args.aws_conn_id

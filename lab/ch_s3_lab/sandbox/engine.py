@@ -77,8 +77,9 @@ def package_of(engine: str) -> EnginePackage:
         if python not in _PACKAGES_24_8:
             known = ", ".join(f"{major}.{minor}" for major, minor in _PACKAGES_24_8)
             raise SandboxError(
+                "platform-not-supported",
                 f"the engine 24.8 requires Python {known}, and this is {python[0]}.{python[1]}; use one of them, or"
-                " --engine 25.8"
+                " --engine 25.8",
             )
         return _PACKAGES_24_8[python]
     return _PACKAGES[engine]
@@ -114,8 +115,9 @@ def cache_dir() -> Path:
 def _check_platform(system: str, machine: str) -> None:
     if (system, machine) != ("linux", "x86_64"):
         raise SandboxError(
+            "platform-not-supported",
             f"the sandbox's engines are available for linux x86_64 only, and this is {system} {machine}; "
-            "use an existing ClickHouse cluster instead (the tests take one from CH_S3_TEST_CLUSTER)"
+            "use an existing ClickHouse cluster instead (the tests take one from CH_S3_TEST_CLUSTER)",
         )
 
 
@@ -157,7 +159,8 @@ def _verify(package: EnginePackage, archive: Path) -> None:
     found = f"{algorithm}-{base64.b64encode(digest).decode()}"
     if found != package.integrity:
         raise SandboxError(
+            "engine-not-downloaded",
             f"the archive of {package.name} {package.version} has the checksum {found} instead of "
             f"{package.integrity}: the registry served a different file, which was deleted; ask the registry's "
-            "administrator"
+            "administrator",
         )

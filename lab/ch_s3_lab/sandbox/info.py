@@ -134,13 +134,15 @@ class Sandbox:
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             # The cause may quote the document, including its secrets.
             raise ConfigError(
+                "sandbox-description-invalid",
                 f"the description of a sandbox cannot be read ({type(exc).__name__}); "
-                "expected the line that `ch-s3 sandbox up --json` prints"
+                "expected the line that `ch-s3 sandbox up --json` prints",
             ) from None
         if not (sandbox.http_ports or sandbox.https_ports):
             raise ConfigError(
+                "sandbox-description-invalid",
                 'the description of a cluster has neither HTTP nor HTTPS ports ("http": [], "https": []); list the'
-                ' port of each node in one of them, such as "https": [8443]'
+                ' port of each node in one of them, such as "https": [8443]',
             )
         return sandbox
 
@@ -185,7 +187,8 @@ class Sandbox:
             response = connection.getresponse()
             body = response.read().decode(errors="replace")
         if response.status != HTTPStatus.OK:
-            raise ServerError(body.strip(), code=int(response.headers.get("X-ClickHouse-Exception-Code", 0)))
+            number = int(response.headers.get("X-ClickHouse-Exception-Code", 0))
+            raise ServerError("server-error", body.strip(), server_code=number)
         return [json.loads(line) for line in body.splitlines()]
 
     def _connect(self, node: int) -> HTTPConnection:

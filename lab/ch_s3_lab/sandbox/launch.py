@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -60,7 +61,9 @@ def find_sandbox(directory: Path) -> Sandbox:
     try:
         return Sandbox.from_json((directory / INFO_NAME).read_text())
     except FileNotFoundError as exc:
-        raise SandboxError(f"the sandbox in {directory} is not ready; try again in a moment") from exc
+        raise SandboxError(
+            "sandbox-not-running", f"the sandbox in {directory} is not ready; try again in a moment"
+        ) from exc
 
 
 def stop_sandbox(directory: Path) -> None:
@@ -82,8 +85,9 @@ def stop_sandbox(directory: Path) -> None:
         os.close(process)
     if not ended:
         raise SandboxError(
+            "sandbox-not-stopped",
             f"the sandbox in {directory} (pid {pid}) did not stop within {STOP_TIMEOUT_SECONDS:.0f} s; "
-            f"kill it with `kill -9 {pid}`, its nodes then end by themselves"
+            f"kill it with `kill -9 {pid}`, its nodes then end by themselves",
         )
 
 
@@ -91,7 +95,8 @@ def _owner(directory: Path) -> int:
     pid = lock_owner(directory)
     if pid is None:
         raise SandboxError(
-            f"no sandbox is running in {directory}; start one with `ch-s3 sandbox up --detach --dir {directory}`"
+            "sandbox-not-running",
+            f"no sandbox is running in {directory}; start one with `ch-s3 sandbox up --detach --dir {directory}`",
         )
     return pid
 
@@ -132,7 +137,11 @@ def _first_line(process: subprocess.Popen[str], errors: IO[str]) -> Sandbox:
     process.wait()
     errors.seek(0)
     said = errors.read().strip().removeprefix("ch-s3: ")
-    raise SandboxError(said or f"the sandbox exited with code {process.returncode} during startup")
+    if told := re.fullmatch(r"(?s)(.*) \[([a-z-]+)\]", said):
+        raise SandboxError(told[2], told[1])
+    raise SandboxError(
+        "sandbox-not-started", said or f"the sandbox exited with code {process.returncode} during startup"
+    )
 
 
 def end_process(process: subprocess.Popen[Any]) -> None:

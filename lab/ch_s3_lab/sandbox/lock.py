@@ -31,8 +31,9 @@ def acquire_lock(directory: Path) -> IO[str]:
     except OSError as exc:
         file.close()
         raise SandboxError(
+            "sandbox-runs-already",
             f"another sandbox is running in {directory}; stop it with `ch-s3 sandbox down --dir {directory}`, "
-            "or use another directory"
+            "or use another directory",
         ) from exc
     return file
 

@@ -36,8 +36,9 @@ def free_ports(count: int) -> list[int]:
             return found
         owner.close()
     raise SandboxError(
+        "ports-not-free",
         f"there are fewer than {count_of(count, 'free port')} on 127.0.0.1 between {PORT_RANGE.start} and"
-        f" {PORT_RANGE.stop - 1}; stop processes that listen there"
+        f" {PORT_RANGE.stop - 1}; stop processes that listen there",
     )
 
 

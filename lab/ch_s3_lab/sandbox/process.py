@@ -74,7 +74,10 @@ class SandboxProcess(ABC):
         :raises SandboxError: if the process has ended; with the last log lines.
         """
         if self.exit_code is not None:
-            raise SandboxError(f"{self.name} ended during startup; its last log lines:\n{self.last_log_lines()}")
+            raise SandboxError(
+                "sandbox-not-started",
+                f"{self.name} ended during startup; its last log lines:\n{self.last_log_lines()}",
+            )
         return self.is_answering()
 
     def close(self) -> None:

@@ -52,8 +52,9 @@ def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
     said = re.sub(r"://[^/@\s]+@", "://***@", said)
     tool = registry.value
     raise SandboxError(
+        "engine-not-downloaded",
         f"`{what}` failed (exit code {done.returncode}); check that {tool} can reach its registry "
-        f"(`{setting}`). Output of {tool}:\n{said}"
+        f"(`{setting}`). Output of {tool}:\n{said}",
     )
 
 
@@ -98,7 +99,7 @@ def unpack(registry: Registry, archive: Path, directory: Path, *, library: str, 
                 linked = [name for name in wheel.namelist() if PurePosixPath(name).parts[0] in parts]
                 wheel.extractall(directory, [member, *linked])
     except (KeyError, tarfile.TarError, zipfile.BadZipFile) as exc:
-        raise SandboxError(f"{member} cannot be read from {archive.name}: {exc}") from exc
+        raise SandboxError("engine-not-downloaded", f"{member} cannot be read from {archive.name}: {exc}") from exc
 
 
 def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
@@ -106,7 +107,7 @@ def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
     with tarfile.open(archive) as tarball, target.open("wb") as file:
         content = tarball.extractfile(member)
         if content is None:
-            raise SandboxError(f"{member} in {archive.name} is not a file")
+            raise SandboxError("engine-not-downloaded", f"{member} in {archive.name} is not a file")
         shutil.copyfileobj(content, file, length=1024 * 1024)
 
 
@@ -146,4 +147,6 @@ def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise SandboxError(f"the ClickHouse engine could not be downloaded: {exc}; try again") from exc
+        raise SandboxError(
+            "engine-not-downloaded", f"the ClickHouse engine could not be downloaded: {exc}; try again"
+        ) from exc

@@ -125,7 +125,9 @@ def _make_directory(wanted: Path | None) -> tuple[Path, bool]:
         _check_private(directory)
         return directory, False
     except OSError as exc:
-        raise SandboxError(f"the directory {directory} cannot be created: {exc.strerror}; use another one") from exc
+        raise SandboxError(
+            "directory-unusable", f"the directory {directory} cannot be created: {exc.strerror}; use another one"
+        ) from exc
     return directory, True
 
 
@@ -137,8 +139,9 @@ def _check_private(directory: Path) -> None:
     found = directory.stat()
     if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise SandboxError(
+            "directory-unusable",
             f"the directory {directory} belongs to another user, or others may write to it; use a directory of your"
-            " own, which ch-s3 can also create"
+            " own, which ch-s3 can also create",
         )
 
 
@@ -167,11 +170,12 @@ def _start(processes: Sequence[SandboxProcess], stop_requested: Callable[[], boo
     waiting = list(processes)
     while waiting := [process for process in waiting if not process.is_ready()]:
         if stop_requested():
-            raise SandboxError("the sandbox was stopped by a signal during startup")
+            raise SandboxError("sandbox-not-started", "the sandbox was stopped by a signal during startup")
         if time.monotonic() > deadline_seconds:
             raise SandboxError(
+                "sandbox-not-started",
                 f"{waiting[0].name} did not respond within {START_TIMEOUT_SECONDS:.0f} s; "
-                f"its last log lines:\n{waiting[0].last_log_lines()}"
+                f"its last log lines:\n{waiting[0].last_log_lines()}",
             )
         time.sleep(START_POLL_SECONDS)
 

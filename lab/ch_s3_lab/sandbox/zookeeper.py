@@ -23,17 +23,22 @@ def find_classpath(jars: Path | None) -> str:
     """
     install = "install both with `apt-get install --no-install-recommends zookeeper default-jre-headless`"
     if shutil.which("java", path=os.defpath) is None:
-        raise SandboxError(f"a sandbox with replicas needs Java and ZooKeeper, but java is not installed; {install}")
+        raise SandboxError(
+            "library-missing",
+            f"a sandbox with replicas needs Java and ZooKeeper, but java is not installed; {install}",
+        )
     if jars is not None:
         if not list(jars.glob("zookeeper*.jar")):
             raise SandboxError(
-                f"there is no zookeeper*.jar in {jars}; name a folder with ZooKeeper's jars (--zookeeper)"
+                "library-missing",
+                f"there is no zookeeper*.jar in {jars}; name a folder with ZooKeeper's jars (--zookeeper)",
             )
         return str(jars.resolve() / "*")
     if not DEBIAN_JAR.exists():
         raise SandboxError(
+            "library-missing",
             f"a sandbox with replicas needs ZooKeeper, but there is no {DEBIAN_JAR}; {install}, or name a folder with"
-            " its jars (--zookeeper)"
+            " its jars (--zookeeper)",
         )
     return str(DEBIAN_JAR)
 

@@ -109,7 +109,8 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
     assert main([*PLAN, "--conn-id", "no_such"]) == 1
     assert capsys.readouterr().err == (
         "ch-s3: Airflow has no connection 'no_such' to ClickHouse; create it in the environment as"
-        " AIRFLOW_CONN_NO_SUCH, in a secrets backend or in Airflow's database, or name another one\n"
+        " AIRFLOW_CONN_NO_SUCH, in a secrets backend or in Airflow's database, or name another one"
+        " [connection-missing]\n"
     )
 
 
@@ -177,7 +178,10 @@ def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) ->
     assert main(["docs", "docs/merge.md"]) == 0
     assert capsys.readouterr().out.startswith("# Merge by key\n")
     assert main(["docs", "permisions"]) == 1
-    assert capsys.readouterr().err == "ch-s3: there is no page 'permisions'; did you mean 'permissions'?\n"
+    assert (
+        capsys.readouterr().err
+        == "ch-s3: there is no page 'permisions'; did you mean 'permissions'? [argument-invalid]\n"
+    )
 
 
 def test_every_page_that_a_message_names_is_there() -> None:
@@ -253,7 +257,7 @@ def test_a_missing_extra_is_said_before_anything_starts(
     assert main(command) == 1
     shown = capsys.readouterr()
     remedy = f"run pip install './lab[{command[0]}]' in a clone of the repository"
-    assert (shown.out, shown.err) == ("", f"ch-s3: {said}: {remedy}\n")
+    assert (shown.out, shown.err) == ("", f"ch-s3: {said}: {remedy} [library-missing]\n")
 
 
 @pytest.fixture
@@ -279,7 +283,7 @@ def test_a_command_of_the_lab_says_what_to_install(
     assert (shown.out, shown.err) == (
         "",
         f"ch-s3: `ch-s3 {command[0]}` is a command of ch-s3-lab, which is not installed here: run pip install"
-        f" '{lab}' in a clone of the repository\n",
+        f" '{lab}' in a clone of the repository [lab-not-installed]\n",
     )
 
 

@@ -77,6 +77,6 @@ def test_what_is_away(code: int, message: str, named: str) -> None:
 
 
 def test_where_a_statement_or_an_insert_fails() -> None:
-    said = str(explain_driver(Exception(REFUSED), address="ch1:8123", conn_id="unit", secrets=[]))
-    assert said == f"ClickHouse at ch1:8123 gets no answer from 127.0.0.1:23108; {THEN}"
+    said = explain_driver(Exception(REFUSED), address="ch1:8123", conn_id="unit", secrets=[])
+    assert said.sentence == f"ClickHouse at ch1:8123 gets no answer from 127.0.0.1:23108; {THEN}"
     assert explain(REFUSED) == f"a server gets no answer from 127.0.0.1:23108; {THEN}"

@@ -449,7 +449,7 @@ class Cluster:
 
     def _table(self, node: Node, name: str) -> Table:
         if name not in node.tables:
-            raise ServerError(f"Table d.{name} does not exist", code=UNKNOWN_TABLE)
+            raise ServerError("server-error", f"Table d.{name} does not exist", server_code=UNKNOWN_TABLE)
         return node.tables[name]
 
     def _create_table(self, node: Node, statement: Statement, *, if_not_exists: bool) -> None:
@@ -457,7 +457,7 @@ class Cluster:
         if name in node.tables:
             if if_not_exists:
                 return
-            raise ServerError(f"Table d.{name} already exists", code=TABLE_ALREADY_EXISTS)
+            raise ServerError("server-error", f"Table d.{name} already exists", server_code=TABLE_ALREADY_EXISTS)
         comment = re.search(r"\nCOMMENT '(.*)'$", statement.text, re.DOTALL)
         node.tables[name] = Table(self._uuid(), _unescape(comment[1]) if comment else "")
 
@@ -490,7 +490,7 @@ class Cluster:
         old, new = _names(statement.text)
         if old in node.tables:
             if new in node.tables:
-                raise ServerError(f"Table d.{new} already exists", code=TABLE_ALREADY_EXISTS)
+                raise ServerError("server-error", f"Table d.{new} already exists", server_code=TABLE_ALREADY_EXISTS)
             node.tables[new] = node.tables.pop(old)
 
     def _move_partitions(self, node: Node, statement: Statement, _: str | None) -> None:
@@ -509,7 +509,7 @@ class Cluster:
         commands = {}
         for partition in _literals(statement.text):
             if not source.partitions.get(partition) and f"{SETTING} = 1" not in statement.text:
-                raise ServerError("the source partition is empty", code=36)
+                raise ServerError("server-error", "the source partition is empty", server_code=36)
             commands[partition] = [
                 *(partial(target.add, partition, part.digest, part.rows) for part in source.active(partition)),
                 *(partial(setattr, part, "is_active", False) for part in target.active(partition)),
@@ -558,10 +558,10 @@ class Cluster:
             node.part_log.clear()
             for partition in commands:
                 target.merge(partition)
-            raise ServerUnreachableError("the node died")
+            raise ServerUnreachableError("server-unreachable", "the node died")
         if kind == "stop":
             self.note(f"{node.name} ends an ALTER after {done} of {len(steps)} steps")
-            raise ServerError("memory limit exceeded", code=241)
+            raise ServerError("server-error", "memory limit exceeded", server_code=241)
 
     def _write_ledger(self, node: Node, statement: Statement, _: str | None) -> None:
         table = self._table(node, _names(statement.text)[0])
@@ -587,7 +587,9 @@ class Cluster:
         comment = _match(r"log_comment = '(.*)'", statement.text)
         assert query_id
         if any(i.query_id == query_id and not i.is_over for i in self.inserts):
-            raise ServerError(f"Query with id = {query_id} is already running.", code=SAME_QUERY_ID)
+            raise ServerError(
+                "server-error", f"Query with id = {query_id} is already running.", server_code=SAME_QUERY_ID
+            )
         tables = {n.name: n.tables[target[1]] for n in self.nodes if target[1] in n.tables}
         shares = [(self.rng.choice(self.nodes), key) for key in _expand(keys[1])]
         insert = Insert(query_id, node, tables, shares, _unescape(comment[1]), self.now)
@@ -595,7 +597,7 @@ class Cluster:
         self.changes += 1
         if len(tables) < len(self.nodes):
             self._end(insert, f"Table d.{target[1]} does not exist")
-            raise ServerError(insert.error, code=UNKNOWN_TABLE)
+            raise ServerError("server-error", insert.error, server_code=UNKNOWN_TABLE)
         self._log(insert, insert.node, "QueryStart")
         return insert
 
@@ -830,7 +832,7 @@ class Cluster:
         wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
         prefix = _literals(statement.text.partition("startsWith")[2])[0]
         if not self.has_part_log:
-            raise ServerError("Unknown table system.part_log", code=UNKNOWN_TABLE)
+            raise ServerError("server-error", "Unknown table system.part_log", server_code=UNKNOWN_TABLE)
         found: dict[str, list[str]] = {}
         for uuid, partition, query_id in node.part_log:
             if uuid in uuids and partition in wanted:
@@ -947,9 +949,9 @@ class ModelClient:
             self.cluster.running.switch()
             thread.waits_for = None
             if result.error == "lost":
-                raise ServerUnreachableError("the node went down")
+                raise ServerUnreachableError("server-unreachable", "the node went down")
             if result.error:
-                raise ServerError(result.error, code=1)
+                raise ServerError("server-error", result.error, server_code=1)
 
     def _wait(self, statement: Statement, node: Node) -> str:
         """Wait until the statement is to be sent; returns the kind of fault that happens to it."""
@@ -970,14 +972,14 @@ class ModelClient:
             handler()
         if kind == "refuse":
             cluster.note(f"  {process.name}: refused")
-            raise ServerError("memory limit exceeded", code=241)
+            raise ServerError("server-error", "memory limit exceeded", server_code=241)
         return kind
 
     def _lose(self, kind: str) -> None:
         if kind == "kill_late":
             self.process.kill()
             raise Killed
-        raise ServerUnreachableError("no answer")
+        raise ServerUnreachableError("server-unreachable", "no answer")
 
 
 def _rows(cluster: Cluster, nodes: Iterable[Node], statement: Statement) -> list[dict[str, Any]]:

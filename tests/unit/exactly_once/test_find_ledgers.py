@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.exactly_once.ledger import _columns_of, _renderers, check_schema, find_ledgers
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 
 LEDGER = TableName(database="d", table="ch_s3_ledger")
 COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
@@ -66,5 +67,5 @@ def test_one_of_a_later_version_is_found_and_not_read() -> None:
 
 
 def test_there_was_no_version_0() -> None:
-    with pytest.raises(TargetError, match="is not a ledger of this package"):
+    with pytest.raises(TargetError, match=coded("ledger-wrong-table")):
         check_schema(LEDGER, "ch_s3_ledger", f"{COMMENT}0")

@@ -7,6 +7,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.exactly_once.ledger import check_schema, ledger_name
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 
 LEDGER = TableName(database="ops", table="ledger")
 
@@ -24,7 +25,7 @@ LEDGER = TableName(database="ops", table="ledger")
 )
 def test_ledger_name(text: str | None, database: str, table: str) -> None:
     if not table:
-        with pytest.raises(ConfigError, match="is not a table name"):
+        with pytest.raises(ConfigError, match=coded("name-invalid")):
             ledger_name(text, "analytics")
     else:
         assert ledger_name(text, "analytics") == TableName(database=database, table=table)
@@ -49,7 +50,7 @@ def test_a_ledger_of_this_version(name: str) -> None:
 def test_another_table_of_that_name_is_left_alone(comment: str) -> None:
     with pytest.raises(TargetError) as caught:
         check_schema(LEDGER, "ledger_files", comment)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "ops.ledger_files is not a ledger of this package; rename it, or name another table in the connection's field"
         " ledger_table"
     )
@@ -59,7 +60,7 @@ def test_another_table_of_that_name_is_left_alone(comment: str) -> None:
 def test_a_ledger_of_a_later_version_is_not_written_to(version: int) -> None:
     with pytest.raises(ConfigError) as caught:
         check_schema(LEDGER, "ledger", f"airflow-provider-ch-s3: what its loads did, schema {version}")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"ops.ledger has schema {version}, and this version of airflow-provider-ch-s3 supports up to 1; upgrade it on"
         " this worker"
     )

@@ -16,9 +16,9 @@ from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
 from airflow_provider_ch_s3.table.target import TableName
 
 TARGET = TableName(database="d", table="t")
-LOST = ServerUnreachableError("no answer")
-REFUSED = ServerError("not enough privileges", code=497)
-THERE = ServerError("it already exists", code=ErrorCode.TABLE_ALREADY_EXISTS)
+LOST = ServerUnreachableError("server-unreachable", "no answer")
+REFUSED = ServerError("server-error", "not enough privileges", server_code=497)
+THERE = ServerError("server-error", "it already exists", server_code=ErrorCode.TABLE_ALREADY_EXISTS)
 
 
 @dataclass

@@ -84,7 +84,7 @@ def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
 )
 def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
     with pytest.raises(
-        UnknownStateError, match=r"of 30 rows to be moved 30 are still staged, and the target has gained -?[0-9]+$"
+        UnknownStateError, match=r"of 30 rows to be moved 30 are still staged, and the target has gained -?[0-9]+ "
     ):
         find_moved(STAGED, target, BEFORE, keeps_all_rows=keeps_all_rows)
 

@@ -245,7 +245,7 @@ def test_what_others_get_done_is_no_sign_of_life() -> None:
 def test_replicas_that_get_nothing_done_are_an_error(state: Shard, said: str) -> None:
     with pytest.raises(LoadError) as caught:
         agree(replicas_of(state, timing=HASTY))
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"the replicas of d.t differ, and have made no progress for 0.0 s: {said}; check system.replication_queue"
         " there, then load again"
     )
@@ -265,7 +265,7 @@ def test_a_cluster_that_lacks_a_replica_is_refused() -> None:
             replicas.check(TABLE)
     finally:
         SHARDS["b2"] = 2
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "d.t has 2 replicas under /2, and the cluster 'c' only 1 of them (b1): a commit has to wait for all of them;"
         " set the connection's field cluster to one with every replica, or its field replicas to 'one' to load"
         " without the others, or drop a replica that is gone for good (SYSTEM DROP REPLICA)"
@@ -294,7 +294,7 @@ def test_tables_whose_replicas_are_others_do_not_go_together() -> None:
     replicas.client.paths = {"staged": "/all"}
     with pytest.raises(TargetError) as caught:
         replicas.check_same(staged, TABLE)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "the replicas of d.t are (a1, a2) and (b1, b2), and those of a table created like it are (a1, a2, b1, b2):"
         " the servers' macros {shard} and {replica}, or default_replica_path, do not match the table's path in"
         " Keeper; correct them, or re-create the table without a path"

@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.export.prepare import explain_export
 from airflow_provider_ch_s3.export.request import Destination, ExportRequest, parse_destination
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import Life
+from tests.failures import coded
 
 QUERY_ID = "ch-s3-0123456789abcdef0123-2-7"
 OUT = Destination(bucket="b", prefix="out/")
@@ -144,7 +145,7 @@ def test_a_later_release_may_say_more() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"life": {}, "files": 1}', b"\xff", b'{"files": []}'])
 def test_what_is_no_manifest_is_refused(body: bytes) -> None:
-    with pytest.raises(LoadError, match=r"s3://b/out/_manifest\.json is not the manifest of an export"):
+    with pytest.raises(LoadError, match=coded("folder-in-use", "s3://b/out/_manifest.json")):
         parse_manifest(body, "s3://b/out/_manifest.json")
 
 

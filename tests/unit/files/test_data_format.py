@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.data_format import DATA_FORMAT, Csv, Format, guess_delimiter
+from tests.failures import coded
 
 
 @pytest.mark.parametrize(
@@ -97,5 +98,5 @@ def test_lines_with_escapes_are_taken_apart_by_a_regular_expression() -> None:
     ],
 )
 def test_escapes_that_cannot_be_read(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"data_format=Csv\(…\) has escape="):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "data_format", "escape")):
         DATA_FORMAT.parse("data_format", Csv(**given))

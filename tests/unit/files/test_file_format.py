@@ -113,4 +113,4 @@ def test_a_given_format_needs_no_known_name() -> None:
 def test_a_format_that_cannot_be_told(keys: list[str], said: str) -> None:
     with pytest.raises(SourceError) as caught:
         infer_format(keys, None, None)
-    assert str(caught.value).startswith(said)
+    assert caught.value.sentence.startswith(said)

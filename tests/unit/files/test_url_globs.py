@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import MAX_URLS, UNSAFE_IN_URL, expand_url_globs, glob_regex, read_url_glob
+from tests.failures import coded
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_what_globs_name(globs: list[str], keys: list[str]) -> None:
 
 def test_too_many_are_counted_and_not_written_out() -> None:
     assert len(expand_url_globs([f"{{1..{MAX_URLS}}}"])) == MAX_URLS
-    with pytest.raises(ConfigError, match=r"source names 100,000,000,000,000,000,001 files, .* at most 10,000"):
+    with pytest.raises(ConfigError, match=coded("files-too-many", "100,000,000,000,000,000,001", "10,000")):
         expand_url_globs(["{1..10000000000}/{1..10000000000}", "one"])
 
 
@@ -60,4 +61,4 @@ def test_a_server_lists_no_files(glob: str) -> None:
 def test_a_query_string_is_refused_and_not_shown() -> None:
     with pytest.raises(ConfigError, match=r"query string in 'a.csv\?…'") as raised:
         read_url_glob("a.csv?sig=SECRET")
-    assert "SECRET" not in str(raised.value)
+    assert "SECRET" not in raised.value.sentence

@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ConfigError, 
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.nodes import on_cluster
+from tests.failures import coded
 
 PASSWORD = "h1dden w'ord+/\\"
 PARAMETER = "p4rameter"
@@ -80,7 +81,10 @@ def test_secure_false_as_text_is_no_tls(make_hook: MakeHook) -> None:
 
 
 def test_a_wrong_driver_field_is_named(make_hook: MakeHook) -> None:
-    with pytest.raises(ConfigError, match="connection 'unit': connect_timeout is 'soon'; set it to a whole number"):
+    with pytest.raises(
+        ConfigError,
+        match=coded("connection-invalid", "'unit'", "connect_timeout", "'soon'", "set it to a whole number"),
+    ):
         make_hook({"connect_timeout": "soon"})._get_client_kwargs()
 
 
@@ -92,7 +96,7 @@ def test_a_connection_of_the_official_type_is_accepted(make_hook: MakeHook) -> N
 def test_a_connection_of_another_type_is_refused(make_hook: MakeHook) -> None:
     with pytest.raises(ConfigError) as caught:
         make_hook(conn_type="postgres").query(Statement(text="SELECT 1"))
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "connection 'unit' is of type 'postgres'; use a connection of type 'clickhouse_s3' or 'clickhouse',"
         " to ClickHouse's HTTP interface"
     )
@@ -120,11 +124,11 @@ def test_a_connection_without_a_host_is_refused(make_hook: MakeHook, host: str |
 )
 def test_a_host_that_is_no_name_of_a_server_is_refused(make_hook: MakeHook, host: str) -> None:
     hook = make_hook(host=host)
-    with pytest.raises(ConfigError, match=r"has the host .*; give only the name") as caught:
+    with pytest.raises(ConfigError, match=coded("connection-invalid", "has the host")) as caught:
         hook.query(Statement(text="SELECT 1"))
     works, said = hook.test_connection()
     assert not works
-    for text in (str(caught.value), said):
+    for text in (caught.value.sentence, said):
         assert "hunter2" not in text
         assert "\r" not in text
 
@@ -140,7 +144,7 @@ def test_names_and_addresses_are_hosts(make_hook: MakeHook, host: str) -> None:
 def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: MakeHook, extra: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make_hook(extra=extra).declaration  # noqa: B018
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "connection 'unit': the extra is not a JSON object, so its fields cannot be read; write it as"
         ' {"cluster": "…"}, or leave it empty'
     )
@@ -158,7 +162,7 @@ def test_an_extra_that_is_no_json_object_is_refused_and_not_shown(make_hook: Mak
 def test_an_unknown_key_of_the_extra_is_refused(make_hook: MakeHook, key: str, remedy: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make_hook({key: "x"}).declaration  # noqa: B018
-    assert str(caught.value).startswith(f"connection 'unit': the extra has the unknown key {key!r}; {remedy}")
+    assert caught.value.sentence.startswith(f"connection 'unit': the extra has the unknown key {key!r}; {remedy}")
 
 
 def test_what_forms_save_and_airflow_reads_is_no_unknown_key(make_hook: MakeHook) -> None:
@@ -295,7 +299,7 @@ def test_run_ddl_replaces_the_token(make_hook: MakeHook) -> None:
 
 def test_run_ddl_refuses_a_statement_for_one_node_and_runs_none(make_hook: MakeHook) -> None:
     hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=RecordingHook)
-    with pytest.raises(ConfigError, match=r"'DROP TABLE u'; write \{on_cluster\} after the name"):
+    with pytest.raises(ConfigError, match=coded("on-cluster-missing", "'DROP TABLE u'", "{on_cluster}")):
         hook.run_ddl("DROP TABLE t {on_cluster}", "DROP TABLE u")
     assert sent_by(hook) == []
 
@@ -306,14 +310,16 @@ class NoKeeperHook(RecordingHook):
     code = 392
 
     def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
-        raise ServerError("Code: 392. DB::Exception: Replicated DDL queries are disabled.", code=self.code)
+        raise ServerError(
+            "server-error", "Code: 392. DB::Exception: Replicated DDL queries are disabled.", server_code=self.code
+        )
 
 
 def test_a_cluster_without_keeper_says_what_to_do(make_hook: MakeHook, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = make_hook({"cluster": "c", "ddl_mode": "on_cluster"}, hook=NoKeeperHook)
     with pytest.raises(ClusterError) as caught:
         hook.run_ddl("DROP TABLE t {on_cluster}")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "ON CLUSTER needs Keeper, but the cluster 'c' has none: Code: 392. DB::Exception: Replicated DDL queries are"
         " disabled.; list the host:port of each node's HTTP interface in http_endpoints of the connection 'unit',"
         " and set ddl_mode to per_host; or set up Keeper and <distributed_ddl> on the servers"
@@ -329,7 +335,7 @@ class HalfDeadHook(RecordingHook):
     def _execute_at(self, address: str | None, statement: Statement, **_: Any) -> None:
         super()._execute_at(address, statement)
         if address == THREE[0]:
-            raise ServerUnreachableError(f"no answer from {address}")
+            raise ServerUnreachableError("server-unreachable", f"no answer from {address}")
 
 
 def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: MakeHook) -> None:
@@ -442,14 +448,14 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
 def test_errors_of_the_driver(error: Exception, kind: type[ChS3Error], code: int | None, message: str) -> None:
     explained = explain(error, address="ch1:8123", conn_id="unit", secrets=["top\nsecret"])
     assert type(explained) is kind
-    assert str(explained) == message
-    assert getattr(explained, "code", None) == code
+    assert explained.sentence == message
+    assert getattr(explained, "server_code", None) == code
 
 
 def test_a_statement_in_a_message_is_cut_and_no_secret_with_it() -> None:
     keys = ",".join(f"dt={day}" for day in range(1000))
     error = DatabaseError(f"Code: 47. Unknown x in SELECT 1 FROM s3('{keys}', 'tops3cret', '{keys}'). Maybe y?")
-    message = str(explain(error, address="ch1:8123", conn_id="unit", secrets=["tops3cret"]))
+    message = explain(error, address="ch1:8123", conn_id="unit", secrets=["tops3cret"]).sentence
     assert message.startswith("ClickHouse at ch1:8123: Code: 47. Unknown x in SELECT 1 FROM s3('dt=0,")
     assert message.endswith("'). Maybe y?")
     assert "characters" in message
@@ -493,7 +499,7 @@ def test_the_password_appears_nowhere(
         assert "h1dden" not in text
         assert PARAMETER not in text
     assert hook.test_connection()[0] is False
-    assert f"{fields.get('host', '127.0.0.1')}:1" in str(caught.value)
+    assert f"{fields.get('host', '127.0.0.1')}:1" in caught.value.sentence
 
 
 def test_test_connection_answers_even_without_a_connection() -> None:
@@ -573,7 +579,7 @@ def test_an_insert_is_never_sent_twice(
     make_hook: MakeHook, faulty_server: FaultyServer, parameters: dict[str, str]
 ) -> None:
     hook = make_hook(port=faulty_server.server_port)
-    with pytest.raises(ServerUnreachableError, match="no answer from ClickHouse"):
+    with pytest.raises(ServerUnreachableError, match=coded("server-unreachable")):
         hook.execute(Statement(text="INSERT INTO t SELECT 1", parameters=parameters), query_id="ch-s3-1")
     assert faulty_server.insert_count == 1
 

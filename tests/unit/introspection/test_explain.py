@@ -193,10 +193,10 @@ def test_what_is_wrong_with_an_expression(
     code: int, message: str, said: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What the server said about it is left to the log's DEBUG."""
-    error = ServerError(message, code=code)
+    error = ServerError("server-error", message, server_code=code)
     with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.explain"):
         explained = explain_expression("where", "…", error, ["carrier", "a b"], whose="the files")
-    assert (explained and str(explained)) == said
+    assert (explained and explained.sentence) == said
     logged = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert logged == ([("DEBUG", f"where='…' is refused: {message}")] if said else [])
 
@@ -206,19 +206,19 @@ UNPARSED = "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot
 
 
 @pytest.mark.parametrize(
-    ("message", "is_typed", "kind", "is_final"),
+    ("message", "is_typed", "kind", "code", "is_final"),
     [
-        pytest.param(DENIED, True, LoadError, True, id="grant"),
-        pytest.param(UNPARSED, True, MisfitError, True, id="value"),
-        pytest.param(UNPARSED, False, LoadError, False, id="text-that-may-still-be-written"),
-        pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, LoadError, False, id="store"),
+        pytest.param(DENIED, True, LoadError, "grant-missing", True, id="grant"),
+        pytest.param(UNPARSED, True, MisfitError, "value-does-not-fit", True, id="value"),
+        pytest.param(UNPARSED, False, LoadError, "no-code", False, id="text-that-may-still-be-written"),
+        pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, LoadError, "no-code", False, id="store"),
     ],
 )
 def test_what_no_retry_can_change_is_final(
-    message: str, is_typed: bool, kind: type[ChS3Error], is_final: bool
+    message: str, is_typed: bool, kind: type[ChS3Error], code: str, is_final: bool
 ) -> None:
-    error = build_failure(LoadError, "text", message, is_typed=is_typed)
-    assert (type(error), str(error), error.is_final) == (kind, "text", is_final)
+    error = build_failure(LoadError, "no-code", "text", message, is_typed=is_typed)
+    assert (type(error), error.sentence, error.code, error.is_final) == (kind, "text", code, is_final)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_what_no_retry_can_change_is_final(
     [(ConfigError, 46, True), (ConfigError, 215, True), (ConfigError, 47, False), (SourceError, 46, False)],
 )
 def test_which_mistakes_do_not_depend_on_the_files(kind: type[ChS3Error], code: int, expected: bool) -> None:
-    error = kind("text")
-    error.__cause__ = ServerError("text", code=code)
+    error = kind("a-code", "text")
+    error.__cause__ = ServerError("server-error", "text", server_code=code)
     assert is_mistake_for_any_files(error) is expected
 
 

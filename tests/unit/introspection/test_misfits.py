@@ -71,7 +71,7 @@ class Files:
             return [{"value": "3" * 90}]
         is_read = self.is_of_where or "accurateCast(`b`" in text
         if f"/{self.found_in}.parquet" in text and is_read and first <= self.row < first + count:
-            raise ServerError(MESSAGE)
+            raise ServerError("server-error", MESSAGE)
         return [{"nothing": 0}]
 
     def find(self, message: str = MESSAGE, where: str = "", **of_source: Any) -> str:
@@ -146,7 +146,7 @@ def test_a_search_that_ends_early_tells_the_file() -> None:
 
 
 def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
-    for error in (ServerError("too slow"), ServerUnreachableError("away")):
+    for error in (ServerError("server-error", "too slow"), ServerUnreachableError("server-unreachable", "away")):
         server = Files(error=error)
         assert server.find() == ""
         assert len(server.asked) == 1

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.introspection.schemas import compare_files, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
+from tests.failures import coded
 
 PATTERN = parse_source("s3://b/d/*")
 TABLE = TableName(database="d", table="t")
@@ -87,7 +88,7 @@ def test_few_files_are_all_described(count: int, expected: list[int]) -> None:
 def test_too_many_schemas() -> None:
     with pytest.raises(SourceError) as caught:
         compare(Servers(first_wide=1, schemas=33), "Parquet")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "the files of s3://b/d/* have 33 different schemas, the first two in 'b/d/000' and 'b/d/001', and a load"
         " takes at most 32; load them in separate tasks"
     )
@@ -101,5 +102,5 @@ def test_a_column_that_only_an_expression_uses_counts() -> None:
     servers = Servers(first_wide=60)
     servers.ask = refuse  # type: ignore[method-assign]
     assert compare(servers, "Parquet", select={"v": "1"}).columns[0].type == "Int32"
-    with pytest.raises(SourceError, match="column 'v' is Int32 in 'd/000' and String in 'd/060'"):
+    with pytest.raises(SourceError, match=coded("file-types-differ", "'v'", "Int32", "'d/000'", "String", "'d/060'")):
         compare(servers, "Parquet", select={"v": "v + 1"})

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from ch_s3_lab.sandbox.s3_server import S3Server
+from tests.failures import coded
 from tests.lakes import COLUMNS, DeltaLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
 
@@ -167,7 +168,7 @@ def test_partitions_by_a_timestamp_are_refused(server: S3Server, uri: str, tmp_p
     schema = pa.schema([*COLUMNS, ("at", pa.timestamp("us", tz="UTC"))])
     lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["at"])
     lake.append([{**orders(1)[0], "at": datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)}])
-    with pytest.raises(SnapshotError, match=r"is partitioned by 'at', a timestamp, .* has no time zone"):
+    with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "'at'", "timestamp")):
         copy.append(lake)
 
 
@@ -175,7 +176,7 @@ def test_partitions_by_bytes_are_refused(server: S3Server, uri: str, tmp_path: P
     schema = pa.schema([*COLUMNS, ("key", pa.binary())])
     lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["key"])
     lake.append([{**orders(1)[0], "key": b"a"}])
-    with pytest.raises(SnapshotError, match=r"is partitioned by 'key', a binary, .* has its bytes escaped"):
+    with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "'key'", "binary")):
         copy.append(lake)
 
 
@@ -214,7 +215,7 @@ def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: st
     lake.append(orders(1))
     add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 2, {"add": {**add, "path": "flat.parquet"}})
-    with pytest.raises(SnapshotError, match=r"'flat.parquet' belongs to the partition city=Bergen"):
+    with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "'flat.parquet'", "city", "Bergen")):
         Copy(server, uri).append(lake)
 
 
@@ -227,7 +228,7 @@ def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLa
         one["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": one["name"]}
     mapped["schemaString"] = json.dumps(schema)
     commit(server, bucket, 2, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": mapped})
-    with pytest.raises(SnapshotError, match="maps its columns"):
+    with pytest.raises(SnapshotError, match=coded("lake-columns-renamed")):
         copy.append(lake)
 
 
@@ -255,7 +256,7 @@ def test_files_that_were_written_while_columns_were_mapped(
     mapped = {**metadata, "configuration": {"delta.columnMapping.mode": "name"}}
     commit(server, bucket, 2, {"metaData": mapped})
     commit(server, bucket, 3, {"metaData": metadata})
-    with pytest.raises(SnapshotError, match="maps its columns"):
+    with pytest.raises(SnapshotError, match=coded("lake-columns-renamed")):
         copy.append(lake)
     copy.replace(lake)
     assert bag(copy.rows) == bag(lake.rows())
@@ -344,7 +345,7 @@ def test_a_restored_table_is_refused(lake: DeltaLake, copy: Copy) -> None:
         f"from deltalake import DeltaTable; DeltaTable({lake.uri!r}, storage_options={lake.options!r}).restore(1)"
     )
     subprocess.run([sys.executable, "-c", restore], check=True)
-    with pytest.raises(SnapshotError, match=r"\(RESTORE\) of .* removed rows"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "(RESTORE) of")):
         copy.append(lake)
     copy.replace(lake)
     assert bag(copy.rows) == bag(lake.rows())
@@ -364,7 +365,7 @@ def test_the_change_data_feed_adds_nothing(server: S3Server, bucket: str, lake: 
 
 
 def test_no_table(lake: DeltaLake, bucket: str) -> None:
-    with pytest.raises(SourceError, match=r"nowhere/_delta_log/ has no commit"):
+    with pytest.raises(SourceError, match=coded("lake-table-missing", "nowhere/_delta_log/")):
         open_lake(lake, f"s3://{bucket}/nowhere").pin(())
 
 

@@ -69,7 +69,7 @@ def ready_and_young(store: Store, asked: LoadRequest) -> tuple[list[str], int]:
 def refusal(store: Store, asked: LoadRequest, **how: Any) -> str:
     with pytest.raises(SourceError) as caught:
         list_files(store, asked, **how)
-    return str(caught.value)
+    return caught.value.sentence
 
 
 class TestMatches:
@@ -378,7 +378,7 @@ def test_ages_are_those_by_the_clock_of_the_store(monkeypatch: pytest.MonkeyPatc
 def test_a_store_that_does_not_tell_its_time(monkeypatch: pytest.MonkeyPatch, date: str) -> None:
     with pytest.raises(SourceError) as caught:
         list(make_store(monkeypatch, date).list_ages(parse_source("s3://b/d/*")))
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"http://s3:9000 answers with Date='{date}', so the age of its files is unknown; set min_age=0, or have"
         " the store, or the proxy before it, send the header Date"
     )
@@ -452,7 +452,7 @@ def test_durations(value: object) -> None:
 def test_what_is_no_duration(value: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_seconds("min_file_age", value)
-    assert str(caught.value) == message
+    assert caught.value.sentence == message
 
 
 @pytest.mark.parametrize(
@@ -467,7 +467,7 @@ def test_what_is_no_file_name(value: object) -> None:
     name = value[-1] if isinstance(value, list) else value
     with pytest.raises(ConfigError) as caught:
         parse_file_names("expected_files", value)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"expected_files={value!r} contains {name!r}, which is not a file name; give the name of a file in the"
         " folders of the source, such as '_SUCCESS', without address and wildcards"
     )
@@ -483,4 +483,4 @@ def test_what_is_no_file_name(value: object) -> None:
 def test_expected_files_of_another_type(value: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_file_names("expected_files", value)
-    assert str(caught.value) == message
+    assert caught.value.sentence == message

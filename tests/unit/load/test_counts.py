@@ -160,7 +160,7 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
 def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
     with pytest.raises(LoadError) as caught:
         verify(**values)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"{what}, and committed nothing; load again, and if that fails in the same way, check the files"
     )
 
@@ -184,7 +184,7 @@ def test_what_differs_fails_the_load(values: dict[str, Any], what: str) -> None:
 def test_too_few_rows_fail_the_load(values: dict[str, Any], said: str) -> None:
     with pytest.raises(LoadError) as caught:
         verify(**values)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"q-insert staged {said}, and committed nothing; check the files and the condition"
         " in where, or lower min_rows (0 allows an empty load)"
     )

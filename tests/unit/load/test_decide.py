@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.load.decide import (
     decide_start,
 )
 from airflow_provider_ch_s3.request import LoadRequest
+from tests.failures import coded
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED, UNDONE = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.UNDONE
@@ -244,7 +245,7 @@ def test_a_query_id_names_its_attempt() -> None:
 
 @pytest.mark.parametrize("query_id", ["ch-s3-a-0-1", "ch-s3-a-0-1-commit-1", "", "ch-s3-a-x-1-insert"])
 def test_other_query_ids_name_none(query_id: str) -> None:
-    with pytest.raises(LoadError, match="is not the query id of a staged load; clear the task"):
+    with pytest.raises(LoadError, match=coded("load-unknown", "query id")):
         AttemptId.parse(query_id)
 
 

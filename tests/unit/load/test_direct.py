@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.load.direct import with_rows_left
 
 
 def denied() -> LoadError:
-    error = LoadError("no")
+    error = LoadError("a-code", "no")
     error.is_final = True
     return error
 
@@ -17,9 +17,9 @@ def denied() -> LoadError:
 @pytest.mark.parametrize(
     ("error", "is_final"),
     [
-        pytest.param(LoadError("no"), False, id="retried"),
+        pytest.param(LoadError("a-code", "no"), False, id="retried"),
         pytest.param(denied(), True, id="grant"),
-        pytest.param(MisfitError("no"), True, id="value"),
+        pytest.param(MisfitError("a-code", "no"), True, id="value"),
     ],
 )
 def test_what_may_be_left_is_said_and_a_final_error_stays_one(error: ChS3Error, is_final: bool) -> None:

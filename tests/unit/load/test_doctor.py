@@ -34,6 +34,7 @@ def clocks(first: int, second: int) -> list[dict[str, Any]]:
 
 APART = (
     "the clock of {} is {} ahead of that of {}; have the machines synchronize their clocks, for instance with chrony"
+    " [clocks-differ]"
 )
 
 

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.load.row_checks import run_checks, try_checks
 from airflow_provider_ch_s3.modes import ReplaceTable
 from airflow_provider_ch_s3.table.row_check import BoundCheck, Check
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 
 TABLE, STAGED = TableName(database="d", table="t"), TableName(database="d", table="ch_s3_stage_t")
 UNREADABLE = (
@@ -50,7 +51,7 @@ def run(answer: Callable[[str], dict[str, Any]], **checks: Check) -> list[Any]:
 
 def compute(text: str) -> dict[str, Any]:
     if "toInt32(s)" in text:
-        raise ServerError(UNREADABLE, code=6)
+        raise ServerError("server-error", UNREADABLE, server_code=6)
     return {"ch_s3_rows": 3, "ch_s3_result_1": 1}
 
 
@@ -69,8 +70,8 @@ REASON = "could not be computed: Cannot parse string 'abc' as Int32 (CANNOT_PARS
 def test_a_check_that_cannot_be_computed_fails_by_its_name() -> None:
     with pytest.raises(CheckFailedError) as failed:
         run(compute, sane=Check("count() > 0"), numbers=Check(NUMBERS))
-    assert "1 check of the 3 rows staged for d.t failed" in str(failed.value)
-    assert f"'numbers': {NUMBERS} {REASON}; correct the files" in str(failed.value)
+    assert "1 check of the 3 rows staged for d.t failed" in failed.value.sentence
+    assert f"'numbers': {NUMBERS} {REASON}; correct the files" in failed.value.sentence
     assert [(one.name, one.passed) for one in failed.value.results] == [("sane", True), ("numbers", None)]
 
 
@@ -82,7 +83,9 @@ def test_a_warning_that_cannot_be_computed_stops_nothing(caplog: pytest.LogCaptu
 
 def test_a_server_that_is_at_fault_is_asked_again_by_a_retry() -> None:
     def lack(text: str) -> dict[str, Any]:
-        raise ServerError("Code: 241. DB::Exception: memory limit exceeded (MEMORY_LIMIT_EXCEEDED)", code=241)
+        raise ServerError(
+            "server-error", "Code: 241. DB::Exception: memory limit exceeded (MEMORY_LIMIT_EXCEEDED)", server_code=241
+        )
 
     with pytest.raises(ServerError, match="cannot compute the checks 'numbers'") as failed:
         run(lack, numbers=Check(NUMBERS, on_failure="warn"))
@@ -102,7 +105,7 @@ def attempt(answer: Callable[[str], dict[str, Any]], expression: str) -> Client:
 def test_a_quotient_of_no_rows_has_a_type(kind: str, expression: str) -> None:
     def divide(text: str) -> dict[str, Any]:
         if not text.startswith("DESCRIBE"):
-            raise ServerError(DIVIDED, code=153)
+            raise ServerError("server-error", DIVIDED, server_code=153)
         return {"name": "ch_s3_result", "type": kind}
 
     if kind == "UInt8":
@@ -115,7 +118,7 @@ def test_a_quotient_of_no_rows_has_a_type(kind: str, expression: str) -> None:
 def test_an_old_value_may_stand_within_an_aggregate() -> None:
     def nest(text: str) -> dict[str, Any]:
         if "countIf(n < avg(n))" in text:
-            raise ServerError(NESTED, code=ErrorCode.ILLEGAL_AGGREGATION)
+            raise ServerError("server-error", NESTED, server_code=ErrorCode.ILLEGAL_AGGREGATION)
         return {"ch_s3_type": "Float64" if "countIf" not in text else "UInt8"}
 
     client = attempt(nest, "countIf(n < old.avg(n)) = 0")
@@ -124,7 +127,7 @@ def test_an_old_value_may_stand_within_an_aggregate() -> None:
 
 def test_an_aggregate_of_an_aggregate_is_refused() -> None:
     def nest(text: str) -> dict[str, Any]:
-        raise ServerError(NESTED, code=ErrorCode.ILLEGAL_AGGREGATION)
+        raise ServerError("server-error", NESTED, server_code=ErrorCode.ILLEGAL_AGGREGATION)
 
     with pytest.raises(ConfigError, match=r"checks\['c'\]='countIf\(n < avg\(n\)\) = 0' is refused by the server"):
         attempt(nest, "countIf(n < avg(n)) = 0")
@@ -140,5 +143,5 @@ def test_examples_are_found_with_the_values_that_were_compared() -> None:
     bound = BoundCheck(
         name="c", check=Check("countIf(n < old.min(n)) = 0"), condition="countIf(n < CAST('0', 'Int32')) = 0"
     )
-    with pytest.raises(CheckFailedError, match=r"for example \(n=-1, s=abc\) in a.csv"):
+    with pytest.raises(CheckFailedError, match=coded("check-failed", "for example (n=-1, s=abc) in a.csv")):
         run_checks(target_of(Client(compare)), STAGED, [bound], rows=3, paths=["a.csv"])

@@ -40,6 +40,6 @@ def test_unchanged_files(listed: list[SourceFile]) -> None:
 def test_files_that_changed_while_they_were_loaded(listed: list[SourceFile], what: str) -> None:
     with pytest.raises(LoadError) as caught:
         verify_files(MANIFEST, listed, PATTERN)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"{what} while it was being loaded, so it was not committed; load again when the files are complete"
     )

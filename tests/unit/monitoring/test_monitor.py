@@ -196,8 +196,8 @@ def test_nothing_is_flushed_for_a_statement_in_transit() -> None:
 @pytest.mark.parametrize(
     "refusal",
     [
-        pytest.param(ServerError("Not enough privileges", code=497), id="no-right"),
-        pytest.param(ClusterError("ON CLUSTER needs Keeper"), id="no-keeper"),
+        pytest.param(ServerError("server-error", "Not enough privileges", server_code=497), id="no-right"),
+        pytest.param(ClusterError("a-code", "ON CLUSTER needs Keeper"), id="no-keeper"),
     ],
 )
 def test_who_may_not_flush_waits_and_reads_that_once(refusal: ChS3Error, caplog: pytest.LogCaptureFixture) -> None:
@@ -217,7 +217,7 @@ def test_who_may_not_flush_waits_and_reads_that_once(refusal: ChS3Error, caplog:
 
 
 def test_a_flush_without_an_answer_is_repeated() -> None:
-    server = ScriptedServer(refusal=ServerUnreachableError("gone"))
+    server = ScriptedServer(refusal=ServerUnreachableError("server-unreachable", "gone"))
 
     def sleep(_: float) -> None:
         server.refusal = None
@@ -243,7 +243,7 @@ class Refusing(LongQuery):
         self.code, self.flushes = code, 1_000
 
     def execute(self, statement: Statement, *, query_id: str | None = None) -> None:
-        raise ServerError("no", code=self.code)
+        raise ServerError("server-error", "no", server_code=self.code)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.plugins import ledger_access
 from airflow_provider_ch_s3.plugins.pages import guarded
 from airflow_provider_ch_s3.reporting.view import _parse_place
+from tests.failures import coded
 from tests.unit.plugins.conftest import Scripts
 
 
@@ -61,7 +62,7 @@ def show_header(scripts: Scripts, links: Mapping[str, object]) -> str:
     ],
 )
 def test_what_is_no_place_in_the_history(text: str) -> None:
-    with pytest.raises(ConfigError, match="is not a valid page token"):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "page token")):
         _parse_place(text, (float, str, int))
 
 

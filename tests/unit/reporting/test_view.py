@@ -94,7 +94,7 @@ def test_a_load_names_its_table_as_its_task_does(view: LedgerView, load_id: str,
     ],
 )
 def test_a_name_that_the_ledger_does_not_have(view: LedgerView, selection: Selection, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{said}$"):
+    with pytest.raises(ConfigError, match=rf"^{said} \[load-unknown\]$"):
         view.check_there(selection)
 
 

@@ -64,7 +64,7 @@ def test_what_is_understood(value: object, expected: tuple[str, ...] | None) -> 
 def test_what_is_refused(value: object, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_partitions(value)
-    assert str(caught.value) == f"{message}; {PARTITIONS_REMEDY}"
+    assert caught.value.sentence == f"{message}; {PARTITIONS_REMEDY}"
 
 
 @pytest.mark.parametrize("deferrable", [False, True])

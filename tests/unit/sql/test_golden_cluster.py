@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.sql.server_queries import (
     render_read_node,
     render_read_server,
 )
+from tests.failures import coded
 from tests.unit.sql.places import at_both
 
 CASES: dict[str, Statement] = {
@@ -44,5 +45,5 @@ def test_on_cluster_quotes_the_name() -> None:
 
 @pytest.mark.parametrize("table", ["db.t", "system.parts; DROP TABLE x", "system.Parts", "parts"])
 def test_all_nodes_takes_system_tables_only(table: str) -> None:
-    with pytest.raises(ConfigError, match="not a table of the system database"):
+    with pytest.raises(ConfigError, match=coded("name-invalid")):
         all_nodes("c", table)

@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, S3, Scheme
 from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas
+from tests.failures import coded
 
 SMALL = FileSchema(key="d/1.parquet", types={"id": "Int32", "v": "Float32"})
 WIDE = FileSchema(key="d/2.parquet", types={"v": "Float64", "id": "Nullable(Int64)"})
@@ -42,7 +43,7 @@ def test_wider_types_win() -> None:
 def test_two_files_and_their_types_are_named() -> None:
     with pytest.raises(SourceError) as caught:
         join(LESS, SMALL, WIDE, TEXT, is_used=lambda name: name == "id")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "column 'id' is Int32 in 'd/4.parquet' and String in 'd/3.parquet', and no type holds the values of both"
         " exactly; load them in separate tasks, one for each kind of file, rewrite the files, or give"
         " structure='…' with a type to read both as, such as String"
@@ -55,7 +56,7 @@ def test_files_of_a_lake_are_rewritten(scheme: Scheme) -> None:
     other = FileSchema(key="t/2.parquet", types={"box": "Tuple(w Int32, h Int32)"})
     with pytest.raises(SourceError) as caught:
         join(one, other, scheme=scheme)
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "column 'box' is Tuple(w Int32) in 't/1.parquet' and Tuple(w Int32, h Int32) in 't/2.parquet', and no type"
         " holds the values of both exactly; rewrite the lake's data files, as its rows are now (Iceberg:"
         " rewrite_data_files with rewrite-all=true; Delta: overwrite the table with its own rows), and load with"
@@ -74,7 +75,7 @@ def test_a_column_that_is_not_used_may_differ() -> None:
 
 @pytest.mark.parametrize("schemas", [(SMALL, LESS), (LESS, SMALL)])
 def test_a_column_that_a_file_lacks(schemas: tuple[FileSchema, ...]) -> None:
-    with pytest.raises(SourceError, match=r"'d/1.parquet' has a column 'v', and 'd/4.parquet' has none; use"):
+    with pytest.raises(SourceError, match=coded("files-lack-column", "'d/1.parquet'", "'v'", "'d/4.parquet'")):
         join(*schemas)
     assert join(*schemas, may_lack=True) == {"id": "Int32", "v": "Nullable(Float32)"}
     assert join(*schemas, is_used=lambda name: name == "id") == {"id": "Int32", "v": "Nullable(Float32)"}
@@ -98,7 +99,7 @@ def test_a_structure_that_holds_the_values() -> None:
 def test_a_structure_that_is_too_narrow() -> None:
     with pytest.raises(SourceError) as caught:
         check_structure([FileColumn(name="id", type="Int32")], [SMALL, WIDE])
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "structure reads column 'id' as Int32, but it is Nullable(Int64) in 'd/2.parquet': ClickHouse would change"
         " values that do not fit; write Nullable(Int64) instead, which the load converts to the table's type if every"
         " value fits"

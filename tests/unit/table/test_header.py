@@ -79,5 +79,5 @@ def test_unknown(fields: str, columns: dict[str, str]) -> None:
 def test_a_refusal(fields: str, columns: dict[str, str], words: str) -> None:
     with pytest.raises(SourceError) as caught:
         judge(fields, columns, "DE,1,2")
-    assert words in str(caught.value)
-    assert "give data_format=Csv(header=True) or Csv(header=False)" in str(caught.value)
+    assert words in caught.value.sentence
+    assert "give data_format=Csv(header=True) or Csv(header=False)" in caught.value.sentence

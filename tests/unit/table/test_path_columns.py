@@ -28,7 +28,7 @@ def test_the_text_of_a_folder_is_its_value() -> None:
 def test_two_folders_of_one_name_are_refused() -> None:
     with pytest.raises(SourceError) as caught:
         folder_values("a=1/a=2/x.csv")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "the path 'a=1/a=2/x.csv' has more than one folder a=…, so the value of column 'a' is ambiguous; exclude such"
         " files with a narrower source, or copy them to other keys"
     )
@@ -89,7 +89,7 @@ def test_the_default_partition_is_null(keys: list[str], expected: str) -> None:
 def test_a_file_without_the_folder_is_refused() -> None:
     with pytest.raises(SourceError) as caught:
         typed(["x=7/a", "b"])
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         "'x=7/a' has a folder x=… and 'b' has none, so its rows have no 'x'; narrow the source to files with such"
         " folders"
     )

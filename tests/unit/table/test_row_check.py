@@ -89,7 +89,7 @@ def test_three_ways_to_write_a_check() -> None:
 def test_other_values_are_refused(value: Any, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_checks("checks", value)
-    assert message in str(refused.value)
+    assert message in refused.value.sentence
 
 
 def result(passed: bool | None, **fields: Any) -> CheckResult:

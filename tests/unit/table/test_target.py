@@ -41,7 +41,7 @@ def test_parse_table(text: str, database: str, table: str) -> None:
 def test_a_wrong_table_name(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_table(text, "here")
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         f"table {text!r} is not a table name; write it as 'table' or 'database.table', with any name that contains a"
         " dot or a space in back-quotes, as in '`my.database`.table'"
     )
@@ -75,7 +75,7 @@ def test_parse_distribution(engine_full: str, cluster: str, local: str, sharding
 def test_another_engine_is_refused(engine_full: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse_distribution(engine_full)
-    assert str(caught.value) == f"cannot read the engine of a Distributed table in {engine_full!r}"
+    assert caught.value.sentence == f"cannot read the engine of a Distributed table in {engine_full!r}"
 
 
 @pytest.mark.parametrize(

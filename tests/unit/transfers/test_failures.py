@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 
 import pytest
@@ -29,23 +30,23 @@ from airflow_provider_ch_s3.transfers import failures
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 
 FINAL = [
-    ConfigError("a"),
-    MisfitError("a"),
-    TargetError("a"),
-    NewColumnsError("a", ["n"]),
-    PlanError("a"),
-    CheckFailedError("a", []),
-    ServerError("a", code=ErrorCode.ACCESS_DENIED),
+    ConfigError("a-code", "a"),
+    MisfitError("a-code", "a"),
+    TargetError("a-code", "a"),
+    NewColumnsError("a-code", "a", ["n"]),
+    PlanError("a-code", "a"),
+    CheckFailedError("a-code", "a", []),
+    ServerError("server-error", "a", server_code=ErrorCode.ACCESS_DENIED),
 ]
 PASSING = [
-    SourceError("a"),
-    TargetChangingError("a"),
-    ColumnsDifferError("a"),
-    ServerUnreachableError("a"),
-    ServerError("a", code=ErrorCode.TIMEOUT_EXCEEDED),
-    LoadError("a"),
+    SourceError("a-code", "a"),
+    TargetChangingError("a-code", "a"),
+    ColumnsDifferError("a-code", "a"),
+    ServerUnreachableError("server-unreachable", "a"),
+    ServerError("server-error", "a", server_code=ErrorCode.TIMEOUT_EXCEEDED),
+    LoadError("a-code", "a"),
 ]
-CAUSE = LoadError("the cause")
+CAUSE = LoadError("a-code", "the cause")
 
 
 class Task:
@@ -62,12 +63,12 @@ class Task:
 
 
 def name(error: ChS3Error) -> str:
-    return f"{type(error).__name__}-{getattr(error, 'code', '')}"
+    return f"{type(error).__name__}-{getattr(error, 'server_code', '')}"
 
 
 @pytest.mark.parametrize("error", FINAL, ids=name)
 def test_airflow_does_not_try_again_what_no_retry_can_change(error: ChS3Error) -> None:
-    with pytest.raises(AirflowFailException, match=r"^a$") as failed:
+    with pytest.raises(AirflowFailException, match=f"^{re.escape(str(error))}$") as failed:
         Task().execute(error)
     assert failed.value.__context__ is error
 
@@ -79,7 +80,9 @@ def test_airflow_tries_again_what_may_pass(error: ChS3Error) -> None:
     assert failed.value is error
 
 
-@pytest.mark.parametrize("error", [LoadError("what"), ConfigError("what"), AirflowException("what")], ids=type)
+@pytest.mark.parametrize(
+    "error", [LoadError("a-code", "what"), ConfigError("a-code", "what"), AirflowException("what")], ids=type
+)
 def test_an_error_is_its_message_and_the_way_is_logged_at_debug(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -88,7 +91,7 @@ def test_an_error_is_its_message_and_the_way_is_logged_at_debug(
         Task().execute(error, CAUSE)
     assert len(traceback.extract_tb(caught.value.__traceback__)) <= 3
     shown = "".join(traceback.format_exception(caught.value))
-    assert (shown.count("what\n"), "the cause" in shown) == (1, False)
+    assert (shown.count(f"{error}\n"), "the cause" in shown) == (1, False)
     (record,) = caplog.records
     assert record.levelno == logging.DEBUG
     assert "the cause" in caplog.text

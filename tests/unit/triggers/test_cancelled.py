@@ -122,10 +122,10 @@ def test_the_kill_is_waited_for_though_airflow_cancels_it_again(monkeypatch: pyt
 @needs_on_kill
 def test_a_kill_that_fails_is_in_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
-        raise ServerError("no answer")
+        raise ServerError("server-error", "no answer")
 
     kill_slowly(monkeypatch, fail)
-    assert "cannot kill q, which may still be running: no answer" in caplog.messages
+    assert "cannot kill q, which may still be running: no answer [server-error]" in caplog.messages
 
 
 def test_work_that_fails_is_over() -> None:

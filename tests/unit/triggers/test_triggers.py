@@ -348,13 +348,13 @@ def test_what_has_settled_is_returned_although_no_server_tells_its_history() -> 
 
 
 def test_parts_that_cannot_settle_are_an_error() -> None:
-    with pytest.raises(SettleError, match=r"^no merges$"):
-        resume({"status": "failed", "message": "no merges"})
+    with pytest.raises(SettleError, match=r"^no merges \[parts-not-merged\]$"):
+        resume({"status": "failed", "message": "no merges", "code": "parts-not-merged"})
 
 
 def test_a_sensor_that_never_fails_is_skipped() -> None:
     with pytest.raises(AirflowSkipException):
-        resume({"status": "failed", "message": "no merges"}, never_fail=True)
+        resume({"status": "failed", "message": "no merges", "code": "parts-not-merged"}, never_fail=True)
 
 
 @pytest.mark.parametrize(

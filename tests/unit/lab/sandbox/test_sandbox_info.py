@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError
 from ch_s3_lab.sandbox import Sandbox
 from ch_s3_lab.sandbox.node import available_memory_bytes
+from tests.failures import coded
 
 SANDBOX = Sandbox(
     http_ports=(8123, 8124),
@@ -45,9 +46,9 @@ def test_repr_holds_no_secret() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"http": [1], "password": "hidden"'])
 def test_unreadable(text: str) -> None:
-    with pytest.raises(ConfigError, match="up --json") as caught:
+    with pytest.raises(ConfigError, match=coded("sandbox-description-invalid")) as caught:
         Sandbox.from_json(text)
-    assert "hidden" not in str(caught.value)
+    assert "hidden" not in caught.value.sentence
 
 
 def test_available_memory() -> None:
@@ -60,7 +61,7 @@ def test_a_description_without_ports_says_which_to_list(https: dict[str, list[in
     del described["https"]
     with pytest.raises(ConfigError) as caught:
         Sandbox.from_json(json.dumps({**described, "http": [], **https}))
-    assert str(caught.value) == (
+    assert caught.value.sentence == (
         'the description of a cluster has neither HTTP nor HTTPS ports ("http": [], "https": []); list the port of'
         ' each node in one of them, such as "https": [8443]'
     )
