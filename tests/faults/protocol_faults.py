@@ -66,7 +66,13 @@ def edit_run(scene: Scene) -> None:
 
 
 def people_at_work(scene: Scene) -> None:
-    """The worker stops, people write to the table, and the worker dies: what they did has to be there at the end."""
+    """The worker stops, people write to the table, and the worker dies: what they did has to be there at the end.
+
+    People wait for statements that the worker has sent to other nodes: docs/exactly-once.md says that a REPLACE takes
+    away what is written while it runs.
+    """
+    alters = f"SELECT 1 FROM system.processes WHERE query_kind = 'Alter' AND position(query, '{scene.database}') > 0"
+    wait_for(lambda: not any(scene.sandbox.query(alters, node=node) for node in range(scene.sandbox.nodes)))
     let_people_act(scene)
     send_signal(scene.hit, "pid", signal.SIGKILL)
 

@@ -127,10 +127,16 @@ class TestRead:
                 {"partition_id": "2", "running_merges": 2, "left_seconds": 9.0},
                 {"partition_id": "3", "running_merges": 1, "left_seconds": None},
             ],
-            table_replicas=[{"queued_changes": 9, "is_readonly": 0, "read_only_seconds": None}],
+            table_replicas=[{"queued_changes": 9, "queued_merges": 5, "is_readonly": 0, "read_only_seconds": None}],
             partition_changes=[
-                {"partition_id": "2", "queued_changes": 3, "failing_seconds": 70, "failure": "no disk"},
-                {"partition_id": "", "queued_changes": 1, "failing_seconds": 0, "failure": ""},
+                {
+                    "partition_id": "2",
+                    "queued_changes": 3,
+                    "queued_merges": 2,
+                    "failing_seconds": 70,
+                    "failure": "no disk",
+                },
+                {"partition_id": "", "queued_changes": 1, "queued_merges": 0, "failing_seconds": 0, "failure": ""},
             ],
         )
     )
@@ -152,7 +158,8 @@ class TestRead:
         found = read(self.CLIENT(), "1", "2")["a"]
         assert (found.active_parts, found.max_partition_parts, found.rows) == (9, 7, 20)
         assert (found.unchanged_seconds, found.running_merges, found.merge_left_seconds) == (5.0, 2, 9.0)
-        assert (found.queued_changes, found.failing_seconds, found.failed_change) == (4, 70, "no disk")
+        assert (found.queued_changes, found.queued_merges) == (4, 2)
+        assert (found.failing_seconds, found.failed_change) == (70, "no")
 
     def test_a_merge_that_has_just_begun_leaves_the_time_unknown(self) -> None:
         found = read(self.CLIENT(), "2", "3")["a"]
