@@ -159,7 +159,7 @@ class TestRead:
         assert (found.active_parts, found.max_partition_parts, found.rows) == (9, 7, 20)
         assert (found.unchanged_seconds, found.running_merges, found.merge_left_seconds) == (5.0, 2, 9.0)
         assert (found.queued_changes, found.queued_merges) == (4, 2)
-        assert (found.failing_seconds, found.failed_change) == (70, "no")
+        assert (found.failing_seconds, found.failed_change) == (70, "no disk")
 
     def test_a_merge_that_has_just_begun_leaves_the_time_unknown(self) -> None:
         found = read(self.CLIENT(), "2", "3")["a"]
