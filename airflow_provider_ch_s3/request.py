@@ -138,7 +138,8 @@ class LoadRequest:
     @property
     def takes_all_columns(self) -> bool:
         """Whether no column of the files may go unused."""
-        return self.columns.only is None and not self.select and not self.ignores_new_columns
+        may_leave = not self.adds_columns and (bool(self.select) or self.ignores_new_columns)
+        return self.columns.only is None and not may_leave
 
     @property
     def csv(self) -> Csv:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, plain_type
@@ -326,14 +327,15 @@ def _map(
     client: ClickHouseClient, source: SourceSpec, target: TargetSpec, request: LoadRequest
 ) -> tuple[MappedColumn, ...]:
     """Match the columns, and log what users may want to know about them."""
+    expressions = (*request.select.values(), request.where, request.mode.deleted)
     mapping = map_columns(
         source.columns,
         target,
         columns=request.columns.only,
         select=request.select,
         select_types=read_select_types(client, source, request.select, request.settings),
-        used=frozenset(find_names(request.mode.deleted)),
-        ignores_new=request.ignores_new_columns,
+        used=frozenset(chain.from_iterable(map(find_names, expressions))),
+        ignores_new=not request.takes_all_columns,
         may_lack=request.may_lack_columns,
     )
     if source.format.is_typed:

@@ -81,7 +81,7 @@ def render_sample_files(
         numbered=[f"ch_s3_{n}" for n, column in enumerate(mapping, 1) if column.target in numbered],
         where=where,
         limit_rows=limit_rows,
-        settings=settings,
+        settings={**settings, **READS_SOME_COLUMNS} if where else settings,
     )
 
 

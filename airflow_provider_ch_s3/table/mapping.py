@@ -51,12 +51,11 @@ def map_columns(
 ) -> tuple[MappedColumn, ...]:
     """Match the columns by name.
 
-    :param columns: the table's columns to load; None for all.
-    :param select: table column → flat SQL expression over the columns of the files. If given, columns of the files
-        may go unused; columns of the path always may.
+    :param columns: the table's columns to load, so that columns of the files may go unused; None for all.
+    :param select: table column → flat SQL expression over the columns of the files.
     :param select_types: table column → type of the expression.
-    :param used: columns of the files needed elsewhere.
-    :param ignores_new: columns of the files may go unused.
+    :param used: columns of the files that an expression names.
+    :param ignores_new: columns of the files may go unused; columns of the path always may.
     :param may_lack: columns of the table may be missing in the files, with or without a DEFAULT.
     :raises NewColumnsError: if the files have columns that the table lacks.
     :raises TargetError: if the table has columns that the files lack, or the types cannot be converted without
@@ -78,7 +77,7 @@ def map_columns(
         )
     in_table = {column.name for column in wanted}
     surplus = [c.name for c in file_columns if c.name not in {*in_table, *used} and not c.in_path]
-    if surplus and columns is None and not select and not ignores_new:
+    if surplus and columns is None and not ignores_new:
         raise _surplus(surplus, target)
     mapped = tuple(
         _map_expression(column, select[column.name], select_types.get(column.name, ""), target)

@@ -20,4 +20,4 @@ WHERE NOT (0 AND (id > 0 OR dt = '2013-01-01')) AND _path IN ('flights/it\'s 1.p
     )
 )
 SETTINGS
-    max_threads = 4
+    max_threads = 4, input_format_skip_unknown_fields = 1

@@ -69,14 +69,14 @@ def test_a_column_with_a_default_is_loaded_where_the_files_have_it() -> None:
 def test_columns_and_select(
     columns: Sequence[str] | None, select: Mapping[str, str] | None, expected: list[tuple[str, str, str]]
 ) -> None:
-    mapped = map_columns(FILE, FLIGHTS, columns=columns, select=select)
+    mapped = map_columns(FILE, FLIGHTS, columns=columns, select=select, ignores_new=True)
     assert [(m.target, m.source, m.expression) for m in mapped] == expected
 
 
-def test_columns_or_select_let_columns_of_the_files_go_unused() -> None:
+def test_columns_of_the_files_that_an_expression_names_are_used() -> None:
     files = [*FILE, in_file("other")]
     assert len(map_columns(files, FLIGHTS, columns=["id", "at"])) == 2
-    assert len(map_columns(files, FLIGHTS, select={"at": "other"})) == 2
+    assert len(map_columns(files, FLIGHTS, select={"at": "other"}, used=["other"])) == 2
 
 
 def test_missing_columns_are_named_with_what_there_is_and_the_remedies() -> None:
