@@ -90,7 +90,7 @@ def read_new_columns(
     elif source.format.is_typed:
         found = _choose_typed(client, source, in_files, request.settings, cluster)
     else:
-        found = _choose_text(client, source, request.settings)
+        found = _choose_text(client, source, request.settings, request.csv.null_words)
     in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
     columns += _folder_columns(source, found, folder_types)
@@ -165,18 +165,23 @@ def _null_free(
 
 
 def _choose_text(
-    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue]
+    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue], null_words: Sequence[str]
 ) -> dict[str, str]:
     guessed = _guess_types(client, source, settings)
     marks_texts = source.format.tells_null_from_empty
     scalars = [FileColumn(name=name, type="Nullable(String)") for name, kind in guessed.items() if is_scalar(kind)]
     seen = _observe(client, source, scalars, settings)
-    return {
+    chosen = {
         name: choose_text_type(seen[name], is_text=marks_texts and base_type(kind) == "String")
         if name in seen
         else kind
         for name, kind in guessed.items()
     }
+    if null_words:  # among texts the words are texts, too: the country NA stays
+        without = _observe(client, source, scalars, settings, null_words)
+        types = {name: choose_text_type(one) for name, one in without.items()}
+        chosen |= {name: kind for name, kind in types.items() if family(base_type(kind)) != "string"}
+    return chosen
 
 
 def _guess_types(
@@ -254,8 +259,9 @@ def _observe(
     source: SourceSpec,
     columns: Sequence[FileColumn],
     settings: Mapping[str, SettingValue],
+    null_words: Sequence[str] = (),
 ) -> dict[str, Observation]:
-    """Observe a sample of some columns; the values are written as text."""
+    """Observe a sample of some columns; the values are written as text, and some words are missing values."""
     if not columns:
         return {}
     seen: dict[str, Observation] = {}
@@ -268,6 +274,7 @@ def _observe(
             limit_rows=SAMPLE_ROWS_PER_FILE,
             limit_distinct=MAX_DISTINCT,
             settings={**settings, **_lenient(source)},
+            null_words=null_words,
         )
         for row in query_files(client, statement, source):
             name = row.pop("name")

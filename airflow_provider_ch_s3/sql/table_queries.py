@@ -59,12 +59,14 @@ def render_observe_values(
     limit_rows: int,
     limit_distinct: int,
     settings: Mapping[str, SettingValue],
+    null_words: Sequence[str] = (),
 ) -> Statement:
     """Observe what the values of some columns look like, in the first rows of some files.
 
     :param names: columns of the files whose values can be written as text.
     :param patterns: regular expressions; the matching values of each are counted.
     :param limit_distinct: count no more distinct values than this.
+    :param null_words: texts that count as missing values.
     """
     return render(
         "observe_values",
@@ -75,6 +77,7 @@ def render_observe_values(
         limit_rows=limit_rows,
         limit_distinct=limit_distinct,
         settings=settings,
+        null_words=null_words,
     )
 
 

@@ -47,6 +47,16 @@ CASES: dict[str, Statement] = {
         limit_distinct=9,
         settings={"max_threads": 1},
     ),
+    "observe_values_null_words": table_queries.render_observe_values(
+        TEXT,
+        FILES[:1],
+        ["id"],
+        patterns=PATTERNS,
+        limit_rows=10,
+        limit_distinct=9,
+        settings={"max_threads": 1},
+        null_words=["NA", "it's"],
+    ),
     "observe_values_unsafe_path": table_queries.render_observe_values(
         UNSAFE,
         UNSAFE.files[:1],

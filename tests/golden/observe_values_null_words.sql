@@ -1,0 +1,25 @@
+SELECT
+    name,
+    count() AS row_count,
+    countIf(value IS NULL) AS null_count,
+    countIf(value = '') AS empty_count,
+    groupUniqArray(9)(sipHash64(value)) AS hashes,
+    [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
+    ifNull(minIf(value, value != ''), '') AS low,
+    ifNull(maxIf(value, value != ''), '') AS high,
+    ifNull(max(length(extract(value, '\\.([0-9]+)'))), 0) AS digits
+FROM
+(
+    SELECT
+        ['id'] AS ch_s3_names,
+        [CAST(`id` AS Nullable(String))] AS ch_s3_values
+    FROM s3(
+    'http://s3:9000/flights/dt=1/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'CSVWithNames', '`id` Nullable(Int64), `tail\\`num` String, `it\'s at` Nullable(String)', 'auto')
+    LIMIT 10
+)
+ARRAY JOIN ch_s3_names AS name, arrayMap(one -> if(one IN ('NA', 'it\'s'), NULL, one), ch_s3_values) AS value
+GROUP BY name
+SETTINGS
+    max_threads = 1
