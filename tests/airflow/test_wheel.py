@@ -83,7 +83,7 @@ def lab_wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
 
 
 def test_the_wheel_is_the_provider_alone(wheel: Wheel) -> None:
-    docs = {f"{PROVIDER}/docs/{name}" for name in files_below(ROOT / "docs", "*.md")}
+    docs = {f"{PROVIDER}/{name}" for name in files_below(ROOT / "docs", "*.md")}
     examples = {f"{PROVIDER}/{name}" for name in files_below(ROOT / "example_dags", "*.py")}
     own = files_below(ROOT / PROVIDER, "*")
     assert {template.split("/")[1] for template in own if template.endswith(".jinja")} == {"sql"}
