@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec,
 from airflow_provider_ch_s3.create.columns import read_new_columns
 from airflow_provider_ch_s3.create.layout import plan_table
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import ServerError, TargetError
+from airflow_provider_ch_s3.errors import ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -95,9 +95,18 @@ class TableMaker:
         self._check_types()
         self.access.check_version(self.cluster.server_version)
         layout, inspection = self.read_layout(), self.read_inspection()
-        columns = read_new_columns(
-            self.client, self.access, files, inspection, self.cluster.name, layout.folder_types
-        )
+        try:
+            columns = read_new_columns(
+                self.client, self.access, files, inspection, self.cluster.name, layout.folder_types
+            )
+        except SourceError as error:
+            if not self.request.rejects or error.code != "files-unreadable":
+                raise
+            raise SourceError(
+                "table-missing",
+                "the columns of a new table come from the files, and a row of the files may be bad; create the table"
+                f" first, then bad_rows=Reject(…) puts bad rows aside: {error.sentence}",
+            ) from error
         return plan_table(
             self.create,
             self.name,

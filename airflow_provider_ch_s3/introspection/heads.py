@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -141,6 +142,18 @@ class Beginnings:
     def first_fields(self, source: SourceSpec, request: LoadRequest) -> tuple[str, ...]:
         """Return the fields of the first line of the first file."""
         return tuple(split_line(self.lines, delimiter_of(source, request), self.dialect.escape))
+
+    def names_in_objects(self) -> set[str]:
+        """Return the names of the fields in the first JSON objects; empty if no line is an object."""
+        found: set[str] = set()
+        for head in self.heads:
+            for line in self._lines(head):
+                try:
+                    value = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                found.update(value if isinstance(value, dict) else ())
+        return found
 
     def check_same_header(self, source: SourceSpec, request: LoadRequest) -> None:
         """Check that all files begin with the same line.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family
+from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family, is_nullable
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
@@ -87,11 +87,19 @@ def read_line_format(
     in_path = frozenset(column.name for column in source.columns)
     loadable = _loadable(target, request)
     if not is_csv:
-        columns = tuple(LineColumn(column=column, in_path=name in in_path) for name, column in loadable.items())
-        return source, LineFormat(data_format=JSON, columns=columns, ignores_new=not request.takes_all_columns)
+        absent = _absent(beginnings.names_in_objects(), loadable, in_path)
+        columns = tuple(
+            LineColumn(column=column, in_path=name in in_path)
+            for name, column in loadable.items()
+            if name not in absent
+        )
+        _check_required(columns, loadable, target, request)
+        ignores_new = not request.takes_all_columns
+        return source, LineFormat(data_format=JSON, columns=columns, absent=absent, ignores_new=ignores_new)
     delimiter = str(request.settings.get(DELIMITER_SETTING, request.connection_settings.get(DELIMITER_SETTING, ",")))
     names = _split(first, delimiter, source)
-    by_position = {name: column.type for name, column in loadable.items() if name not in in_path}
+    # without a header, the fields are all columns of the table, also those that are left out
+    by_position = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     has_header = data_format == "CSVWithNames" or beginnings.has_header(source, request, by_position)
     if not has_header and not is_delimiter_given(request):
         beginnings.check_delimiter(by_position)
@@ -189,6 +197,20 @@ def _loadable(target: TargetSpec, request: LoadRequest) -> dict[str, TableColumn
                 " single values; leave it out with columns=[…], or use bad_rows='fail'",
             )
     return {column.name: column for column in wanted}
+
+
+def _absent(names: Set[str], loadable: Mapping[str, TableColumn], in_path: frozenset[str]) -> tuple[str, ...]:
+    """Return the columns without a field in the first objects, unless NULL stands for a missing field.
+
+    The table's DEFAULT fills these columns, so no line may have such a field.
+
+    :param names: of the fields; empty if unknown.
+    """
+    return tuple(
+        name
+        for name, column in loadable.items()
+        if names and name not in names | in_path and (column.default_kind or not is_nullable(column.type))
+    )
 
 
 def _by_position(

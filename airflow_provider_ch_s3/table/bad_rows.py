@@ -49,6 +49,7 @@ class LineFormat:
 
     :param data_format: ``CSV`` or ``JSONEachRow``.
     :param header: the names in the first line of each file; empty if the files have no header.
+    :param absent: columns of the table that no line may have a field for.
     :param ignores_new: objects may have fields that the table lacks.
     :param field_count: fields of each line; 0 if the number may differ.
     :param delimiter: between fields.
@@ -59,6 +60,7 @@ class LineFormat:
     header: tuple[str, ...] = ()
     field_count: int = 0
     delimiter: str = ","
+    absent: tuple[str, ...] = ()
     ignores_new: bool = False
 
     def held_to(self, names: Collection[str], form_of: Callable[[str], str]) -> LineFormat:
