@@ -39,6 +39,7 @@ class Scheme:
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only the glob's matches.
     :param is_reliable: an object arrives whole, or the reader fails.
+    :param is_writable: objects can be tagged, moved and deleted.
     :param is_lake: the files belong to a lake table, and no load takes the table apart.
     :param has_path_columns: folders named ``name=value/`` hold the values of a column.
     :param unsafe: characters of a key that the servers do not take literally.
@@ -53,6 +54,7 @@ class Scheme:
     example: str
     lists_folders: bool = True
     is_reliable: bool = True
+    is_writable: bool = True
     is_lake: bool = False
     has_path_columns: bool = True
     unsafe: re.Pattern[str] = UNSAFE_IN_PATH
@@ -95,6 +97,7 @@ HTTP = Scheme(
     example="https://host/folder/{1..9}.parquet",
     lists_folders=False,
     is_reliable=False,
+    is_writable=False,
     unsafe=UNSAFE_IN_URL,
     read_bucket=read_host,
     read_glob=read_url_glob,
@@ -104,6 +107,7 @@ DELTA = replace(
     store="Delta",
     operator="DeltaToClickHouseOperator",
     example="s3://bucket/folder/of/the/table",
+    is_writable=False,
     is_lake=True,
 )
 # What its files do not say, their folders do not say either: they are named by transforms, and by texts of their own.

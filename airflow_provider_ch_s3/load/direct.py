@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import timed_step
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.planned import Planned
@@ -22,7 +23,6 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.base import Load, report_insert
-from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.counts import RowCounts, verify_reading
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
@@ -47,7 +47,7 @@ class DirectLoad(Load):
 
     def start(self) -> LoadReport | str:
         """Submit the INSERT, unless an earlier try has; return the query id, or the report if there are no files."""
-        check_request(self.request, self.store)
+        check_request(self.request)
         if not self._ensure_table():
             return self._report_nothing()
         log.warning(

@@ -15,6 +15,7 @@ from itertools import groupby, islice
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
@@ -27,7 +28,6 @@ from airflow_provider_ch_s3.introspection.cluster import (
 )
 from airflow_provider_ch_s3.load import checks
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
-from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -216,7 +216,7 @@ def check_rights(subject: Subject) -> str:
 
 def check_arguments(subject: Subject) -> str:
     """The arguments do not contradict each other, and the connection to the store is there."""
-    check_request(subject.load.request, subject.load.store)
+    check_request(subject.load.request)
     return "source, expressions and the connection to the store can be read"
 
 

@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.arguments import Keep
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.create.extend import level_columns
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
@@ -49,7 +50,6 @@ from airflow_provider_ch_s3.load.checks import (
 )
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.load.conclude import ChunkFinisher
-from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.load.decide import (
     Abandon,
     Begin,
@@ -95,7 +95,7 @@ class StagedLoad(Load):
 
     def start(self) -> LoadReport | str:
         """Check the arguments, create the table if wanted, and begin with :meth:`recover`."""
-        check_request(self.request, self.store)
+        check_request(self.request)
         self._check_changes_nothing()
         return self._advance(Recover()) if self._ensure_table() else self._report_nothing()
 
@@ -323,7 +323,7 @@ class StagedLoad(Load):
 
         :param files: a subset of the matching files; None for all.
         """
-        check_request(self.request, self.store)
+        check_request(self.request)
         maker = self._find_table_maker()
         if maker and not maker.is_there():
             files = files or self._first_files()

@@ -89,6 +89,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         self.data_format = data_format
         self.max_rows = max_rows
         self.settings = settings
+        self.check_as_written(self.kinds)
         self._kill: Callable[[], object] = lambda: None
 
     @fails_plainly

@@ -149,6 +149,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         self.stable_seconds = stable_seconds
         self.stalled_seconds = stalled_seconds
         self.deferrable = deferrable
+        check_flag("deferrable", deferrable)
+        check_seconds("poke_interval", poke_interval)
+        self.check_as_written(self.kinds)
 
     @fails_plainly
     def execute(self, context: Context) -> Any:
@@ -191,8 +194,6 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
     def _parse(self) -> _Wanted:
         """:raises ConfigError: if an argument has a wrong value."""
-        check_flag("deferrable", self.deferrable)
-        check_seconds("poke_interval", self.poke_interval)
         names = ("max_parts", "max_parts_per_partition", "wait_for_merges", "stable_seconds", "stalled_seconds")
         rule = SettleRule(**parse_arguments(self, [name for name in names if getattr(self, name) is not None]))
         return _Wanted(**parse_arguments(self, ("table", "clickhouse_conn_id", "partitions")), rule=rule)

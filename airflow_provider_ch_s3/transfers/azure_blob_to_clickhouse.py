@@ -51,6 +51,7 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
         super().__init__(source=source, **kwargs)
         self.wasb_conn_id = wasb_conn_id
         self.credentials = credentials
+        self.check_as_written(("wasb_conn_id", "credentials"))
 
     def open_store(self) -> AzureBlobFileStore:
         """Open the store with the connection.

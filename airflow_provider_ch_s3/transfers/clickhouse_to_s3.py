@@ -123,6 +123,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         self.deferrable = deferrable
         self.poll_interval = poll_interval
         self._export: Export | None = None
+        check_flag("deferrable", deferrable)
+        check_seconds("poll_interval", poll_interval, is_positive=True)
+        self.check_as_written(self.kinds)
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -176,8 +179,6 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
-        check_flag("deferrable", self.deferrable)
-        check_seconds("poll_interval", self.poll_interval, is_positive=True)
         given = parse_arguments(self, ("query", "table", "data_format", "compression", "overwrite"))
         hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3ExportStore(**s3_arguments(self))

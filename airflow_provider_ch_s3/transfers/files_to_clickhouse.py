@@ -34,9 +34,10 @@ from airflow_provider_ch_s3.arguments import (
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
-from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, check_text
-from airflow_provider_ch_s3.common.declared import TEXT, Kind
+from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
+from airflow_provider_ch_s3.common.declared import TEXT, Kind, declared_fields
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
@@ -157,6 +158,26 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.clickhouse_link = ""
         self._load: Load | None = None
         self._lineage: LoadLineage | None = None
+        check_flag("deferrable", deferrable)
+        check_seconds("poll_interval", poll_interval, is_positive=True)
+        self._check_as_written()
+
+    def _check_as_written(self) -> None:
+        """Find mistakes while the DAG is parsed, as far as the arguments have no templates.
+
+        :raises ConfigError: for the first mistake.
+        """
+        self.check_as_written(FilesToClickHouseOperator.kinds.keys() - {"source"})
+        names = ["source", *declared_fields(LoadRequest)]
+        if all(getattr(self, name) is None or self.is_as_written(name) for name in names):
+            check_request(build_request(self, self.pattern_as_written(), {}, LoadLimit()))
+
+    def pattern_as_written(self) -> SourcePattern:
+        """Parse ``source`` without a connection.
+
+        :raises ConfigError: if an address is wrong.
+        """
+        return parse_source(SOURCE.parse("source", self.source), self.scheme)
 
     def open_store(self) -> ObjectStore:
         """Open the store with the files; import the store's module here: Airflow parses DAG files every few seconds.
@@ -171,18 +192,14 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         :param store: the store with the files.
         :raises ConfigError: if an address or the connection of the store is wrong.
         """
-        given = SOURCE.parse("source", self.source)
-        return dataclasses.replace(parse_source(given, self.scheme), account=store.account)
+        return dataclasses.replace(self.pattern_as_written(), account=store.account)
 
     def read_request(self, store: ObjectStore, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
         """Parse all arguments, whose templates are rendered, into the request of a load.
 
         :param limit: how many loads of the task Airflow may run at once.
-        :raises ConfigError: for the first wrong argument; the load itself looks for contradictions.
+        :raises ConfigError: for the first wrong argument; the load itself looks for contradictions again.
         """
-        check_text("clickhouse_conn_id", self.clickhouse_conn_id)
-        check_flag("deferrable", self.deferrable)
-        check_seconds("poll_interval", self.poll_interval, is_positive=True)
         return build_request(self, self.read_source(store), hook.connection_settings, limit)
 
     @fails_plainly
@@ -275,7 +292,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         from airflow_provider_ch_s3.load.direct import DirectLoad
         from airflow_provider_ch_s3.load.staged import StagedLoad
 
-        hook = ClickHouseS3Hook(clickhouse_conn_id=self.clickhouse_conn_id)
+        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = self.open_store()
         hook.keep_secret(lambda: store.access().secrets)
         identity = identify(context, table=str(TEXT.parse("table", self.table)))

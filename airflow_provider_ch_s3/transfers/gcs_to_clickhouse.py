@@ -51,6 +51,7 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
         super().__init__(source=source, **kwargs)
         self.hmac_conn_id = hmac_conn_id
         self.credentials = credentials
+        self.check_as_written(("hmac_conn_id", "credentials"))
 
     def open_store(self) -> GCSFileStore:
         """Open the store with the connection.

@@ -45,6 +45,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
             )
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot
+        self.check_as_written(("source", "snapshot"))
 
     def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
         """Find the location of the table, and import the library for the table's metadata.
@@ -52,6 +53,10 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         :raises ImportError: if the library is not installed.
         """
         raise NotImplementedError
+
+    def pattern_as_written(self) -> SourcePattern:
+        """Return a pattern of the table's files, wherever the table is."""
+        return SourcePattern(bucket="", globs=("**",), scheme=self.scheme)
 
     def open_store(self) -> LakeStore:  # type: ignore[override]
         """Open the table in S3 with the connection.

@@ -47,6 +47,7 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         self.aws_conn_id = aws_conn_id
         self.credentials = credentials
         self.requester_pays = requester_pays
+        self.check_as_written(S3_KINDS)
 
     def open_store(self) -> S3FileStore:
         """Open S3 with the connection.

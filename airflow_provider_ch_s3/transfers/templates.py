@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import mask_secret
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 SQL_FILE = ".sql"
+_MARKS = ("{{", "{%", "{#")
 _PLAIN = Kind(lambda _name, value: value)
 
 
@@ -30,6 +33,20 @@ class RendersArguments:
     kinds: ClassVar[Mapping[str, Kind]]
     """Argument → kind; all these arguments are templated."""
     template_ext: Collection[str] = ()  # Airflow would read a file for any argument
+
+    def check_as_written(self, names: Collection[str]) -> None:
+        """Check the arguments without templates, so that a mistake is an error of the DAG's import.
+
+        :raises ConfigError: for the first wrong argument.
+        """
+        for name in names:
+            if self.is_as_written(name):
+                self.kinds[name].parse(name, getattr(self, name))
+
+    def is_as_written(self, name: str) -> bool:
+        """Whether an argument is given, and is what it will be when the task runs."""
+        value = getattr(self, name)
+        return value is not None and _has_no_template(self.kinds[name].form, self.kinds[name].shape(name, value))
 
     def _do_render_template_fields(
         self, parent: Any, template_fields: Collection[str], context: Context, jinja_env: Environment, seen_oids: Any
@@ -91,6 +108,25 @@ class RendersArguments:
             raise ConfigError(
                 "template-invalid", f"the template {name}={given!r} cannot be rendered: {error}"
             ) from error
+
+
+def _has_no_template(form: Form, value: object) -> bool:
+    """Whether rendering leaves a value unchanged; not, for example, the result of an upstream task."""
+    match value:
+        case str():
+            is_file = form is Form.SQL and value.endswith(SQL_FILE)
+            return not is_file and not any(mark in value for mark in _MARKS)
+        case Value():
+            return all(
+                _has_no_template(kind_of(field).form, getattr(value, name))
+                for name, field in declared_fields(type(value)).items()
+            )
+        case Mapping():
+            return all(_has_no_template(Form.SQL, one) for item in value.items() for one in item)
+        case list() | tuple():
+            return all(_has_no_template(form, one) for one in value)
+        case _:
+            return value is None or isinstance(value, (bool, int, float, Enum, timedelta))
 
 
 def _as_text(template: Template, context: Context) -> str:

@@ -20,7 +20,7 @@ GROUND = {"discretion", "errors", "common"}
 LANGUAGE = GROUND | {"clickhouse"}
 VALUES = LANGUAGE | {"cluster", "files", "table"}
 ARGUMENTS = VALUES | {"modes", "arguments"}
-ASKING = ARGUMENTS | {"tuning", "request", "identity", "sql"}
+ASKING = ARGUMENTS | {"tuning", "request", "contradictions", "identity", "sql"}
 PURE = ASKING | {"introspection", "monitoring", "report", "create", "exactly_once", "rejects", "load"}
 
 # room -> what of ours it may import, beside itself
@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "modes": VALUES,
     "arguments": VALUES,
     "request": ARGUMENTS | {"tuning"},
+    "contradictions": ARGUMENTS | {"tuning", "request"},
     "identity": set(),
     "sql": VALUES | {"tuning.rule"},
     "introspection": ASKING,

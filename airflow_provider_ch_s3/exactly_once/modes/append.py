@@ -11,7 +11,6 @@ from airflow_provider_ch_s3 import modes
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
-    ConfigError,
     LoadError,
     ServerError,
     SnapshotError,
@@ -25,7 +24,7 @@ from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import read_columns
-from airflow_provider_ch_s3.modes import OnChangedFiles, OnMissingFiles
+from airflow_provider_ch_s3.modes import OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.new_table import NewColumn
@@ -177,23 +176,6 @@ class Append(CommitMode):
 
     commit: ClassVar[type[Commit]] = MovingCommit
     effect = Effect(replaced=Replaced.NOTHING)
-
-    def check_arguments(self, request: LoadRequest) -> None:
-        """Check that ``list_after_loaded`` leaves out only files that are loaded already."""
-        wanted = arguments_of(request)
-        if wanted.list_after_loaded and not (request.mode.skips_loaded and len(request.pattern.prefixes) == 1):
-            raise ConfigError(
-                "arguments-contradict",
-                "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
-                " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
-                f" (source is {request.pattern})",
-            )
-        if wanted.on_missing is OnMissingFiles.DELETE and wanted.on_changed is not OnChangedFiles.REPLACE:
-            raise ConfigError(
-                "argument-missing",
-                "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
-                " on_missing",
-            )
 
     def is_incremental(self, request: LoadRequest) -> bool:
         """Unless loaded files are loaded again."""

@@ -52,12 +52,6 @@ class CommitMode:
     checked_rows: ClassVar[str] = ""
     name: str
 
-    def check_arguments(self, request: LoadRequest) -> None:
-        """Check, without a server, that the request's arguments fit the mode.
-
-        :raises ConfigError: if an argument contradicts the mode.
-        """
-
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
         """Check that the table can be loaded in this mode.
 

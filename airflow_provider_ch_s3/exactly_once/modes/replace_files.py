@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
-from airflow_provider_ch_s3.arguments import Delete, Move
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, TargetError
+from airflow_provider_ch_s3.errors import LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, Effect, Replaced
@@ -26,7 +25,6 @@ from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.modes import OnMissingFiles
@@ -43,13 +41,6 @@ class ReplaceFiles(Append):
 
     commit = ConditionCommit
     effect = Effect(replaced=Replaced.ROWS, outdates=True)
-
-    def check_arguments(self, request: LoadRequest) -> None:
-        """Check that old rows can be found, and deleted files can be recognized."""
-        super().check_arguments(request)
-        _check_changed(request)
-        if _removes_missing(request):
-            _check_missing(request)
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
         """Check that the table keeps rows as they were loaded, and where they came from."""
@@ -91,50 +82,6 @@ class ReplaceFiles(Append):
 
 def _removes_missing(request: LoadRequest) -> bool:
     return arguments_of(request).on_missing is OnMissingFiles.DELETE
-
-
-def _check_changed(request: LoadRequest) -> None:
-    if not request.mode.skips_loaded:
-        raise ConfigError(
-            "arguments-contradict", "Append(on_changed='replace') needs on_loaded='skip'; remove one of them"
-        )
-    if request.mode.list_after_loaded:
-        raise ConfigError(
-            "arguments-contradict",
-            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
-            " out the ones that were loaded before; remove one of them",
-        )
-    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
-        raise ConfigError(
-            "provenance-needed",
-            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
-            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
-            " to a table that lacks them",
-        )
-    if not request.pattern.scheme.is_reliable:
-        raise ConfigError(
-            "arguments-contradict",
-            "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
-            f" ({request.pattern}); use mode=ReplaceWhere(…)",
-        )
-
-
-def _check_missing(request: LoadRequest) -> None:
-    if isinstance(request.after_load, (Move, Delete)):
-        raise ConfigError(
-            "arguments-contradict",
-            "Append(on_missing='delete') would remove the rows of all files that"
-            f" after_load={request.after_load!r} takes out of the source; remove one of them",
-        )
-    for glob in request.pattern.globs:
-        folder, _, name = glob.rpartition("/")
-        if before_wildcards(folder) != folder or "**" in name:
-            raise ConfigError(
-                "arguments-contradict",
-                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
-                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
-                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,9 @@ import pytest
 
 from airflow_provider_ch_s3 import arguments, modes
 from airflow_provider_ch_s3.common.declared import Value, declared_fields
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
-from airflow_provider_ch_s3.load.contradictions import check_request
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
@@ -62,7 +62,7 @@ def build(**given: Any) -> LoadRequest:
     operator = S3ToClickHouseOperator(task_id="load", **GIVEN, **given)
     store = S3FileStore(aws_conn_id=None)
     request = build_request(operator, operator.read_source(store), {}, LoadLimit())
-    check_request(request, store)
+    check_request(request)
     return request
 
 

@@ -6,12 +6,14 @@ import dataclasses
 import datetime
 import inspect
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from airflow.sdk import ObjectStoragePath
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, ObjectStoragePath, XComArg
 
 from airflow_provider_ch_s3.arguments import (
     Arrivals,
@@ -66,6 +68,9 @@ from tests.failures import coded, own_errors
 def _connection(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}  # nothing listens there
     monkeypatch.setenv("AIRFLOW_CONN_UNIT", json.dumps(connection))
+
+
+CONTRADICTING = {"bad_rows": "reject", "provenance": {"source_file": "path"}}
 
 
 def make_operator(**arguments: Any) -> S3ToClickHouseOperator:
@@ -221,8 +226,7 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
     ("arguments", "message"),
     [
         ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
-        ({"table": None}, "table=None is of type NoneType; give a string"),
-        ({"clickhouse_conn_id": 3}, "clickhouse_conn_id=3 is of type int; give a string"),
+        ({"clickhouse_conn_id": 3.5}, "clickhouse_conn_id=3.5 is of type float; give a string"),
         ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string"),
         ({"credentials": "role"}, "credentials='role' lacks what it needs; give Role(arn=…)"),
         ({"credentials": NamedCollection(["a"])}, "credentials.collection=['a'] is of type list; give a string"),  # type: ignore[arg-type]
@@ -232,7 +236,10 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
             {"data_format": 1},
             "data_format=1 is unknown; give the name of a format, such as 'Parquet', or Format(…), or Csv(…)",
         ),
-        ({"data_format": Format("CSV", compression=b"gz")}, "data_format.compression=b'gz' is of type bytes; give a"),
+        (
+            {"data_format": Format("CSV", compression=["gz"])},
+            "data_format.compression=['gz'] is of type list; give a",
+        ),
         ({"data_format": Csv(delimiter=";;")}, "data_format=Csv(…) has delimiter=';;'; give one character, such as"),
         ({"settle_before_commit": "no"}, "settle_before_commit='no' is of type str; give True or False"),
         ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
@@ -279,13 +286,63 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
     ],
 )
 def test_a_wrong_argument_is_named_with_its_value_and_a_remedy(arguments: dict[str, Any], message: str) -> None:
-    operator = make_operator(**arguments)
+    """When the DAG is parsed, and when the task runs: a template may have made the value."""
+    with pytest.raises(ConfigError) as caught:
+        make_operator(**arguments)
+    assert caught.value.sentence.startswith(message)
+    if arguments.keys() & {"deferrable", "poll_interval"}:
+        return  # which are not templated
+    operator = make_operator()
+    vars(operator).update(arguments)
     task = SimpleNamespace(retries=0, max_active_tis_per_dag=None, get_dag=lambda: None)
     ti = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1, try_number=1, max_tries=0)
     run = SimpleNamespace(start_date=datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), run_after=None)
     with pytest.raises(ConfigError) as caught, own_errors():
         operator.execute({"ti": ti, "dag_run": run, "task": task})
     assert caught.value.sentence.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"mode": "direct", "bad_rows": "reject"}, "arguments-contradict"),
+        ({"mode": Append(on_changed="replace")}, "provenance-needed"),
+        ({"mode": {"append": {"on_missing": "delete"}}}, "argument-missing"),
+        ({"mode": "replace_table", "chunks": {"max_files": 1}}, "argument-without-effect"),
+        ({"where": "n > ("}, "expression-invalid"),
+        ({"table": None}, "argument-missing"),
+        ({"source": "gs://bucket/in/*"}, "address-invalid"),
+    ],
+)
+def test_a_contradiction_is_an_error_of_the_dags_import(arguments: dict[str, Any], code: str) -> None:
+    with pytest.raises(ConfigError, match=coded(code)):
+        make_operator(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mode": "{{ params.mode }}"},
+        {"mode": Merge(key=["{{ params.key }}"])},
+        {"mode": ReplaceWhere("conditions/old.sql")},
+        {"where": "n > ( {# a comment #}"},
+        {"select": {"{{ params.name }}": "n"}},
+        {"checks": {"a": Check("sane.sql")}},
+        {"source": ["s3://b/{{ ds }}/*", "gs://b/a"]},
+    ],
+)
+def test_what_a_template_makes_is_judged_when_the_task_runs(arguments: dict[str, Any]) -> None:
+    make_operator(**arguments, **CONTRADICTING)
+    with pytest.raises(ConfigError, match=coded("arguments-contradict")):
+        make_operator(**CONTRADICTING)
+
+
+@pytest.mark.parametrize("given", [lambda result: {"table": result}, lambda result: {"columns": {"only": result}}])
+def test_the_result_of_an_upstream_task_is_judged_when_the_task_runs(
+    given: Callable[[XComArg], dict[str, Any]],
+) -> None:
+    with DAG("d"):
+        make_operator(**given(EmptyOperator(task_id="up").output), **CONTRADICTING)
 
 
 def test_a_field_that_a_dict_misspells_is_named() -> None:
@@ -296,7 +353,6 @@ def test_a_field_that_a_dict_misspells_is_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"table": None}, "table=None is of type NoneType; give a string"),
         ({"table": ["t"]}, "table=['t'] is of type list; give a string"),
         ({"clickhouse_conn_id": 3.5}, "clickhouse_conn_id=3.5 is of type float; give a string"),
         ({"deferrable": "no"}, "deferrable='no' is of type str; give True or False"),
@@ -312,7 +368,13 @@ def test_a_field_that_a_dict_misspells_is_named() -> None:
 )
 def test_a_wrong_argument_of_the_sensor_is_named(arguments: dict[str, Any], message: str) -> None:
     given = {"table": "d.t", "clickhouse_conn_id": "unit", **arguments}
-    sensor = ClickHousePartsSettledSensor(task_id="settled", **given)
+    with pytest.raises(ConfigError) as caught:
+        ClickHousePartsSettledSensor(task_id="settled", **given)
+    assert caught.value.sentence.startswith(message)
+    if "deferrable" in arguments:
+        return  # which is not templated
+    sensor = ClickHousePartsSettledSensor(task_id="settled", table="d.t")
+    vars(sensor).update(given)
     with pytest.raises(ConfigError) as caught:
         sensor.poke({})
     assert caught.value.sentence.startswith(message)

@@ -1,42 +1,37 @@
-"""Find contradictory arguments: without a server, and before anything is listed or written."""
+"""Find contradictory arguments: without a server, when the DAG is parsed, or before anything is listed or written."""
 
 from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.arguments import Chunks, Keep, Move
+from airflow_provider_ch_s3.arguments import Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.files.stores import ObjectStore, WritableStore
-from airflow_provider_ch_s3.modes import Direct, ReplaceTable
+from airflow_provider_ch_s3.modes import Append, Direct, OnChangedFiles, OnMissingFiles, ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.file_schema import parse_structure
+from airflow_provider_ch_s3.table.provenance import Origin
 
 # Settings of the parsers, which do not take lines apart.
 _OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
 
 
-def check_request(request: LoadRequest, store: ObjectStore) -> None:
+def check_request(request: LoadRequest) -> None:
     """Check whether the arguments can be read, and go together.
 
-    :param store: the store of the files; receives no requests.
     :raises ConfigError: for the first mistake.
     """
     _check_expressions(request)
     _check_direct(request)
     _check_chunks(request)
-    mode_for(request).check_arguments(request)
-    _check_after_load(request, store)
+    if isinstance(request.mode, Append):
+        _check_append(request, request.mode)
+    _check_after_load(request)
     _check_reject(request)
-    if request.checks.validate_only and request.adds_columns:
-        raise ConfigError(
-            "arguments-contradict",
-            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them",
-        )
+    _check_new_columns(request)
     if request.pattern.scheme.is_lake:
         check_lake(request)
 
@@ -90,11 +85,75 @@ def _check_chunks(request: LoadRequest) -> None:
         )
 
 
-def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
+def _check_append(request: LoadRequest, mode: Append) -> None:
+    if mode.list_after_loaded and not (mode.skips_loaded and len(request.pattern.prefixes) == 1):
+        raise ConfigError(
+            "arguments-contradict",
+            "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
+            " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
+            f" (source is {request.pattern})",
+        )
+    if mode.on_changed is OnChangedFiles.REPLACE:
+        _check_changed(request)
+    elif mode.on_missing is OnMissingFiles.DELETE:
+        raise ConfigError(
+            "argument-missing",
+            "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
+            " on_missing",
+        )
+    if mode.on_missing is OnMissingFiles.DELETE:
+        _check_missing(request)
+
+
+def _check_changed(request: LoadRequest) -> None:
+    if not request.mode.skips_loaded:
+        raise ConfigError(
+            "arguments-contradict", "Append(on_changed='replace') needs on_loaded='skip'; remove one of them"
+        )
+    if request.mode.list_after_loaded:
+        raise ConfigError(
+            "arguments-contradict",
+            "Append(on_changed='replace') needs a list of all files of the source, and list_after_loaded=True leaves"
+            " out the ones that were loaded before; remove one of them",
+        )
+    if not {Origin.PATH, Origin.LOAD} <= set(request.provenance.values()):
+        raise ConfigError(
+            "provenance-needed",
+            "Append(on_changed='replace') finds the old rows of a file by the columns that say which file and which"
+            " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
+            " to a table that lacks them",
+        )
+    if not request.pattern.scheme.is_reliable:
+        raise ConfigError(
+            "arguments-contradict",
+            "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
+            f" ({request.pattern}); use mode=ReplaceWhere(…)",
+        )
+
+
+def _check_missing(request: LoadRequest) -> None:
+    if isinstance(request.after_load, (Move, Delete)):
+        raise ConfigError(
+            "arguments-contradict",
+            "Append(on_missing='delete') would remove the rows of all files that"
+            f" after_load={request.after_load!r} takes out of the source; remove one of them",
+        )
+    for glob in request.pattern.globs:
+        folder, _, name = glob.rpartition("/")
+        if before_wildcards(folder) != folder or "**" in name:
+            raise ConfigError(
+                "arguments-contradict",
+                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
+                " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
+                " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
+            )
+
+
+def _check_after_load(request: LoadRequest) -> None:
     pattern, wanted = request.pattern, request.after_load
     if isinstance(wanted, Keep):
         return
-    if not isinstance(store, WritableStore):
+    if not pattern.scheme.is_writable:
         raise ConfigError(
             "arguments-contradict",
             f"after_load={wanted!r} is not possible with {pattern}, whose files cannot be changed; remove it",
@@ -111,6 +170,21 @@ def _check_after_load(request: LoadRequest, store: ObjectStore) -> None:
             "arguments-contradict",
             f"after_load={wanted!r} is in reach of {pattern}, so the next load would load the moved files again; give"
             " a folder that the source does not cover",
+        )
+
+
+def _check_new_columns(request: LoadRequest) -> None:
+    if not request.adds_columns:
+        return
+    if request.checks.validate_only:
+        raise ConfigError(
+            "arguments-contradict",
+            "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them",
+        )
+    if request.columns.only is not None:
+        raise ConfigError(
+            "argument-without-effect",
+            "Columns(only=…) names all columns that are loaded, so on_new='add' adds none; remove one of them",
         )
 
 

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Move, Reject
+from airflow_provider_ch_s3.contradictions import check_lake, check_request
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
-from airflow_provider_ch_s3.load.contradictions import check_lake, check_request
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
-from airflow_provider_ch_s3.stores.http import HttpFileStore
-from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.failures import coded
 from tests.load_requests import load_request
 
@@ -23,8 +21,7 @@ REMOVES = {"mode": Append(on_changed="replace", on_missing="delete"), "provenanc
 
 
 def check(pattern: SourcePattern = FLAT, **arguments: Any) -> None:
-    store = HttpFileStore() if pattern.scheme is HTTP else S3FileStore(aws_conn_id=None)
-    check_request(load_request(pattern, **arguments), store)
+    check_request(load_request(pattern, **arguments))
 
 
 @pytest.mark.parametrize(
@@ -124,6 +121,10 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
         (
             {"checks": Checks(validate_only=True), "columns": Columns(on_new="add")},
             "Checks(validate_only=True) and Columns(on_new='add') contradict each other; remove one of them",
+        ),
+        (
+            {"columns": Columns(["a"], on_new="add")},
+            "Columns(only=…) names all columns that are loaded, so on_new='add' adds none; remove one of them",
         ),
     ],
 )
