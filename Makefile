@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values combinations faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -46,6 +46,10 @@ test-own: $(READY)
 # Random texts and values, compared with an oracle; the same SEED repeats a series. ENGINE=25.8, LANE=csv.
 values: $(READY)
 	$(BIN)/python -m tests.values --pairs $(or $(PAIRS),20000) $(if $(SEED),--seed $(SEED)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(LANE),--lane $(LANE))
+
+# Any three levels of the factors in tests/combinations, compared with an oracle; the same SEED repeats a series. WAYS=2.
+combinations: $(READY)
+	$(BIN)/python -m tests.combinations --ways $(or $(WAYS),3) --jobs $(WORKERS) $(if $(SEED),--seed $(SEED)) $(if $(CLUSTER),--cluster $(CLUSTER))
 
 test-unit: $(READY)
 	$(BIN)/pytest tests/unit

@@ -1,0 +1,417 @@
+"""Run a case on real servers: two nights of loads, and what each leaves, compared with the oracle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
+
+from airflow_provider_ch_s3.arguments import CreateTable
+from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, ServerError
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.combinations import oracle
+from tests.combinations.factors import COLUMN_TYPES, FACTORS, MARKER, PROVENANCE_TYPES, SOURCE_COLUMNS, Case
+from tests.combinations.files import write
+from tests.combinations.oracle import DAYS, DELETED, ELSEWHERE, Expected, World
+from tests.combinations.together import apart_of
+from tests.failures import own_errors
+from tests.sandbox.conftest import Lab
+from tests.sandbox.worker import running_worker
+
+WORKER_SECONDS = 120
+NIGHTS = (1, 2)
+VERSION = "toUInt16(splitByChar('.', version())[1]), toUInt16(splitByChar('.', version())[2])"
+AGE_SECONDS = 2.2
+COMMITS = ("move_partitions", "replace_partitions", "replace_partitions_by_nothing")
+KILLED = {"killed while staging": ("insert_load", "insert_lines"), "killed in the commit": COMMITS}
+_DIE = """
+import os
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+real = ClickHouseS3Hook._run
+def run(hook, statement, *given, **named):
+    if statement.name in {names!r}:
+        os.kill(os.getpid(), {signal})
+    return real(hook, statement, *given, **named)
+ClickHouseS3Hook._run = run
+"""
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What a case has shown."""
+
+    case: Case
+    refused: bool = False
+    failures: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.case or 'the usual levels'}:", *(f"  {one}" for one in self.failures)])
+
+
+@dataclass(kw_only=True)
+class Runner:
+    """Runs cases in the database and the bucket of a lab, one after the other."""
+
+    lab: Lab
+
+    def run(self, case: Case) -> Outcome:
+        """Run a case from an empty database to the verdict."""
+        started = time.monotonic()
+        trial = Trial(lab=replace(self.lab, has_cluster=case["cluster"] != "one node"), case=case)
+        outcome = Outcome(case=case)
+        try:
+            trial.run(outcome)
+        except Exception as error:  # of the harness: it must not end the series
+            outcome.failures.append(f"broken: {type(error).__name__}: {error}")
+        finally:
+            trial.tidy_up()
+        outcome.seconds = time.monotonic() - started
+        return outcome
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """One case."""
+
+    lab: Lab
+    case: Case
+    world: World = field(default_factory=World)
+
+    @property
+    def local(self) -> str:
+        """The table with the rows on each node."""
+        is_made = self.case.is_in(kind=("new", "new as told")) and self.is_distributed
+        return f"{self.lab.database}.t_local" if is_made else f"{self.lab.database}.t"
+
+    @property
+    def is_distributed(self) -> bool:
+        return self.case.is_in(cluster=("distributed", "sharded by id"))
+
+    @property
+    def table(self) -> str:
+        is_old = not self.case.is_in(kind=("new", "new as told"))
+        return f"{self.lab.database}.t_all" if self.is_distributed and is_old else f"{self.lab.database}.t"
+
+    @property
+    def replicas(self) -> int:
+        """Nodes with the same rows."""
+        return self.lab.sandbox.replicas if self.lab.has_cluster else 1
+
+    @property
+    def shards(self) -> Sequence[Sequence[int]]:
+        """The nodes of each shard."""
+        return list(batches(self.lab.nodes(), self.replicas))
+
+    def run(self, outcome: Outcome) -> None:
+        self._create()
+        for night in NIGHTS:
+            before = dict(self.world.files)
+            new = oracle.files_of(self.case, night, before)
+            if night == 2 and self.case["night"] == "gone":
+                self._remove(oracle.key_of(self.case, 2))
+            self._put(new)
+            outcome.refused = self._run_night(night, outcome)
+            if outcome.failures or outcome.refused:
+                return
+
+    def _run_night(self, night: int, outcome: Outcome) -> bool:
+        """Load once; returns whether the levels cannot go together, and were to be refused."""
+        code = self._refusal()
+        rows = [dict(row) for row in self.world.rows]
+        expected = Expected(error=code) if code else oracle.run_night(self.case, self.world)
+        error, report, skips = self._load(night)
+        where = f"night {night}: "
+        if code:
+            if error is None or error.code != code:
+                outcome.failures.append(f"{where}was not refused ({code}): {_show(error, report)}")
+            self.world.rows = rows
+            if not self.case.is_in(kind=("new", "new as told")):
+                self._compare(where, outcome)
+            return True
+        if expected.error:
+            if error is None or error.code != expected.error:
+                outcome.failures.append(f"{where}no error {expected.error!r}: {_show(error, report)}")
+        elif error is not None:
+            outcome.failures.append(f"{where}failed: {_show(error, report)}")
+            return False
+        elif skips != expected.skips:
+            outcome.failures.append(f"{where}skipped: {skips}, expected: {expected.skips}")
+        elif report is not None:
+            outcome.failures += [f"{where}{one}" for one in self._judge_report(expected, report)]
+        self._compare(where, outcome)
+        return False
+
+    def _refusal(self) -> str:
+        """Return the code of the error that refuses the levels, also for servers as old as these; '' if none does."""
+        if apart := apart_of(self.case):
+            return apart.code
+        if self._is_old and self.case["bad_rows"] != "fail":
+            return "server-too-old"
+        return "provenance-not-possible" if self._is_old and self.case["provenance"] == "row" else ""
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether the servers do not number the rows of files."""
+        return bool(self.lab.query(f"SELECT ({VERSION}) < (26, 7) AS is_old")[0]["is_old"])
+
+    # The store
+
+    def _put(self, files: dict[str, oracle.File]) -> None:
+        for key, file in files.items():
+            self.lab.put(key, write(self.case, file))
+        self.world.files.update(files)
+        if oracle.marker_of(self.case):
+            self.lab.put(f"in/{MARKER}", b"")
+
+    def _remove(self, key: str) -> None:
+        self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=key)
+        self.world.files.pop(key, None)
+
+    # The table
+
+    def _create(self) -> None:
+        case, sandbox, database = self.case, self.lab.sandbox, self.lab.database
+        for node in range(sandbox.nodes):
+            sandbox.drop_database(database, node=node)
+            sandbox.create_database(database, node=node)
+        if self.lab.has_cluster:
+            self.lab.connect_clickhouse()
+        else:
+            self.lab.connect_one_node()
+        if case.is_in(kind=("new", "new as told")):
+            return
+        columns = [f"{name} {COLUMN_TYPES[name]}" for name in COLUMN_TYPES if name not in ("extra", "op")]
+        columns += {
+            "default": ["made String DEFAULT concat('made ', kind)"],
+            "materialized": ["twice UInt64 MATERIALIZED id * 2"],
+            "alias": ["half UInt32 ALIAS intDiv(id, 2)"],
+            "check": ["CONSTRAINT small CHECK id < 1000000"],
+            "projection": ["PROJECTION kinds (SELECT kind, count() GROUP BY kind)"],
+        }.get(case["feature"], [])
+        words = dict(FACTORS["provenance"].items())[case["provenance"]] or {}
+        columns += [f"{name} {PROVENANCE_TYPES[word]}" for name, word in words.items()]
+        self._make("t", ", ".join(columns), self._engine())
+        if case["feature"] == "view":
+            self._make("seen", "id UInt32, amount Nullable(Int64)", "MergeTree ORDER BY id")
+            self.lab.ddl(
+                f"CREATE MATERIALIZED VIEW {database}.mv {{on_cluster}} TO {database}.seen"
+                f" AS SELECT id, amount FROM {self.local}"
+            )
+        if self.is_distributed:
+            self.lab.distribute(self.local, "id" if case["cluster"] == "sharded by id" else "rand()")
+        held = oracle.held_rows(case, len(self.shards))
+        for (node, *_), rows in zip(self.shards, held, strict=True):
+            self._insert(rows, node)
+        self.world.rows = [row for rows in held for row in rows]
+        self.world.fed = list(self.world.rows)
+        if case["feature"] == "lightweight delete":
+            days = [ELSEWHERE] if case["held"] == "elsewhere" else [ELSEWHERE, DAYS[0]]
+            doomed = [{**oracle._row(DELETED, day, kind="kept"), "op": None, "extra": None} for day in days]
+            self._insert(doomed, 0)
+            self.lab.query(f"DELETE FROM {self.local} WHERE id = {DELETED}")
+
+    def _make(self, name: str, columns: str, engine: str) -> None:
+        """Create a table on each node, with replicas if shards have several nodes."""
+        replicated = "Replicated" if self.replicas > 1 else ""
+        self.lab.ddl(
+            f"CREATE TABLE {self.lab.database}.{name} {{on_cluster}} ({columns}) ENGINE = {replicated}{engine}"
+        )
+
+    def _engine(self) -> str:
+        """Return the clauses after the columns of the table."""
+        case = self.case
+        engine = {
+            "replacing": "ReplacingMergeTree(v)",
+            "summing": "SummingMergeTree(amount)",
+            "collapsing": "CollapsingMergeTree(sign)",
+        }.get(case["kind"], "MergeTree")
+        partition = {"unpartitioned": "", "by expression": " PARTITION BY intDiv(id, 10)"}
+        order = "(id, v)" if case["kind"] == "collapsing" else "id"
+        ttl = " TTL day + INTERVAL 100 YEAR" if case["feature"] == "ttl" else ""
+        settings = " SETTINGS deduplicate_merge_projection_mode = 'rebuild'" if engine != "MergeTree" else ""
+        by = partition.get(case["kind"], " PARTITION BY day")
+        return f"{engine}{by} ORDER BY {order}{ttl}{settings}"
+
+    def _insert(self, rows: Sequence[oracle.Row], node: int) -> None:
+        if not rows:
+            return
+        names = [name for name in COLUMN_TYPES if name not in ("extra", "op")]
+        lines = "\n".join(json.dumps({name: row[name] for name in names}) for row in rows)
+        settings = {"optimize_on_insert": 0, "insert_quorum": self.replicas if self.replicas > 1 else 0}
+        self.lab.query(
+            f"INSERT INTO {self.local} ({', '.join(names)}) FORMAT JSONEachRow\n{lines}\n",
+            node=node,
+            settings=settings,
+        )
+
+    def tidy_up(self) -> None:
+        """Remove the files; the next case drops the database."""
+        found = self.lab.s3.list_objects_v2(Bucket=self.lab.bucket).get("Contents", [])
+        for one in found:
+            self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=one["Key"])
+
+    # The load
+
+    def _load(self, night: int) -> tuple[ChS3Error | None, dict[str, Any] | None, bool]:
+        """Load as a task does; returns the error, the report, and whether the task was skipped."""
+        if self.case["arrivals"] == "min_age":
+            time.sleep(AGE_SECONDS)
+        tries = 1
+        if night == 2 and (names := KILLED.get(self.case["retry"])):
+            self._load_and_die(night, names)
+            tries = 2
+        try:
+            with own_errors():
+                return None, self._execute(night, tries), False
+        except AirflowSkipException:
+            return None, None, True
+        except ChS3Error as error:
+            return error, None, False
+
+    def _execute(self, night: int, tries: int) -> dict[str, Any] | None:
+        """Run the operator, and while it is deferred, its trigger, each time in a new operator."""
+        deferred: TaskDeferred | None = None
+        while True:
+            operator = self._operator()
+            context = self._context(operator, night, try_number=tries)
+            try:
+                if deferred is None:
+                    report = operator.execute(context)
+                else:
+                    event = asyncio.run(asyncio.wait_for(_first_event(deferred.trigger), WORKER_SECONDS))
+                    report = operator.execute_complete(context, event, **(deferred.kwargs or {}))
+            except TaskDeferred as again:
+                deferred = again
+            else:
+                return report if report is None else dict(report)
+
+    def _load_and_die(self, night: int, names: Sequence[str]) -> None:
+        given = {**self._arguments(), "deferrable": False}
+        operator = self._operator()
+        ti = vars(self._context(operator, night, try_number=1)["ti"])
+        del ti["xcom_push"]  # which no other process can be given
+        before = _DIE.format(names=tuple(names), signal=int(signal.SIGKILL))
+        with running_worker(given, ti, self.lab.started, before) as worker:
+            worker.wait(WORKER_SECONDS)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "source": self.lab.uri("in/**" if self.case["files"] == "folder" else "in/*"),
+            "table": self.table,
+            "clickhouse_conn_id": "ch",
+            "aws_conn_id": "aws",
+            "poll_interval": 0.25,
+            **self.case.arguments,
+            **self._replicated_table(),
+        }
+
+    def _replicated_table(self) -> dict[str, Any]:
+        """Return ``create_table`` with an engine for replicas, where the nodes are replicas."""
+        created = self.case.arguments.get("create_table")
+        if self.replicas == 1 or not isinstance(created, CreateTable) or not created.engine:
+            return {}
+        return {"create_table": replace(created, engine=f"Replicated{created.engine}")}
+
+    def _operator(self) -> S3ToClickHouseOperator:
+        operator = S3ToClickHouseOperator(task_id="load", **self._arguments())
+        operator.timing = replace(operator.timing, lock_patience_seconds=1.0, lock_poll_seconds=0.1)
+        return operator
+
+    def _context(self, operator: Any, night: int, *, try_number: int) -> Any:
+        context = self.lab.context(operator, try_number=try_number, max_tries=1)
+        context["ti"].run_id = f"{self.lab.database}_{night}"
+        context["ti"].xcom_push = lambda **_: None
+        return context
+
+    # The verdict
+
+    def _judge_report(self, expected: Expected, report: dict[str, Any]) -> list[str]:
+        wrong = []
+        if report["files_listed"] != expected.files:
+            wrong.append(f"the report lists {report['files_listed']} files instead of {expected.files}")
+        if self.case["mode"] == "direct":
+            return wrong
+        rows = sum(report["partitions"].values())
+        if rows != expected.rows:
+            wrong.append(f"the report has {rows} rows in partitions instead of {expected.rows}")
+        if report["rows_rejected"] != expected.rejected:
+            wrong.append(f"the report has {report['rows_rejected']} bad rows instead of {expected.rejected}")
+        return wrong
+
+    def _compare(self, where: str, outcome: Outcome) -> None:
+        case, bucket = self.case, self.lab.bucket
+        columns = [*oracle.table_columns(case), *self.world.added]
+        expected = Counter(oracle.shown(case, row, bucket=bucket, columns=columns) for row in self.world.rows)
+        items = [*columns]
+        items += {"default": ["made"], "materialized": ["twice"], "alias": ["half"]}.get(case["feature"], [])
+        words = (FACTORS["provenance"][case["provenance"]] or {}).values()
+        items += [
+            {
+                "load": f"toUInt8(startsWith({name}, 'ch-s3-')) AS {name}",
+                "time": f"toUInt8(toUnixTimestamp({name}) > 0) AS {name}",
+            }.get(word, name)
+            for word, name in ((word, SOURCE_COLUMNS[word]) for word in words)
+        ]
+        found: Counter[Any] = Counter()
+        for shard, rows in enumerate(self._read(f"SELECT {', '.join(items)} FROM {self.local}", outcome)):
+            found.update(tuple(sorted(row.items())) for row in rows)
+            if case["cluster"] == "sharded by id" and (
+                stray := [row for row in rows if row["id"] % len(self.shards) != shard]
+            ):
+                outcome.failures.append(f"{where}rows on the wrong shard {shard}: {stray[:3]}")
+        outcome.failures += [f"{where}{one}" for one in oracle.compare(case, expected, found)]
+        self._compare_others(where, outcome)
+
+    def _compare_others(self, where: str, outcome: Outcome) -> None:
+        database = self.lab.database
+        if self.case["feature"] == "view":
+            expected = Counter((row["id"], row["amount"]) for row in self.world.fed)
+            seen = self._read(f"SELECT id, amount FROM {database}.seen", outcome)
+            found = Counter((row["id"], row["amount"]) for rows in seen for row in rows)
+            if expected != found:
+                outcome.failures.append(f"{where}the view lacks {expected - found}, and has {found - expected}")
+        if self.case["bad_rows"] != "fail" and self.world.rejected:
+            rejected = self._read(f"SELECT toUInt32(count()) AS n FROM {self.local}_rejected", outcome)
+            count = sum(rows[0]["n"] for rows in rejected)
+            if count != self.world.rejected:
+                outcome.failures.append(f"{where}{count} rejected lines instead of {self.world.rejected}")
+        left = [*self.lab.left_overs(), *self.lab.running()]
+        if left and self.case["checks"] != "failed":
+            outcome.failures.append(f"{where}left behind: {left}")
+
+    def _read(self, select: str, outcome: Outcome) -> list[list[dict[str, Any]]]:
+        """Read rows of each shard; no rows of a table that no load has made, because there was nothing to load."""
+        settings = {"output_format_json_quote_64bit_integers": 0}
+        found = []
+        for nodes in self.shards:
+            try:
+                first, *others = [self.lab.query(select, node=node, settings=settings) for node in nodes]
+            except ServerError as error:
+                if error.server_code == ErrorCode.UNKNOWN_TABLE and not self.world.rows:
+                    continue
+                raise
+            if any(sorted(first, key=str) != sorted(other, key=str) for other in others):
+                outcome.failures.append(f"the replicas {nodes} differ: {select}")
+            found.append(first)
+        return found
+
+
+async def _first_event(trigger: Any) -> Any:
+    async for event in trigger.run():
+        return event.payload
+    return None
+
+
+def _show(error: BaseException | None, report: Any) -> str:
+    if error is not None:
+        return f"{type(error).__name__}: {error}"[:900]
+    return f"it succeeded: {report['partitions'] if report else 'skipped'}"
