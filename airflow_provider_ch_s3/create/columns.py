@@ -299,7 +299,7 @@ def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapp
     columns = []
     for column in source.columns:
         if column.in_path and column.name not in in_files:
-            texts = {folder_values(file.key)[column.name] for file in source.files}
+            texts = {folder_values(file)[column.name] for file in source.files}
             known = texts - {DEFAULT_PARTITION}
             kind = choose_folder_type(
                 observe_texts({unquote(text) for text in known}),

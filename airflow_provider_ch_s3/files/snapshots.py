@@ -61,14 +61,19 @@ class DataFile(SourceFile):
     """A data file, which never changes: the version is the size, whether or not the metadata count the rows.
 
     :ivar rows: None if the metadata do not.
+    :ivar columns: of the snapshot's schema, one mapping for all files: a file and its folders may have others, too.
     """
 
-    __slots__ = ("rows",)
+    __slots__ = ("columns", "rows")
     rows: int | None
+    columns: Mapping[str, bool] | None
 
-    def __init__(self, *, key: str, size_bytes: int, rows: int | None) -> None:
+    def __init__(
+        self, *, key: str, size_bytes: int, rows: int | None, columns: Mapping[str, bool] | None = None
+    ) -> None:
         super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
         object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "columns", columns)
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:

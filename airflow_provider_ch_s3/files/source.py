@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, quoted, tells_nulls
@@ -47,6 +47,11 @@ class SourceFile:
     @property
     def size_bytes(self) -> int:
         return int(self._packed.rsplit(b"\0", 1)[1])
+
+    @property
+    def columns(self) -> Mapping[str, bool] | None:
+        """Column → whether a folder has the value; None if only the file and its folders tell the columns."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

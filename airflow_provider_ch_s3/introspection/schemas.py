@@ -154,6 +154,8 @@ def read_schemas(
         named = {name: plain_type(kind) if _DICTIONARY.search(kind) else kind for name, kind in named.items()}
         if source.format.has_null_lists:
             named = {name: nullable_values(kind) if is_nested(kind) else kind for name, kind in named.items()}
+        if (known := file.columns) is not None:
+            named = {name: kind for name, kind in named.items() if known.get(name) is False}
         types = {name: _with_nulls(name, kind, nulls) for name, kind in named.items()}
         schemas.append(FileSchema(key=file.key, types=types))
     return tuple(schemas)

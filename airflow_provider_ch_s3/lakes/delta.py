@@ -150,6 +150,12 @@ class DeltaTable:
                 " not have; it cannot be loaded as files",
             )
         for name, kind in _partition_types(table).items():
+            if f"/{name}=" in f"/{self._location}":
+                raise SnapshotError(
+                    "folder-values-unclear",
+                    f"{self._address} is in a folder {name}=…, and has a partition column {name!r}, whose values the"
+                    " servers read from the folders of the whole path; copy the table to another location",
+                )
             if not _folder_type(kind):
                 raise SnapshotError(
                     "lake-feature-unsupported",
@@ -225,12 +231,13 @@ class DeltaTable:
         with self._opened(int(snapshot)) as table:
             self._check_features(table)
             self._check_vectors(table)
+            as_file = partial(self._as_file, _columns(table))
             actions = table.get_add_actions()
             columns: list[Any] = [
                 actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
                 for name in ("path", "size_bytes", "num_records", "partition")  # tables may lack the last two
             ]
-        return list(map(self._as_file, *columns))
+        return list(map(as_file, *columns))
 
     def _check_vectors(self, table: DeltaLakeTable) -> None:
         """:raises SnapshotError: if rows of data files are deleted by vectors."""
@@ -250,7 +257,12 @@ class DeltaTable:
         """
         if after == snapshot:
             return []
-        self._check_features(self._table)
+        table = self._table
+        self._check_features(table)
+        if int(snapshot) != self._latest:  # a later version may be partitioned by other columns
+            with self._opened(int(snapshot)) as table:
+                self._check_features(table)
+        columns = _columns(table)
         added: dict[str, SourceFile] = {}
         for version in range(int(after) + 1, int(snapshot) + 1):
             for action in self._actions(version):
@@ -265,7 +277,9 @@ class DeltaTable:
                     if file.get("deletionVector"):
                         raise self._has_vectors(version)
                     rows = json.loads(file.get("stats") or "{}").get("numRecords")
-                    added[file["path"]] = self._as_file(file["path"], file["size"], rows, file["partitionValues"])
+                    added[file["path"]] = self._as_file(
+                        columns, file["path"], file["size"], rows, file["partitionValues"]
+                    )
         return list(added.values())
 
     def _actions(self, version: int) -> Sequence[Mapping[str, Any]]:
@@ -286,7 +300,12 @@ class DeltaTable:
         )
 
     def _as_file(
-        self, path: str, size_bytes: int, rows: int | None, partition: Mapping[str, Any] | None
+        self,
+        columns: Mapping[str, bool],
+        path: str,
+        size_bytes: int,
+        rows: int | None,
+        partition: Mapping[str, Any] | None,
     ) -> SourceFile:
         """:raises SnapshotError: if the file is elsewhere, or the folders do not have the values of the partition."""
         key = unquote(path)
@@ -295,7 +314,8 @@ class DeltaTable:
                 "lake-files-elsewhere",
                 f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source",
             )
-        folders = {name: unquote(value) for name, value in folder_values(key).items()}
+        found = DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows, columns=columns)
+        folders = {name: unquote(value) for name, value in folder_values(found).items()}
         for name, value in (partition or {}).items():
             folder = folders.get(name)
             expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
@@ -306,7 +326,7 @@ class DeltaTable:
                     " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
                     " file",
                 )
-        return DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows)
+        return found
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:
@@ -325,6 +345,12 @@ def _partition_types(table: DeltaLakeTable) -> Mapping[str, str]:
     """Partition column → the column's type in Delta's words."""
     names = table.metadata().partition_columns
     return {one.name: str(one.type.type) for one in table.schema().fields if one.name in names}
+
+
+def _columns(table: DeltaLakeTable) -> Mapping[str, bool]:
+    """Column of the schema → whether the table is partitioned by it."""
+    names = table.metadata().partition_columns
+    return {one.name: one.name in names for one in table.schema().fields}
 
 
 def _folder_type(kind: str) -> str:

@@ -164,6 +164,7 @@ class IcebergTable:
         self._bucket = bucket
         self._location = location
         self._names_checked: set[tuple[int | None, str]] = set()
+        self._columns_of: dict[str, Mapping[str, bool]] = {}
         self._metadata = self._read(address) if address else self._read_newest()
 
     def _read_newest(self) -> TableMetadata:
@@ -368,7 +369,8 @@ class IcebergTable:
             raise SnapshotError(
                 "lake-feature-unsupported", f"{file.file_path} {what}; load the table by other means, or {_COMPACT}"
             )
-        return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count)
+        columns = self._columns(snapshot)
+        return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count, columns=columns)
 
     def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
         """Say which partition column a file lacks, as files of Hive do, or may lack; '' if none.
@@ -391,6 +393,12 @@ class IcebergTable:
     def _names(self) -> Mapping[int, str]:
         """The last known name of each present or earlier column of the table."""
         return {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
+
+    def _columns(self, snapshot: str) -> Mapping[str, bool]:
+        if snapshot not in self._columns_of:
+            schema = self._schema(self._find(int(snapshot)).schema_id)
+            self._columns_of[snapshot] = dict.fromkeys((one.name for one in schema.fields), False)
+        return self._columns_of[snapshot]
 
     def _check_names(self, added_by: int | None, snapshot: str) -> None:
         """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.

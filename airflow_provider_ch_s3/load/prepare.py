@@ -48,7 +48,7 @@ from airflow_provider_ch_s3.table.file_schema import read_nulls
 from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
-from airflow_provider_ch_s3.table.path_columns import folder_names, type_path_columns
+from airflow_provider_ch_s3.table.path_columns import has_folders, type_path_columns
 from airflow_provider_ch_s3.table.provenance import (
     check_filled_once,
     check_not_hidden,
@@ -461,7 +461,7 @@ def _facts(
         takes_all_columns=request.takes_all_columns,
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
-        has_path_columns=bool(folder_names(source.files)),
+        has_path_columns=has_folders(source.files),
         uses_server_role=source.access.uses_server_role,
         has_null_lists=source.has_null_lists,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),

@@ -137,7 +137,7 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
     for file in files:
         if source.access.function is TableFunction.URL:
             check_folders_of_url(file)
-        if others := (folder_values(file.key).keys() & columns) - in_path:
+        if others := (folder_values(file).keys() & columns) - in_path:
             raise SourceError(
                 "folder-values-unclear",
                 f"{file.key!r} is in a folder {sorted(others)[0]}=…, and {files[0].key!r} is in none; narrow the"

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.target import TableColumn
 
+_FOLDER = re.compile(r"(?:^|/)[^/=]+=[^/]*/")
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 # The folder for a text that reads like the folder of NULL, as exports write it.
 ENCODED_DEFAULT_PARTITION = DEFAULT_PARTITION.replace("_", "%5F", 1)
@@ -32,7 +33,12 @@ def path_column_names(files: Sequence[SourceFile], scheme: Scheme) -> frozenset[
 
 def folder_names(files: Iterable[SourceFile]) -> frozenset[str]:
     """Return the names in ``name=value/`` folders of any file."""
-    return frozenset(name for file in files for name, _ in _folders(file.key))
+    return frozenset(name for file in files for name, _ in _folders(file))
+
+
+def has_folders(files: Iterable[SourceFile]) -> bool:
+    """Whether a path has a ``name=value/`` folder: by default, servers add a column, also to the files of a lake."""
+    return any(_FOLDER.search(file.key) for file in files)
 
 
 def is_plain(kind: str) -> bool:
@@ -51,7 +57,7 @@ def check_folders_of_url(file: SourceFile) -> None:
 
     :raises SourceError: if a value is percent-encoded, for the URL or the folder.
     """
-    for name, value in _folders(file.key):
+    for name, value in _folders(file):
         if "%" in name or "%" in value:
             raise SourceError(
                 "folder-values-unclear",
@@ -60,19 +66,19 @@ def check_folders_of_url(file: SourceFile) -> None:
             )
 
 
-def folder_values(key: str) -> dict[str, str]:
-    """Return the values in the folders of one key, by name.
+def folder_values(file: SourceFile) -> dict[str, str]:
+    """Return the values in the folders of one file, by name.
 
     :raises SourceError: if two folders have the same name.
     """
-    pairs = _folders(key)
+    pairs = _folders(file)
     values = dict(pairs)
     if len(values) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise SourceError(
             "folder-values-unclear",
-            f"the path {key!r} has more than one folder {twice}=…, so the value of column {twice!r} is ambiguous;"
-            " exclude such files with a narrower source, or copy them to other keys",
+            f"the path {file.key!r} has more than one folder {twice}=…, so the value of column {twice!r} is"
+            " ambiguous; exclude such files with a narrower source, or copy them to other keys",
         )
     return values
 
@@ -103,15 +109,17 @@ def type_path_columns(
     )
 
 
-def _folders(key: str) -> list[tuple[str, str]]:
-    folders = (folder.partition("=") for folder in key.split("/")[:-1])
-    return [(name, value) for name, equals, value in folders if equals and name]
+def _folders(file: SourceFile) -> list[tuple[str, str]]:
+    folders = (folder.partition("=") for folder in file.key.split("/")[:-1])
+    pairs = [(name, value) for name, equals, value in folders if equals and name]
+    known = file.columns
+    return pairs if known is None else [(name, value) for name, value in pairs if known.get(name)]
 
 
 def _all_values(names: Iterable[str], files: Sequence[SourceFile]) -> Mapping[str, set[str]]:
     values: dict[str, set[str]] = {name: set() for name in names}
     for file in files:
-        found = folder_values(file.key)
+        found = folder_values(file)
         for name, seen in values.items():
             if name not in found:
                 raise SourceError(

@@ -451,6 +451,49 @@ def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp
     )
 
 
+def test_folders_of_the_location_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    """Nor is a folder below it, unless the schema has a partition column of its name."""
+    location = "lake/city=Rome/day=1/orders"
+    schema = pa.schema([*COLUMNS, ("region", pa.string())])
+    lake = LAKES["delta"](server, lab.uri(location), tmp_path, schema=schema, partition_by=["region"])
+    load_by(lab, lake)
+    lake.append([{**row, "region": "eu"} for row in orders(1, 2)])
+    lab.load(location, f"{lab.database}.new", create_table="auto")
+    assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
+
+
+def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    """Spark's data files have a column of the change data feed, and others have columns of their writers."""
+    lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    lake.append(orders(1, 2))
+    bucket, _, folder = lab.uri(LOCATION).removeprefix("s3://").partition("/")
+    client = server.client()
+    (key,) = [
+        one["Key"]
+        for one in client.list_objects_v2(Bucket=bucket, Prefix=f"{folder}/")["Contents"]
+        if one["Key"].endswith(".parquet")
+    ]
+    written = pq.ParquetFile(io.BytesIO(client.get_object(Bucket=bucket, Key=key)["Body"].read())).read()
+    client.put_object(Bucket=bucket, Key=key, Body=with_change_type(written))
+    log = f"{folder}/_delta_log/{1:020}.json"
+    commit = [json.loads(line) for line in client.get_object(Bucket=bucket, Key=log)["Body"].read().splitlines()]
+    for action in commit:
+        if "add" in action:
+            action["add"]["size"] = len(with_change_type(written))
+    client.put_object(Bucket=bucket, Key=log, Body="\n".join(map(json.dumps, commit)).encode())
+    lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
+    assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows()) == bag(orders(1, 2))
+    lab.load(LOCATION, make_table(lab), task_id="second")
+    assert bag(loaded(lab)) == bag(orders(1, 2))
+
+
+def with_change_type(rows: pa.Table) -> bytes:
+    body = io.BytesIO()
+    pq.write_table(rows.append_column("_change_type", pa.nulls(len(rows), pa.string())), body)
+    return body.getvalue()
+
+
 @pytest.mark.thorough
 def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_looks_like(
     lab: Lab, server: S3Server, tmp_path: Path

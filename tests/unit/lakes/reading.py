@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location
 from airflow_provider_ch_s3.files.snapshots import SnapshotRange, count_rows
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
 from airflow_provider_ch_s3.lakes.store import LakeStore
@@ -69,21 +70,24 @@ class Copy:
         assert all(self.etags.get(file.key, file.etag) == file.etag for file in listed)
         before = len(self.rows)
         for file in new:
-            self.rows += self._read(store, file.key)
+            self.rows += self._read(store, file)
             self.etags[file.key] = file.etag
         assert count_rows(new) == len(self.rows) - before
         if new:  # a load without files commits nothing
             self.records.append(pinned.record(is_whole=True).etag)
             self.loaded = pinned.id
 
-    def _read(self, store: LakeStore, key: str) -> list[dict[str, Any]]:
-        body = self.server.client().get_object(Bucket=store.pattern.bucket, Key=key)["Body"].read()
-        rows: list[dict[str, Any]] = pq.ParquetFile(io.BytesIO(body)).read().to_pylist()
-        if not store.pattern.scheme.has_path_columns:
-            return rows
+    def _read(self, store: LakeStore, file: SourceFile) -> list[dict[str, Any]]:
+        body = self.server.client().get_object(Bucket=store.pattern.bucket, Key=file.key)["Body"].read()
+        columns = file.columns
+        assert columns is not None
+        rows = [
+            {name: value for name, value in row.items() if columns.get(name) is False}
+            for row in pq.ParquetFile(io.BytesIO(body)).read().to_pylist()
+        ]
         folders = {
             name: None if value == DEFAULT_PARTITION else unquote(value)
-            for name, value in folder_values(key.removeprefix(store.location)).items()
+            for name, value in folder_values(file).items()
         }
         return [{**row, **folders} for row in rows]
 

@@ -210,6 +210,38 @@ def test_partitions_are_read_from_folders(server: S3Server, uri: str, tmp_path: 
     assert bag(copy.rows) == bag(lake.rows())
 
 
+def test_folders_of_the_location_are_no_columns(server: S3Server, bucket: str, tmp_path: Path) -> None:
+    location = f"s3://{bucket}/lake/city=Rome/x=1/t"
+    lake, copy = DeltaLake(server, location, tmp_path), Copy(server, location)
+    lake.append(orders(1))
+    copy.append(lake)
+    lake.append(orders(2))
+    copy.append(lake)
+    assert bag(copy.rows) == bag(lake.rows())
+
+
+def test_a_later_version_with_other_partitions(
+    server: S3Server, bucket: str, uri: str, lake: DeltaLake, copy: Copy
+) -> None:
+    for number in (1, 2):
+        lake.append(orders(number))
+        copy.append(lake, snapshot="1")
+    metadata = the_only(server, bucket, 0, "metaData")
+    commit(server, bucket, 3, {"metaData": {**metadata, "partitionColumns": ["city"]}})
+    copy.append(lake, snapshot="2")
+    assert bag(copy.rows) == bag(orders(1, 2))
+
+
+def test_a_location_in_a_folder_of_a_partition_column_is_refused(
+    server: S3Server, bucket: str, tmp_path: Path
+) -> None:
+    location = f"s3://{bucket}/city=Rome/t"
+    lake = DeltaLake(server, location, tmp_path, partition_by=["city"])
+    lake.append(orders(1))
+    with pytest.raises(SnapshotError, match=coded("folder-values-unclear", "/t is in a folder city=…")):
+        Copy(server, location).append(lake)
+
+
 def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: str, uri: str, tmp_path: Path) -> None:
     lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
     lake.append(orders(1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.files.snapshots import DataFile
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile
 from airflow_provider_ch_s3.table.path_columns import folder_values, type_path_columns
 from airflow_provider_ch_s3.table.target import TableColumn
@@ -12,6 +13,10 @@ from airflow_provider_ch_s3.table.target import TableColumn
 
 def files(*keys: str) -> list[SourceFile]:
     return [SourceFile(key=key, etag="e", size_bytes=1) for key in keys]
+
+
+def file(key: str) -> SourceFile:
+    return files(key)[0]
 
 
 def typed(keys: list[str], *table_columns: TableColumn) -> list[str]:
@@ -22,12 +27,18 @@ def typed(keys: list[str], *table_columns: TableColumn) -> list[str]:
 
 
 def test_the_text_of_a_folder_is_its_value() -> None:
-    assert folder_values("in/code=007/a=b=c/=x/e=/a=1.csv") == {"code": "007", "a": "b=c", "e": ""}
+    assert folder_values(file("in/code=007/a=b=c/=x/e=/a=1.csv")) == {"code": "007", "a": "b=c", "e": ""}
+
+
+def test_only_the_folders_of_a_lakes_columns_are_columns() -> None:
+    columns = {"id": False, "city": False, "day": True}
+    lake = DataFile(key="city=Rome/t/day=1/x=2/f.parquet", size_bytes=1, rows=1, columns=columns)
+    assert folder_values(lake) == {"day": "1"}
 
 
 def test_two_folders_of_one_name_are_refused() -> None:
     with pytest.raises(SourceError) as caught:
-        folder_values("a=1/a=2/x.csv")
+        folder_values(file("a=1/a=2/x.csv"))
     assert caught.value.sentence == (
         "the path 'a=1/a=2/x.csv' has more than one folder a=…, so the value of column 'a' is ambiguous; exclude such"
         " files with a narrower source, or copy them to other keys"
