@@ -16,7 +16,6 @@ from pyiceberg.manifest import (
     DataFileContent,
     FileFormat,
     ManifestContent,
-    ManifestEntryStatus,
     ManifestWriterV2,
 )
 from pyiceberg.partitioning import PartitionSpec
@@ -58,9 +57,6 @@ class Lake(Protocol):
         """Forget all that the last snapshot does not need; returns of how many it is known what came after them."""
 
     def rows(self) -> Rows: ...
-
-    @property
-    def may_hide_columns(self) -> bool: ...
 
     @property
     def snapshot(self) -> str: ...
@@ -194,17 +190,6 @@ class IcebergLake:
         return str(self.table.current_snapshot().snapshot_id)
 
     @property
-    def may_hide_columns(self) -> bool:
-        """Whether a column was added after the current snapshot, and a file is of a snapshot that has expired."""
-        table = self.table
-        then = table.schemas()[table.current_snapshot().schema_id]
-        entries, kept = table.inspect.entries().to_pylist(), {one.snapshot_id for one in table.snapshots()}
-        is_of_expired = any(
-            one["snapshot_id"] not in kept for one in entries if one["status"] != ManifestEntryStatus.DELETED
-        )
-        return is_of_expired and set(then.column_names) != set(table.schema().column_names)
-
-    @property
     def facts(self) -> dict[str, str]:
         found, uuid = self.table.current_snapshot(), str(self.table.metadata.table_uuid)
         about = {"operation": found.summary.operation.value, "schema_id": str(found.schema_id)}
@@ -213,7 +198,6 @@ class IcebergLake:
 
 class DeltaLake:
     operator = DeltaToClickHouseOperator
-    may_hide_columns = False
 
     def __init__(
         self, server: S3Server, uri: str, folder: Path, *, schema: pa.Schema = COLUMNS, **given: Any

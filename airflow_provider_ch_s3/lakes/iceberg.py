@@ -24,9 +24,11 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.schema import Schema, index_by_id, index_name_by_id, sanitize_column_names
-from pyiceberg.table import Table, TableProperties, snapshots
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, index_name_by_id
+from pyiceberg.table import Table, snapshots
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
@@ -41,13 +43,14 @@ from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes import avro
+from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
+from airflow_provider_ch_s3.lakes.parquet import read_fields
 from airflow_provider_ch_s3.lakes.rest_catalog import BoundedRestCatalog
 from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _UNITS = ("identity", "year", "month", "day", "hour")
 STORE = "ch-s3-store"
-_COMPACT = "rewrite the lake's data files (Spark: rewrite_data_files with rewrite-all=true), as its rows are now"
 _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
     " remove-dangling-deletes=true)"
@@ -163,8 +166,7 @@ class IcebergTable:
         self._io = StoreIO({STORE: files})
         self._bucket = bucket
         self._location = location
-        self._names_checked: set[tuple[int | None, str]] = set()
-        self._columns_of: dict[str, Mapping[str, bool]] = {}
+        self._columns: dict[str, SnapshotColumns] = {}
         self._metadata = self._read(address) if address else self._read_newest()
 
     def _read_newest(self) -> TableMetadata:
@@ -286,7 +288,7 @@ class IcebergTable:
                     " rows of its data files are deleted, and plain Parquet files do not know them:"
                     f" {_APPLY_DELETES}, and load again",
                 )
-            files += [self._as_file(entry, manifest, snapshot) for entry in entries]
+            files += self._as_files(entries, manifest, snapshot)
         return self._each_once(files)
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
@@ -324,12 +326,14 @@ class IcebergTable:
         files = []
         own = [manifest for manifest in one.manifests(self._io) if manifest.added_snapshot_id == one.snapshot_id]
         for manifest, entries in self._read_manifests(own, with_removed=True):
+            added = []
             for entry in entries:
                 if entry.snapshot_id != one.snapshot_id or entry.status is ManifestEntryStatus.EXISTING:
                     continue
                 if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
                     raise removes_rows(f"{_describe(one)} removed rows, such as by {entry.data_file.file_path}")
-                files.append(self._as_file(entry, manifest, snapshot))
+                added.append(entry)
+            files += self._as_files(added, manifest, snapshot)
         if removed := _count(one, "deleted-records"):  # by a writer that does not list removed files
             raise removes_rows(f"{_describe(one)} says that it removed {count_of(removed, 'row')}")
         told, found = _count(one, "added-records"), count_rows(files)
@@ -350,10 +354,17 @@ class IcebergTable:
             for some in batches(manifests, REQUESTS_AT_ONCE):
                 yield from zip(some, pool.map(read, some), strict=True)
 
-    def _as_file(self, entry: ManifestEntry, manifest: ManifestFile, snapshot: str) -> SourceFile:
-        """:raises SnapshotError: if plain Parquet is not what the table means by the file."""
-        self._check_names(entry.snapshot_id, snapshot)
-        file = entry.data_file
+    def _as_files(self, entries: Iterable[ManifestEntry], manifest: ManifestFile, snapshot: str) -> list[SourceFile]:
+        """:raises SnapshotError: if plain Parquet is not what the table means by a file."""
+        if snapshot not in self._columns:
+            schema = self._schema(self._find(int(snapshot)).schema_id)
+            self._columns[snapshot] = SnapshotColumns(self._metadata, schema)
+        spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
+        as_file = partial(self._as_file, columns=self._columns[snapshot], spec=spec)
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            return list(pool.map(as_file, (one.data_file for one in entries)))
+
+    def _as_file(self, file: ManifestDataFile, *, columns: SnapshotColumns, spec: PartitionSpec) -> SourceFile:
         bucket, key = split_location(file.file_path)
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
@@ -361,89 +372,24 @@ class IcebergTable:
             what = f"is outside of s3://{self._bucket}/{self._location}, and one load reads one location"
         elif file.key_metadata:
             what = "is encrypted"
-        elif any(n <= self._metadata.last_column_id and n not in self._names for n in file.column_sizes or ()):
-            what = "has a column of a schema that was removed from the metadata, so that its name there is unknown"
         else:
-            what = self._may_lack_partition(entry, manifest)
+            what = ""
         if what:
             raise SnapshotError(
-                "lake-feature-unsupported", f"{file.file_path} {what}; load the table by other means, or {_COMPACT}"
+                "lake-feature-unsupported", f"{file.file_path} {what}; load the table by other means, or {REWRITE}"
             )
-        columns = self._columns(snapshot)
-        return DataFile(key=key, size_bytes=file.file_size_in_bytes, rows=file.record_count, columns=columns)
-
-    def _may_lack_partition(self, entry: ManifestEntry, manifest: ManifestFile) -> str:
-        """Say which partition column a file lacks, as files of Hive do, or may lack; '' if none.
-
-        Only tables with imported files have a mapping of names, for columns of files without ids.
-        """
-        if TableProperties.DEFAULT_NAME_MAPPING not in self._metadata.properties:
-            return ""
-        known = entry.data_file.column_sizes or {}
-        spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
-        sources = (one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform))
-        name = next((self._names[one] for one in sources if one not in known), "")
-        if not name:
-            return ""
-        if not known:
-            return f"may have been imported, and its metadata do not say whether it has the partition column {name!r}"
-        return f"was imported, and has the values of the partition column {name!r} in the metadata only"
-
-    @cached_property
-    def _names(self) -> Mapping[int, str]:
-        """The last known name of each present or earlier column of the table."""
-        return {n: name for schema in self._metadata.schemas for n, name in index_name_by_id(schema).items()}
-
-    def _columns(self, snapshot: str) -> Mapping[str, bool]:
-        if snapshot not in self._columns_of:
-            schema = self._schema(self._find(int(snapshot)).schema_id)
-            self._columns_of[snapshot] = dict.fromkeys((one.name for one in schema.fields), False)
-        return self._columns_of[snapshot]
-
-    def _check_names(self, added_by: int | None, snapshot: str) -> None:
-        """Check that each column has the same name in files as in the snapshot: files are read by names, not by ids.
-
-        :param added_by: id of the snapshot that added the files: the metadata do not say which schema the files have.
-        :raises SnapshotError: if a name differs.
-        """
-        if (added_by, snapshot) in self._names_checked:
-            return
-        now = self._schema(self._find(int(snapshot)).schema_id)
-        _check_characters(now)
-        names, fields = index_name_by_id(now), index_by_id(now)
-        filled = {number: name for number, name in names.items() if fields[number].initial_default is not None}
-        adder = self._metadata.snapshot_by_id(added_by) if added_by is not None else None
-        schema_id = adder.schema_id if adder else None
-        is_known = schema_id is not None
-        who = f"files that snapshot {added_by} added" + ("" if adder else ", which has expired,")
-        for schema in [self._schema(schema_id)] if is_known else self._metadata.schemas:
-            then = index_name_by_id(schema)
-            for number, name in then.items():
-                if names.get(number) == name:
-                    continue
-                change = f"renamed to {names[number]!r}" if number in names else "dropped"
-                raise SnapshotError(
-                    "lake-columns-renamed",
-                    f"{who} {'' if is_known else 'may '}have a column {name!r} that was {change} before snapshot"
-                    f" {snapshot}, and plain Parquet files are read by names: {_COMPACT}, and load with"
-                    " mode='replace_table'; or load the snapshots before and after that change one after the"
-                    " other (snapshot=…)",
-                )
-            if lacking := set(filled) - set(then):
-                raise SnapshotError(
-                    "lake-feature-unsupported",
-                    f"{who} {'' if is_known else 'may '}lack the column {filled[min(lacking)]!r}, which has an"
-                    f" initial default for such rows that plain Parquet files do not have: {_COMPACT}, and load with"
-                    " mode='replace_table'",
-                )
-        self._names_checked.add((added_by, snapshot))
+        if columns.may_differ(file, spec):
+            fields = read_fields(file.file_path, partial(self._files.read_tail, bucket, key))
+            columns.check(file.file_path, fields, spec)
+        size, rows = file.file_size_in_bytes, file.record_count
+        return DataFile(key=key, size_bytes=size, rows=rows, columns=columns.in_files)
 
     def _each_once(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
         if len(set(files)) < len(files):
             twice = next(file.key for file, count in Counter(files).items() if count > 1)
             raise SnapshotError(
                 "lake-file-twice",
-                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {_COMPACT}",
+                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {REWRITE}",
             )
         return files
 
@@ -540,22 +486,6 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     """Read a number of the summary; None if the number is missing."""
     text = snapshot.summary.additional_properties.get(name) if snapshot.summary else None
     return None if text is None else int(text)
-
-
-def _check_characters(schema: Schema) -> None:
-    """Check that the columns have their own names in files.
-
-    :raises SnapshotError: if a column has another name.
-    """
-    written = index_name_by_id(sanitize_column_names(schema))
-    other = next((name for number, name in index_name_by_id(schema).items() if written[number] != name), "")
-    if other:
-        raise SnapshotError(
-            "lake-columns-renamed",
-            f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of its"
-            f" characters, and plain Parquet files are read by names; rename it, {_COMPACT}, and load with"
-            " mode='replace_table'",
-        )
 
 
 def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:

@@ -241,8 +241,8 @@ class S3FileStore:
         except (BotoCoreError, ClientError) as error:
             message = (
                 f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it shows whether"
-                " a .zst or .lz4 file is complete: allow these credentials to read the objects (s3:GetObject), or"
-                " compress the files with gz, xz or br"
+                " a .zst or .lz4 file is complete, and the fields of a lake's file: allow these credentials to read"
+                " the objects (s3:GetObject), or compress the files with gz, xz or br"
             )
             raise refusal("file-not-readable", message, error) from error
 

@@ -488,6 +488,17 @@ def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Serv
     assert bag(loaded(lab)) == bag(orders(1, 2))
 
 
+def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    lake.append(orders(1))
+    with lake.table.update_schema() as change:
+        change.delete_column("city")
+    lake.append([{"id": 2, "amount": 0.5}])
+    lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
+    assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
+
+
 def with_change_type(rows: pa.Table) -> bytes:
     body = io.BytesIO()
     pq.write_table(rows.append_column("_change_type", pa.nulls(len(rows), pa.string())), body)

@@ -1,0 +1,134 @@
+"""The columns of an Iceberg table: data files are read by names, and the table knows columns by ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cached_property
+
+from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, index_by_id, index_name_by_id, sanitize_column_names
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import ListType, MapType, StructType
+
+from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.lakes.parquet import Field
+
+REWRITE = (
+    "rewrite the lake's data files (Spark: rewrite_data_files with rewrite-all=true), and load with"
+    " mode='replace_table'"
+)
+
+
+class SnapshotColumns:
+    """The columns of one snapshot, and whether data files have them under their names.
+
+    :raises SnapshotError: if writers give a column another name in files.
+    """
+
+    def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
+        self._metadata = metadata
+        self._names = index_name_by_id(schema)
+        self._fields = index_by_id(schema)
+        self._ids = {name: number for number, name in self._names.items()}
+        self.in_files = dict.fromkeys((one.name for one in schema.fields), False)
+        written = index_name_by_id(sanitize_column_names(schema))
+        if other := next((name for number, name in self._names.items() if written[number] != name), ""):
+            raise SnapshotError(
+                "lake-columns-renamed",
+                f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of"
+                f" its characters, and plain Parquet files are read by names; rename it, {REWRITE}",
+            )
+
+    @cached_property
+    def _were_always(self) -> bool:
+        """Whether no name ever meant two columns, no column had two names, and no struct lost a field."""
+        schemas = self._metadata.schemas
+        pairs = {pair for schema in schemas for pair in index_name_by_id(schema).items()}
+        ids, names = {number for number, _ in pairs}, {name for _, name in pairs}
+        in_structs = any("." in name for name in names - self._ids.keys())  # servers read a struct as a whole
+        is_known = ids == set(range(1, self._metadata.last_column_id + 1))
+        are_all = {one.schema_id for one in schemas} == set(range(len(schemas)))
+        return is_known and are_all and not in_structs and len(ids) == len(names) == len(pairs)
+
+    @cached_property
+    def _mapped(self) -> Mapping[str, int | None] | None:
+        """Name in files without ids → id of the column; None if the table does not say."""
+        mapping = self._metadata.name_mapping()
+        return None if mapping is None else {name: one.field_id for one in mapping for name in one.names}
+
+    @cached_property
+    def _filled(self) -> Sequence[int]:
+        return [number for number, one in self._fields.items() if one.initial_default is not None]
+
+    def may_differ(self, file: DataFile, spec: PartitionSpec) -> bool:
+        """Whether a file, according to the metadata alone, may have columns under wrong names, or lack columns."""
+        is_known = self._were_always and self._mapped is None and not self._filled
+        return not is_known or any(one not in (file.column_sizes or {}) for one in _identities(spec))
+
+    def check(self, address: str, fields: Sequence[Field], spec: PartitionSpec) -> None:
+        """Check that a file with these fields has the values of the table's columns under the columns' names.
+
+        :raises SnapshotError: if plain Parquet would read other values, or none.
+        """
+        has = set(_ids_in(fields))
+        what = ""
+        if not has:
+            what = self._find_unclear(fields)
+            known = self._ids if self._mapped is None else self._mapped
+            fields = [Field(name=one.name, id=known.get(one.name), children=()) for one in fields]
+            has = set(_ids_in(fields))
+        if what := what or self._find_lacking(has, spec):
+            raise SnapshotError("lake-feature-unsupported", f"{address} {what}; {REWRITE}")
+        if renamed := next(self._renamed(fields, None), ""):
+            raise SnapshotError(
+                "lake-columns-renamed",
+                f"{address} has a column {renamed}, and plain Parquet files are read by names; {REWRITE}",
+            )
+
+    def _find_unclear(self, fields: Sequence[Field]) -> str:
+        """Say why the names of fields without ids do not tell the columns; '' if the names do."""
+        if self._were_always or (self._mapped is not None and not any(one.children for one in fields)):
+            return ""
+        where = "" if self._mapped is None else " inside of its columns"
+        return f"has no field ids{where}, and the columns of the table have changed"
+
+    def _find_lacking(self, has: Set[int], spec: PartitionSpec) -> str:
+        """Say which values a file lacks that readers of Iceberg take from the metadata; '' if none."""
+        for one in _identities(spec):
+            if one in self._names and one not in has:
+                return f"has the values of the partition column {self._names[one]!r} in the metadata only"
+        for one in self._filled:
+            if one not in has:
+                return f"lacks the column {self._names[one]!r}, which has an initial default for such rows"
+        return ""
+
+    def _renamed(self, fields: Sequence[Field], parent: int | None) -> Iterator[str]:
+        """Names of fields that are not the columns of these names, each with what became of the field."""
+        around = self._names.get(parent, "") if parent else ""
+        kind = self._fields[parent].field_type if parent else StructType()
+        for one in fields:
+            if isinstance(kind, ListType | MapType):
+                if one.id is None:  # only groups the elements
+                    yield from self._renamed(one.children, parent)
+                    continue
+                name = self._names.get(one.id, one.name)
+            else:
+                name = f"{around}.{one.name}" if around else one.name
+            now = self._names.get(one.id or 0)
+            if now == name:
+                yield from self._renamed(one.children, one.id)
+            elif now or name in self._ids or parent:
+                yield f"{name!r} that was {f'renamed to {now!r}' if now else 'dropped'}"
+
+
+def _ids_in(fields: Sequence[Field]) -> Iterator[int]:
+    for one in fields:
+        if one.id is not None:
+            yield one.id
+        yield from _ids_in(one.children)
+
+
+def _identities(spec: PartitionSpec) -> Sequence[int]:
+    return [one.source_id for one in spec.fields if isinstance(one.transform, IdentityTransform)]

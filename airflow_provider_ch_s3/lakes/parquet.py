@@ -1,0 +1,127 @@
+"""The fields in the footer of a Parquet file, with the ids of Iceberg."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_ch_s3.common.text import KIB, MIB, format_bytes
+from airflow_provider_ch_s3.errors import SnapshotError
+
+MAX_FOOTER_BYTES = 64 * MIB
+_FIRST_BYTES = 64 * KIB
+_MAGIC = b"PAR1"
+_SCHEMA = 2
+_NAME, _CHILDREN, _ID = 4, 5, 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A column, or a part of a column.
+
+    :param id: None if the writer gave no id.
+    """
+
+    name: str
+    id: int | None
+    children: Sequence[Field]
+
+
+def read_fields(address: str, read_tail: Callable[[int], bytes]) -> Sequence[Field]:
+    """Read the fields of a file, in one or two requests.
+
+    :param read_tail: reads so many bytes at the end of the file.
+    :raises SnapshotError: if the file has no footer, a damaged footer, or a footer longer than
+        :data:`MAX_FOOTER_BYTES`.
+    """
+    tail = read_tail(_FIRST_BYTES)
+    if tail[-4:] != _MAGIC:
+        raise SnapshotError(
+            "metadata-unreadable",
+            f"{address} does not end like a Parquet file; it is damaged or encrypted: write it again",
+        )
+    size = int.from_bytes(tail[-8:-4], "little") + 8
+    if size > MAX_FOOTER_BYTES:
+        raise SnapshotError(
+            "object-too-large",
+            f"{address} has a footer of {format_bytes(size)}, and a worker reads at most"
+            f" {format_bytes(MAX_FOOTER_BYTES)}; write smaller files, or write the file again if it is damaged",
+        )
+    footer = tail if size <= len(tail) else read_tail(size)
+    try:
+        return _parse(io.BytesIO(footer[-size:]))
+    except Exception as error:  # whatever wrong bytes lead to
+        raise SnapshotError(
+            "metadata-unreadable",
+            f"the footer of {address} cannot be read ({type(error).__name__}: {error}); the file is damaged: write it"
+            " again",
+        ) from error
+
+
+def _parse(stream: io.BytesIO) -> Sequence[Field]:
+    for number, kind in _headers(stream):
+        found = _read(stream, kind)
+        if number == _SCHEMA:
+            return _as_field(iter(found)).children
+    raise ValueError("a Parquet file without a schema")
+
+
+def _as_field(elements: Iterator[Mapping[int, Any]]) -> Field:
+    """Put the elements, each before its children, together again."""
+    one = next(elements)
+    children = [_as_field(elements) for _ in range(one.get(_CHILDREN, 0))]
+    return Field(name=one[_NAME].decode(), id=one.get(_ID), children=children)
+
+
+def _headers(stream: io.BytesIO) -> Iterator[tuple[int, int]]:
+    """Number and type of each field of a struct, in the compact protocol of Thrift; each value is read in between."""
+    number = 0
+    while header := _take(stream, 1)[0]:
+        number = number + (header >> 4) if header >> 4 else _read_signed(stream)
+        yield number, header & 15
+
+
+def _read(stream: io.BytesIO, kind: int) -> Any:
+    """Read a value of a type. What Parquet writes before and in the schema has no other types."""
+    if kind in (1, 2):  # true and false have no bytes of their own
+        return kind == 1
+    if kind == 3:
+        return _take(stream, 1)
+    if kind in (4, 5, 6):
+        return _read_signed(stream)
+    if kind == 8:
+        return _take(stream, _read_unsigned(stream))
+    if kind == 9:
+        header = _take(stream, 1)[0]
+        if header & 15 < 3:  # they would take memory without taking bytes
+            raise ValueError("a Parquet footer with a list of true and false")
+        count = header >> 4 if header >> 4 < 15 else _read_unsigned(stream)
+        return [_read(stream, header & 15) for _ in range(count)]
+    if kind == 12:
+        return {number: _read(stream, of) for number, of in _headers(stream)}
+    raise ValueError(f"a Parquet footer with a value of type {kind}")
+
+
+def _read_signed(stream: io.BytesIO) -> int:
+    found = _read_unsigned(stream)
+    return (found >> 1) ^ -(found & 1)
+
+
+def _read_unsigned(stream: io.BytesIO) -> int:
+    found = shift = 0
+    while shift <= 63:
+        byte = _take(stream, 1)[0]
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found
+        shift += 7
+    raise ValueError("a Parquet footer with a number of more than 64 bits")
+
+
+def _take(stream: io.BytesIO, size: int) -> bytes:
+    found = stream.read(size)
+    if len(found) != size:
+        raise ValueError("a Parquet footer that ends early")
+    return found
