@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
+from importlib.metadata import version as library_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
-from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -121,11 +122,18 @@ class DeltaTable:
                 list(pool.map(partial(self._copy, log), keys))
             try:
                 yield DeltaLakeTable(folder, version=version)
-            except DeltaError as error:
+            except DeltaError as error:  # a backtrace follows the first line
+                is_whole = begins in self._checkpoints or 0 in self._commits
+                remedy = (
+                    f"update deltalake, which is {library_version('deltalake')} here, or have the table's writer"
+                    " repair the log, or drop the feature (Spark: ALTER TABLE … DROP FEATURE)"
+                    if is_whole and all(one in self._commits for one in range(begins + 1, version + 1))
+                    else "its log was cleaned up: load a newer snapshot"
+                )
                 raise SnapshotError(
                     "metadata-unreadable",
-                    f"deltalake cannot read version {version} of {self._address}: {error}; load a newer snapshot if"
-                    " its log was cleaned up",
+                    f"deltalake cannot read version {version} of {self._address}: {str(error).partition(chr(10))[0]};"
+                    f" {remedy}",
                 ) from error
 
     def _copy(self, log: Path, key: str) -> None:
@@ -287,7 +295,19 @@ class DeltaTable:
             raise SnapshotError(
                 "snapshot-expired", f"version {version} of {self._address} was cleaned up; clear the task"
             )
-        return [json.loads(line) for line in self._read(self._commits[version]).splitlines() if line.strip()]
+        key = self._commits[version]
+        try:
+            lines = [json.loads(line) for line in self._read(key).splitlines() if line.strip()]
+            actions = [{name: value for name, value in line.items() if value is not None} for line in lines]
+            if not all(isinstance(value, dict) for action in actions for value in action.values()):
+                raise TypeError("an action that is not an object")
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise SnapshotError(
+                "metadata-unreadable",
+                f"s3://{self._bucket}/{key} is not a commit of Delta ({type(error).__name__}); it is damaged: have"
+                " the table's writer repair the log",
+            ) from error
+        return actions
 
     def _info(self, version: int) -> Mapping[str, Any]:
         return next((one["commitInfo"] for one in self._actions(version) if "commitInfo" in one), {})
@@ -330,9 +350,9 @@ class DeltaTable:
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:
-    """When a commit was made, in milliseconds; None if the commit does not say."""
-    time: int | None = info.get("inCommitTimestamp", info.get("timestamp"))
-    return time
+    """When a commit was made, in milliseconds; None if the commit does not say, or says what is not a time."""
+    time = info.get("inCommitTimestamp", info.get("timestamp"))
+    return time if type(time) is int and 0 <= time < MAX_TIME_MS else None
 
 
 def _is_all(checkpoint: Sequence[str]) -> bool:

@@ -63,19 +63,20 @@ _GZIP = b"\x1f\x8b"
 
 
 def _inflate(address: str, body: bytes) -> bytes:
-    """Decompress a metadata file: a small file could become larger than the worker's memory.
+    """Decompress a metadata file, if it is compressed: a small file could become larger than the worker's memory.
 
-    :raises SnapshotError: if the file becomes longer than :data:`MAX_METADATA_BYTES`, or ends early.
+    :raises SnapshotError: if the file is longer than :data:`MAX_METADATA_BYTES`, or ends early.
     """
     gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    text = gzip.decompress(body, MAX_METADATA_BYTES)
-    if gzip.unconsumed_tail:
+    is_gzip = body.startswith(_GZIP)
+    text = gzip.decompress(body, MAX_METADATA_BYTES) if is_gzip else body
+    if gzip.unconsumed_tail or len(text) > MAX_METADATA_BYTES:
         raise SnapshotError(
             "object-too-large",
-            f"{address} has {format_bytes(len(body))}, which become more than {format_bytes(MAX_METADATA_BYTES)}, the"
+            f"{address} has {format_bytes(len(body))}, and unpacked more than {format_bytes(MAX_METADATA_BYTES)}, the"
             " most that a worker reads; expire snapshots of the table",
         )
-    if not gzip.eof:
+    if is_gzip and not gzip.eof:
         raise SnapshotError("metadata-unreadable", f"{address} is cut off; it is damaged, or still being written")
     return text
 
@@ -186,8 +187,7 @@ class IcebergTable:
     def _read(self, address: str) -> TableMetadata:
         body = self._io.new_input(address).open().getvalue()
         try:
-            text = _inflate(address, body) if body.startswith(_GZIP) else body
-            return TableMetadataUtil.parse_raw(text.decode())
+            return TableMetadataUtil.parse_raw(_inflate(address, body).decode())
         except (ValidationError, ValueError, zlib.error) as error:
             raise SnapshotError(
                 "metadata-unreadable",

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, Snapshot, parse_wanted
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, Snapshot, check_keys, parse_wanted
 
 
 class OpenTable(Protocol):
@@ -94,8 +94,11 @@ class LakeStore:
         pinned = self.pinned
         with self._reading():
             if pinned and pinned.after:
-                return sorted(self.table.files_after(pinned.after, pinned.id))
-            return sorted(self.table.files_of(pinned.id if pinned else self._find("").id))
+                files = self.table.files_after(pinned.after, pinned.id)
+            else:
+                files = self.table.files_of(pinned.id if pinned else self._find("").id)
+            check_keys(self.pattern.address(self.location), files)
+            return sorted(files)
 
     def read_layout(self) -> Layout:
         """Read how the table lays out rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +13,9 @@ from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 
 LATEST = "latest"
+MAX_TIME_MS = 253_402_300_800_000
+"""Milliseconds from 1970 to the year 10000."""
+_NAMES_OTHERS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[*?{}]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +90,22 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
 def show_time(milliseconds: int) -> str:
     """Show a time recorded by a lake, in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def check_keys(address: str, files: Iterable[SourceFile]) -> None:
+    """Check that each path in the metadata names a single file, for every reader of paths.
+
+    :param address: of the table.
+    :raises SnapshotError: for the first path with ``.``, ``..`` or a wildcard.
+    """
+    for file in files:
+        if found := _NAMES_OTHERS.search(file.key):
+            raise SnapshotError(
+                "lake-path-unclear",
+                f"the metadata of {address} name the data file {file.key!r}, and a path with {found[0]!r} may name"
+                " other files; no writer of lakes makes such paths: find out who wrote the metadata, and rewrite the"
+                " data files",
+            )
 
 
 def removes_rows(what: str) -> SnapshotError:

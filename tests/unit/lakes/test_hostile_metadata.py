@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import bz2
+import gzip
+import json
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyiceberg.typedef import Record
 from zstandard import ZstdCompressor
 
 from airflow_provider_ch_s3.errors import SnapshotError
-from airflow_provider_ch_s3.lakes import avro
+from airflow_provider_ch_s3.lakes import avro, iceberg
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.avro import avro_file
 from tests.lakes import DeltaLake, IcebergLake, orders
@@ -77,6 +84,7 @@ def test_manifests_that_are_none(
     "body",
     [
         b'{"commitInfo": 7}',
+        b'{"commitInfo": {"timestamp": 1}}\nnull',
         b'{"add": {"path": 7}}',
         *map(thorough, (b"{", b"[]", b"7", b"\xff\xfe", b'{"metaData": 7}', b"[" * 100_000)),
     ],
@@ -86,8 +94,91 @@ def test_a_commit_that_is_none(server: S3Server, bucket: str, tmp_path: Path, bo
     lake.append(orders(1))
     client = server.client()
     log = client.list_objects_v2(Bucket=bucket, Prefix="lake/t/_delta_log/")["Contents"]
-    client.put_object(Bucket=bucket, Key=max(one["Key"] for one in log), Body=body)
-    assert_is_refused(lake, f"s3://{bucket}/lake/t")
+    key = max(one["Key"] for one in log)
+    client.put_object(Bucket=bucket, Key=key, Body=body)
+    said = assert_is_refused(lake, f"s3://{bucket}/lake/t")
+    assert "\n" not in said
+    assert "load a newer snapshot" not in said
+
+
+@pytest.mark.parametrize("body", [b"{nope", b"null", b"[" * 200_000, b'{"commitInfo": 7}', b"\xff\xfe"])
+def test_the_error_names_the_commit_that_is_none(server: S3Server, bucket: str, tmp_path: Path, body: bytes) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    key = f"lake/t/_delta_log/{1:020}.json"
+    server.client().put_object(Bucket=bucket, Key=key, Body=body)
+    assert f"s3://{bucket}/{key} is not a commit of Delta" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize("info", [None, {"timestamp": "soon"}, {"timestamp": 10**18}])
+def test_a_commit_without_a_time(server: S3Server, bucket: str, tmp_path: Path, info: object) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    body = json.dumps({"commitInfo": info}).encode()
+    server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{2:020}.json", Body=body)
+    pinned = open_lake(lake, f"s3://{bucket}/lake/t").pin(())
+    assert (pinned.id, pinned.time) == ("2", "")
+
+
+def test_a_feature_that_nobody_knows(server: S3Server, bucket: str, tmp_path: Path) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["odd"], "writerFeatures": ["odd"]}
+    body = json.dumps({"protocol": protocol}).encode()
+    server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{2:020}.json", Body=body)
+    said = assert_is_refused(lake, f"s3://{bucket}/lake/t")
+    assert "Feature 'odd' is not supported" in said
+    assert "DROP FEATURE" in said
+    assert "newer snapshot" not in said
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_metadata_that_become_larger_than_memory(
+    server: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    body = server.client().get_object(Bucket=bucket, Key=key)["Body"].read()
+    server.client().put_object(Bucket=bucket, Key=key, Body=body if plain else gzip.compress(body))
+    monkeypatch.setattr(iceberg, "MAX_METADATA_BYTES", len(body) - 1)
+    assert "the most that a worker reads; expire snapshots" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize(
+    "path", ["../t2/f.parquet", "a/../f.parquet", "./f.parquet", "a*.parquet", "a%3F.parquet", "{a,b}.parquet", "a}"]
+)
+def test_a_path_that_names_other_files(server: S3Server, bucket: str, tmp_path: Path, path: str) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    client, log = server.client(), f"lake/t/_delta_log/{1:020}.json"
+    actions = [json.loads(one) for one in client.get_object(Bucket=bucket, Key=log)["Body"].read().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = path
+    client.put_object(Bucket=bucket, Key=log, Body="\n".join(map(json.dumps, actions)).encode())
+    assert f"'lake/t/{unquote(path)}'" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize("path", ["data/../../t2/f.parquet", "data/*.parquet", "data/{a,b}.parquet"])
+def test_a_path_of_iceberg_that_names_other_files(server: S3Server, bucket: str, tmp_path: Path, path: str) -> None:
+    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=f"s3://{bucket}/lake/t/{path}",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=1,
+        file_size_in_bytes=7,
+    )
+    file.spec_id = lake.table.spec().spec_id
+    with (
+        lake.table.transaction() as change,
+        _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=lake.table.io) as update,
+    ):
+        update.append_data_file(file)
+    assert f"'lake/t/{path}'" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
 
 
 def assert_is_refused(lake: Any, uri: str) -> str:

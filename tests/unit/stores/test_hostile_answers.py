@@ -144,7 +144,7 @@ def test_a_metadata_file_that_becomes_larger_than_memory(monkeypatch: pytest.Mon
     monkeypatch.setattr(iceberg, "MAX_METADATA_BYTES", 1000)
     assert _open_iceberg(b"\x1f\x8b")  # not even gzip
     says = _open_iceberg(gzip.compress(b" " * 1001))
-    assert says.startswith("s3://b/t/metadata/v1.gz.metadata.json has 29 B, which become more than 1000 B")
+    assert says.startswith("s3://b/t/metadata/v1.gz.metadata.json has 29 B, and unpacked more than 1000 B")
     assert "damaged" in _open_iceberg(gzip.compress(b"{}"))
     assert "is cut off" in _open_iceberg(gzip.compress(b"{}")[:-4])
 
