@@ -168,7 +168,8 @@ class DeltaTable:
                 raise SnapshotError(
                     "lake-feature-unsupported",
                     f"{self._address} is partitioned by {name!r}, a {kind}, and the text of its folders has no time"
-                    " zone, or has its bytes escaped; it cannot be loaded as files",
+                    " zone, or has its bytes escaped; write the table again (Spark: CREATE OR REPLACE TABLE),"
+                    " partitioned by a date or a text",
                 )
 
     def _check_names(self, configuration: Mapping[str, Any]) -> None:
@@ -342,9 +343,10 @@ class DeltaTable:
             if folder is None or expected not in (None, folder):
                 raise SnapshotError(
                     "lake-feature-unsupported",
-                    f"the file {key!r} belongs to the partition {name}={value}, and its folder does not say so, while"
-                    " the values of partition columns are read from folders (name=value/); it cannot be loaded as a"
-                    " file",
+                    f"the file {key!r} belongs to the partition {name}={'NULL' if value in (None, '') else value},"
+                    " and its path has no folder of this value, from which the servers read partition columns; write"
+                    " the rows again into folders name=value/, with NULL for the text '', which Delta reads as NULL,"
+                    " and load with mode='replace_table'",
                 )
         return found
 

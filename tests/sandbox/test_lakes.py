@@ -499,6 +499,18 @@ def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Se
     assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
+def test_a_struct_that_is_null_and_a_column_that_no_file_has(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
+    lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema)
+    load_by(lab, lake)
+    lake.append([{"id": 1, "box": None}, {"id": 2, "box": {"w": 3}}])
+    new = {"create_table": {"types": {"note": "Nullable(String)"}}, "select": {"note": "NULL"}}
+    lab.load(LOCATION, f"{lab.database}.new", **new)
+    found = lab.rows(f"{lab.database}.new_local", columns="id, box.w AS w, note")
+    assert bag(found) == bag([{"id": 1, "w": None, "note": None}, {"id": 2, "w": 3, "note": None}])
+
+
 def with_change_type(rows: pa.Table) -> bytes:
     body = io.BytesIO()
     pq.write_table(rows.append_column("_change_type", pa.nulls(len(rows), pa.string())), body)

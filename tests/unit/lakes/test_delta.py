@@ -251,6 +251,15 @@ def test_a_partition_that_no_folder_says_is_refused(server: S3Server, bucket: st
         Copy(server, uri).append(lake)
 
 
+def test_an_empty_text_as_a_partition_is_refused(server: S3Server, uri: str, tmp_path: Path) -> None:
+    """To readers of Delta the value is NULL, and the folder of deltalake says an empty text."""
+    lake = DeltaLake(server, uri, tmp_path, partition_by=["city"])
+    lake.append([{**orders(1)[0], "city": ""}])
+    assert [row["city"] for row in lake.rows()] == [None]
+    with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "city=NULL", "replace_table")):
+        Copy(server, uri).append(lake)
+
+
 def test_mapped_columns_are_refused(server: S3Server, bucket: str, lake: DeltaLake, copy: Copy) -> None:
     lake.append(orders(1))
     metadata = the_only(server, bucket, 0, "metaData")
