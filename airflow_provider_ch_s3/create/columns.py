@@ -68,12 +68,12 @@ def read_new_columns(
     files: tuple[SourceFile, ...],
     request: LoadRequest,
     cluster: str | None,
-    folder_types: Mapping[str, str] = MappingProxyType({}),
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[NewColumn, ...]:
     """Read which columns the files have, and choose a type for each column.
 
     :param request: with the ``settings`` for the inspection of the files.
-    :param folder_types: column of the folders → type of the values, if known.
+    :param types: column → type of the values, for columns of folders and columns that no file has, if known.
     :raises SourceError: if the files cannot be read, or have no names for their columns.
     :raises ConfigError: if ``columns`` names a column that the files lack.
     """
@@ -93,8 +93,9 @@ def read_new_columns(
         found = _choose_text(client, source, request.settings, request.csv.null_words)
     in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
-    columns += _folder_columns(source, found, folder_types)
-    chosen = _with_selected(client, source, columns, request, folder_types)
+    columns += _folder_columns(source, found, types)
+    columns += _absent_columns(files[0], columns, types)
+    chosen = _with_selected(client, source, columns, request, types)
     _check_nested(client, source, [c for c in chosen if c in columns], request.settings)
     return chosen
 
@@ -310,12 +311,19 @@ def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapp
     return columns
 
 
+def _absent_columns(file: SourceFile, columns: Sequence[NewColumn], types: Mapping[str, str]) -> list[NewColumn]:
+    """Return the columns that a lake's snapshot has and no data file has: all rows have NULL there."""
+    found = {column.name for column in columns}
+    absent = [name for name, in_path in (file.columns or {}).items() if not in_path and name not in found]
+    return [NewColumn(name=name, type=f"Nullable({types[name]}) DEFAULT NULL") for name in absent if name in types]
+
+
 def _with_selected(
     client: ClickHouseClient,
     source: SourceSpec,
     columns: Sequence[NewColumn],
     request: LoadRequest,
-    folder_types: Mapping[str, str],
+    types: Mapping[str, str],
 ) -> tuple[NewColumn, ...]:
     """Apply ``columns`` and ``select``: choose the wanted columns of the files, and add the computed columns."""
     wanted = list(columns)
@@ -330,7 +338,7 @@ def _with_selected(
         wanted = [column for column in columns if column.name in request.columns.only]
     if not request.select:
         return tuple(wanted)
-    typed = replace(source, columns=type_path_columns(source.columns, source.files, (), folder_types))
+    typed = replace(source, columns=type_path_columns(source.columns, source.files, (), types))
     selected = read_select_types(client, typed, request.select, request.settings)
     chosen = {column.name: column.type for column in columns}
     selected |= {new: chosen[old] for old, new in find_renamed_in(request).items() if old in chosen}

@@ -140,7 +140,7 @@ def _choose_partition(
     if not is_merge_tree(engine):
         return "", _KEYLESS
     units = {column.name: "identity" for column in columns if column.in_path} | dict(layout.partition_by)
-    parts = [c for c in columns if c.name in units and _may_be_key(c) and not is_nullable(c.type)]
+    parts = [c for c in columns if c.name in units and _may_be_key(c) and not is_nullable(c.bare_type)]
     if needs_partitions:
         keys = [_PARTS[units[column.name]].format(short_identifier(column.name)) for column in parts]
         if not keys:

@@ -97,7 +97,7 @@ class TableMaker:
         layout, inspection = self.read_layout(), self.read_inspection()
         try:
             columns = read_new_columns(
-                self.client, self.access, files, inspection, self.cluster.name, layout.folder_types
+                self.client, self.access, files, inspection, self.cluster.name, layout.types
             )
         except SourceError as error:
             if not self.request.rejects or error.code != "files-unreadable":

@@ -87,14 +87,15 @@ def count_rows(files: Iterable[SourceFile]) -> int | None:
 class Layout:
     """How a lake table lays out rows: a proposal for the keys and types of a new table.
 
-    :param folder_types: column → ClickHouse's type of the column's values in folders, not yet ``Nullable``.
+    :param types: column → ClickHouse's type of the column's values, not yet ``Nullable``, where the files do not tell
+        the type: folders have texts, and no file may have the column.
     :param partition_by: column → ``identity``, ``year``, ``month``, ``day`` or ``hour`` of the column's values in the
         files.
     :param sorted_by: columns.
     :param uuids: columns of UUIDs; older servers see the UUIDs as bytes.
     """
 
-    folder_types: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     partition_by: Mapping[str, str] = field(default_factory=dict)
     sorted_by: tuple[str, ...] = ()
     uuids: frozenset[str] = frozenset()

@@ -24,13 +24,13 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
-from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time, type_of
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
-_FOLDER_TYPES = {
+_TYPES = {
     "string": "String",
     "byte": "Int8",
     "short": "Int16",
@@ -40,7 +40,12 @@ _FOLDER_TYPES = {
     "double": "Float64",
     "boolean": "Bool",
     "date": "Date32",
+    "timestamp": "DateTime64(6, 'UTC')",
+    "timestamp_ntz": "DateTime64(6)",
+    "binary": "String",
+    "void": "String",
 }
+_UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
 # What does not change how data files are read.
@@ -96,9 +101,9 @@ class DeltaTable:
 
     @property
     def layout(self) -> Layout:
-        """The partitions are folders, whose text does not tell the type: ``1.10`` may be text or a number."""
-        types = _partition_types(self._table)
-        return Layout(folder_types={name: _folder_type(kind) for name, kind in types.items()})
+        """The types: of the partitions, the text of a folder does not tell (``1.10`` may be text or a number)."""
+        kinds = {one.name: str(one.type.type) for one in self._table.schema().fields}
+        return Layout(types={name: found for name, kind in kinds.items() if (found := type_of(kind, _TYPES))})
 
     @cached_property
     def _table(self) -> DeltaLakeTable:
@@ -164,7 +169,7 @@ class DeltaTable:
                     f"{self._address} is in a folder {name}=…, and has a partition column {name!r}, whose values the"
                     " servers read from the folders of the whole path; copy the table to another location",
                 )
-            if not _folder_type(kind):
+            if kind in _UNCLEAR_IN_FOLDERS:
                 raise SnapshotError(
                     "lake-feature-unsupported",
                     f"{self._address} is partitioned by {name!r}, a {kind}, and the text of its folders has no time"
@@ -373,13 +378,6 @@ def _columns(table: DeltaLakeTable) -> Mapping[str, bool]:
     """Column of the schema → whether the table is partitioned by it."""
     names = table.metadata().partition_columns
     return {one.name: one.name in names for one in table.schema().fields}
-
-
-def _folder_type(kind: str) -> str:
-    """ClickHouse's type for a type of Delta; '' if the text of a folder does not tell the value."""
-    if kind.startswith("decimal("):
-        return kind.replace("d", "D", 1).replace(",", ", ")
-    return _FOLDER_TYPES.get(kind, "")
 
 
 def _text_of(value: object) -> str | None:

@@ -46,9 +46,25 @@ from airflow_provider_ch_s3.lakes import avro
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
 from airflow_provider_ch_s3.lakes.parquet import read_fields
 from airflow_provider_ch_s3.lakes.rest_catalog import BoundedRestCatalog
-from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time
+from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time, type_of
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
+_TYPES = {
+    "boolean": "Bool",
+    "int": "Int32",
+    "long": "Int64",
+    "float": "Float32",
+    "double": "Float64",
+    "date": "Date32",
+    "timestamp": "DateTime64(6)",
+    "timestamptz": "DateTime64(6, 'UTC')",
+    "timestamp_ns": "DateTime64(9)",
+    "timestamptz_ns": "DateTime64(9, 'UTC')",
+    "string": "String",
+    "uuid": "UUID",
+    "binary": "String",
+    "unknown": "String",
+}
 _UNITS = ("identity", "year", "month", "day", "hour")
 STORE = "ch-s3-store"
 _APPLY_DELETES = (
@@ -201,14 +217,16 @@ class IcebergTable:
 
     @property
     def layout(self) -> Layout:
-        """The default partitions and order, as far as they go by a column's own values, and the columns of UUIDs."""
+        """The default partitions and order, as far as they go by a column's own values, and the types of columns."""
         metadata, schema = self._metadata, self._schema(None)
         names = index_name_by_id(schema)
         spec = next(one for one in metadata.partition_specs if one.spec_id == metadata.default_spec_id)
         order = next(one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id)
         units = {names[one.source_id]: str(one.transform) for one in spec.fields if one.source_id in names}
         by_value = takewhile(lambda one: isinstance(one.transform, IdentityTransform), order.fields)
+        kinds = {one.name: str(one.field_type) for one in schema.fields}
         return Layout(
+            types={name: found for name, kind in kinds.items() if (found := type_of(kind, _TYPES))},
             partition_by={name: unit for name, unit in units.items() if unit in _UNITS},
             sorted_by=tuple(names[one.source_id] for one in by_value if one.source_id in names),
             uuids=frozenset(field.name for field in schema.fields if isinstance(field.field_type, UUIDType)),

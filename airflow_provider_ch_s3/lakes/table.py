@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +90,17 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
 def show_time(milliseconds: int) -> str:
     """Show a time recorded by a lake, in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def type_of(kind: str, types: Mapping[str, str]) -> str:
+    """Return ClickHouse's type for a type of a lake; '' if the type has no simple equivalent.
+
+    :param types: type of the lake → ClickHouse's type; decimals have the same form in all lakes.
+    """
+    if kind.startswith("decimal("):
+        precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+        return f"Decimal({precision}, {scale.strip()})"
+    return types.get(kind, "")
 
 
 def check_keys(address: str, files: Iterable[SourceFile]) -> None:

@@ -59,7 +59,7 @@ class Planning:
 
     def _read_folder_types(self) -> Mapping[str, str]:
         """Read the types of the values that folders have, if they are known."""
-        return self.read_layout().folder_types if self.request.pattern.scheme.has_path_columns else {}
+        return self.read_layout().types if self.request.pattern.scheme.has_path_columns else {}
 
     def prepare(
         self,

@@ -431,8 +431,9 @@ def test_hidden_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Cop
     lake.append([*rows, {"id": 10, "city": None, "amount": None, "at": None}])
     copy.append(lake)
     assert bag(copy.rows) == bag(lake.rows())
+    types = {"id": "Int64", "city": "String", "amount": "Float64", "at": "DateTime64(6, 'UTC')"}
     assert open_lake(lake, uri).read_layout() == Layout(
-        partition_by={"at": "day", "city": "identity"}, sorted_by=("city",)
+        types=types, partition_by={"at": "day", "city": "identity"}, sorted_by=("city",)
     )
 
 
