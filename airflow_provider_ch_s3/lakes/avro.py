@@ -7,39 +7,31 @@ import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
-from airflow_provider_ch_s3.common.text import MIB, format_bytes
-from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.common.text import MIB
 
 MAGIC = b"Obj\x01"
-MAX_BYTES = 256 * MIB
-"""Bytes of the largest manifest, decompressed: writers begin a new manifest after 8 MB of compressed data."""
 _PIECE = MIB
 _SYNC_BYTES = 16
 
 
-def check_inflated(address: str, body: bytes) -> None:
-    """Decompress a file piece by piece, keeping no piece.
+def count_inflated(body: bytes, limit_bytes: int) -> int:
+    """Decompress a file piece by piece, keeping no piece, and return the length; beyond the limit, stop.
 
-    :raises SnapshotError: if the file becomes longer than :data:`MAX_BYTES`.
     :raises ValueError: if the file is damaged; zlib and the remaining codecs raise their own errors.
     """
     stream = io.BytesIO(body)
     stream.seek(len(MAGIC))
     codec = _read_header(stream).get(b"avro.codec", b"null")
     inflate = _CODECS.get(codec, _null)  # for an unknown codec, pyiceberg raises the error
-    left = MAX_BYTES
+    size_bytes = 0
     while stream.tell() < len(body):
         _read_number(stream)
         for piece in inflate(_read_bytes(stream)):
-            left -= piece
-            if left < 0:
-                raise SnapshotError(
-                    "object-too-large",
-                    f"{address} has {format_bytes(len(body))}, which become more than {format_bytes(MAX_BYTES)}, the"
-                    " most that a worker reads of a manifest; rewrite the table's manifests (Spark:"
-                    " rewrite_manifests)",
-                )
+            size_bytes += piece
+            if size_bytes > limit_bytes:
+                return size_bytes
         stream.seek(_SYNC_BYTES, io.SEEK_CUR)
+    return size_bytes
 
 
 def _read_header(stream: io.BytesIO) -> Mapping[bytes, bytes]:

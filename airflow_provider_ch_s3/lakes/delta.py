@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import re
 from bisect import bisect_right
@@ -24,6 +25,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time, type_of
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
@@ -53,12 +55,17 @@ HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint"
 
 
 class DeltaTable:
-    """A table as described by the log."""
+    """A table as described by the log.
+
+    :param limit_bytes: of one object of the log, unpacked.
+    """
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
-    def __init__(self, files: ReadableStore, bucket: str, location: str) -> None:
+    def __init__(self, files: ReadableStore, bucket: str, location: str, *, limit_bytes: int) -> None:
         self._files = files
+        remedy = "compact the files of the table (Spark: OPTIMIZE), and have a checkpoint written"
+        self._metadata = MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
         self._bucket = bucket
         self._location = location
         self._commits: dict[int, str] = {}
@@ -145,12 +152,12 @@ class DeltaTable:
         (log / key.removeprefix(self._log)).write_bytes(self._read(key))
 
     def _read(self, key: str) -> bytes:
-        found = self._files.read(self._bucket, key)
+        found = self._metadata.read(self._bucket, key)
         if found is None:
             raise SourceError(
                 "snapshot-expired", f"s3://{self._bucket}/{key} was cleaned up while the log was read; load again"
             )
-        return found.body
+        return found
 
     def _check_features(self, table: DeltaLakeTable) -> None:
         """:raises SnapshotError: if plain Parquet files in their folders are not what the table means by them."""
@@ -296,24 +303,25 @@ class DeltaTable:
                     )
         return list(added.values())
 
-    def _actions(self, version: int) -> Sequence[Mapping[str, Any]]:
+    def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:
+        """Parse a commit line by line: the actions of all lines would take several times the memory."""
         if version not in self._commits:
             raise SnapshotError(
                 "snapshot-expired", f"version {version} of {self._address} was cleaned up; clear the task"
             )
         key = self._commits[version]
-        try:
-            lines = [json.loads(line) for line in self._read(key).splitlines() if line.strip()]
-            actions = [{name: value for name, value in line.items() if value is not None} for line in lines]
-            if not all(isinstance(value, dict) for action in actions for value in action.values()):
-                raise TypeError("an action that is not an object")
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise SnapshotError(
-                "metadata-unreadable",
-                f"s3://{self._bucket}/{key} is not a commit of Delta ({type(error).__name__}); it is damaged: have"
-                " the table's writer repair the log",
-            ) from error
-        return actions
+        for line in filter(bytes.strip, io.BytesIO(self._read(key))):
+            try:
+                action = {name: value for name, value in json.loads(line).items() if value is not None}
+                if not all(isinstance(value, dict) for value in action.values()):
+                    raise TypeError("an action that is not an object")
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+                raise SnapshotError(
+                    "metadata-unreadable",
+                    f"s3://{self._bucket}/{key} is not a commit of Delta ({type(error).__name__}); it is damaged:"
+                    " have the table's writer repair the log",
+                ) from error
+            yield action
 
     def _info(self, version: int) -> Mapping[str, Any]:
         return next((one["commitInfo"] for one in self._actions(version) if "commitInfo" in one), {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,17 +34,17 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import UUIDType
 
 from airflow_provider_ch_s3.common.headers import unread_headers
-from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
-from airflow_provider_ch_s3.lakes import avro
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_fields
-from airflow_provider_ch_s3.lakes.rest_catalog import BoundedRestCatalog
+from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
 from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time, type_of
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
@@ -66,48 +65,22 @@ _TYPES = {
     "unknown": "String",
 }
 _UNITS = ("identity", "year", "month", "day", "hour")
-STORE = "ch-s3-store"
 _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
     " remove-dangling-deletes=true)"
 )
 
 
-MAX_METADATA_BYTES = 128 * MIB
-"""Bytes of the longest metadata to read: some 100,000 snapshots. Parsed metadata take several times as much."""
-_GZIP = b"\x1f\x8b"
-
-
-def _inflate(address: str, body: bytes) -> bytes:
-    """Decompress a metadata file, if it is compressed: a small file could become larger than the worker's memory.
-
-    :raises SnapshotError: if the file is longer than :data:`MAX_METADATA_BYTES`, or ends early.
-    """
-    gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    is_gzip = body.startswith(_GZIP)
-    text = gzip.decompress(body, MAX_METADATA_BYTES) if is_gzip else body
-    if gzip.unconsumed_tail or len(text) > MAX_METADATA_BYTES:
-        raise SnapshotError(
-            "object-too-large",
-            f"{address} has {format_bytes(len(body))}, and unpacked more than {format_bytes(MAX_METADATA_BYTES)}, the"
-            " most that a worker reads; expire snapshots of the table",
-        )
-    if is_gzip and not gzip.eof:
-        raise SnapshotError("metadata-unreadable", f"{address} is cut off; it is damaged, or still being written")
-    return text
-
-
 class StoreInput(InputFile):
     """A small object of the store, as pyiceberg reads it."""
 
-    def __init__(self, location: str, store: ReadableStore) -> None:
+    def __init__(self, location: str, store: MetadataStore) -> None:
         super().__init__(location)
         self._store = store
 
     @cached_property
     def _body(self) -> bytes | None:
-        found = self._store.read(*split_location(self.location))
-        return found.body if found else None
+        return self._store.read(*split_location(self.location))
 
     def __len__(self) -> int:
         return len(self._body or b"")
@@ -119,7 +92,7 @@ class StoreInput(InputFile):
     def open(self, seekable: bool = True) -> io.BytesIO:
         """Open the object.
 
-        :raises SnapshotError: if the object is gone, or is a manifest that becomes too large.
+        :raises SnapshotError: if the object is gone, damaged or too large.
         """
         if self._body is None:
             raise SnapshotError(
@@ -127,8 +100,6 @@ class StoreInput(InputFile):
                 f"{self.location} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
                 " snapshot",
             )
-        if self._body.startswith(avro.MAGIC):
-            avro.check_inflated(self.location, self._body)
         return io.BytesIO(self._body)
 
 
@@ -140,7 +111,7 @@ class StoreIO(FileIO):
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__()
-        self._store: ReadableStore = properties[STORE]
+        self._store: MetadataStore = properties[STORE]
 
     def new_input(self, location: str) -> StoreInput:
         """Return one object."""
@@ -172,15 +143,18 @@ def split_location(location: str) -> tuple[str, str]:
 class IcebergTable:
     """A table as described by the newest metadata file.
 
+    :param limit_bytes: of one object of the metadata, unpacked.
     :param address: of the newest metadata file, if a catalog has named it; '' to find the file.
     :raises SnapshotError: if pyiceberg cannot read the file.
     """
 
     repeats_rows = True
 
-    def __init__(self, files: ReadableStore, bucket: str, location: str, *, address: str = "") -> None:
+    def __init__(
+        self, files: ReadableStore, bucket: str, location: str, *, limit_bytes: int, address: str = ""
+    ) -> None:
         self._files = files
-        self._io = StoreIO({STORE: files})
+        self._io = StoreIO({STORE: _metadata_of(files, limit_bytes)})
         self._bucket = bucket
         self._location = location
         self._columns: dict[str, SnapshotColumns] = {}
@@ -203,8 +177,8 @@ class IcebergTable:
     def _read(self, address: str) -> TableMetadata:
         body = self._io.new_input(address).open().getvalue()
         try:
-            return TableMetadataUtil.parse_raw(_inflate(address, body).decode())
-        except (ValidationError, ValueError, zlib.error) as error:
+            return TableMetadataUtil.parse_raw(body.decode())
+        except (ValidationError, ValueError) as error:
             raise SnapshotError(
                 "metadata-unreadable",
                 f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
@@ -423,11 +397,13 @@ class CatalogTable:
     :param name: with the namespace, ``sales.orders``.
     :param conn_id: the connection of the catalog, for messages.
     :param properties: what pyiceberg needs to connect to the catalog; contains secrets.
+    :param limit_bytes: of one object of the metadata, unpacked, and of one answer.
     """
 
     name: str
     conn_id: str
     properties: Mapping[str, Any] = field(repr=False)
+    limit_bytes: int
 
     def locate(self, files: ReadableStore) -> str:
         """Ask for the location.
@@ -443,17 +419,19 @@ class CatalogTable:
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
-        return IcebergTable(files, bucket, location, address=self._load(files).metadata_location)
+        address = self._load(files).metadata_location
+        return IcebergTable(files, bucket, location, limit_bytes=self.limit_bytes, address=address)
 
     def _load(self, files: ReadableStore) -> Table:
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
         # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
-        own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: files}
+        store = _metadata_of(files, self.limit_bytes)
+        own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: store}
         try:
             catalog = _open_catalog({**given, **own})
             # The properties of a table, written by others, must name no class to import.
-            catalog._load_file_io = lambda *_, **__: StoreIO({STORE: files})  # type: ignore[method-assign]
+            catalog._load_file_io = lambda *_, **__: StoreIO({STORE: store})  # type: ignore[method-assign]
             return catalog.load_table(self.name)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
@@ -481,6 +459,11 @@ class CatalogTable:
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
                 f" ({why or type(error).__name__}); check its address and credentials",
             ) from None
+
+
+def _metadata_of(files: ReadableStore, limit_bytes: int) -> MetadataStore:
+    remedy = "expire snapshots of the table, and rewrite its manifests (Spark: rewrite_manifests)"
+    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
 
 
 def _open_catalog(given: Mapping[str, Any]) -> Catalog:

@@ -1,4 +1,8 @@
-"""The fields in the footer of a Parquet file, with the ids of Iceberg."""
+"""The footer of a Parquet file: the fields, with the ids of Iceberg, and the size of the data.
+
+The footer is a struct of Thrift, in the compact protocol:
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from airflow_provider_ch_s3.errors import SnapshotError
 
 MAX_FOOTER_BYTES = 64 * MIB
 _FIRST_BYTES = 64 * KIB
-_MAGIC = b"PAR1"
-_SCHEMA = 2
+MAGIC = b"PAR1"
+_STRUCT = 12
+_SCHEMA, _ROW_GROUPS, _GROUP_BYTES = 2, 4, 2
 _NAME, _CHILDREN, _ID = 4, 5, 9
 
 
@@ -37,7 +42,7 @@ def read_fields(address: str, read_tail: Callable[[int], bytes]) -> Sequence[Fie
         :data:`MAX_FOOTER_BYTES`.
     """
     tail = read_tail(_FIRST_BYTES)
-    if tail[-4:] != _MAGIC:
+    if tail[-4:] != MAGIC:
         raise SnapshotError(
             "metadata-unreadable",
             f"{address} does not end like a Parquet file; it is damaged or encrypted: write it again",
@@ -52,6 +57,8 @@ def read_fields(address: str, read_tail: Callable[[int], bytes]) -> Sequence[Fie
     footer = tail if size <= len(tail) else read_tail(size)
     try:
         return _parse(io.BytesIO(footer[-size:]))
+    except MemoryError:
+        raise
     except Exception as error:  # whatever wrong bytes lead to
         raise SnapshotError(
             "metadata-unreadable",
@@ -68,6 +75,18 @@ def _parse(stream: io.BytesIO) -> Sequence[Field]:
     raise ValueError("a Parquet file without a schema")
 
 
+def read_unpacked_bytes(body: bytes) -> int:
+    """Read the size of the data of a whole file without compression, as the footer says.
+
+    :raises ValueError: if the footer is damaged; KeyError and the like as well.
+    """
+    size = int.from_bytes(body[-8:-4], "little")
+    if size > MAX_FOOTER_BYTES:
+        raise ValueError(f"a Parquet footer of {format_bytes(size)}")
+    footer = _read(io.BytesIO(body[-8 - size : -8]), _STRUCT)
+    return sum(group[_GROUP_BYTES] for group in footer[_ROW_GROUPS])
+
+
 def _as_field(elements: Iterator[Mapping[int, Any]]) -> Field:
     """Put the elements, each before its children, together again."""
     one = next(elements)
@@ -76,7 +95,7 @@ def _as_field(elements: Iterator[Mapping[int, Any]]) -> Field:
 
 
 def _headers(stream: io.BytesIO) -> Iterator[tuple[int, int]]:
-    """Number and type of each field of a struct, in the compact protocol of Thrift; each value is read in between."""
+    """Number and type of each field of a struct; the caller reads the value before the next field."""
     number = 0
     while header := _take(stream, 1)[0]:
         number = number + (header >> 4) if header >> 4 else _read_signed(stream)
@@ -84,7 +103,7 @@ def _headers(stream: io.BytesIO) -> Iterator[tuple[int, int]]:
 
 
 def _read(stream: io.BytesIO, kind: int) -> Any:
-    """Read a value of a type. What Parquet writes before and in the schema has no other types."""
+    """Read a value of a type. Footers of lakes have no other types."""
     if kind in (1, 2):  # true and false have no bytes of their own
         return kind == 1
     if kind == 3:
@@ -99,7 +118,7 @@ def _read(stream: io.BytesIO, kind: int) -> Any:
             raise ValueError("a Parquet footer with a list of true and false")
         count = header >> 4 if header >> 4 < 15 else _read_unsigned(stream)
         return [_read(stream, header & 15) for _ in range(count)]
-    if kind == 12:
+    if kind == _STRUCT:
         return {number: _read(stream, of) for number, of in _headers(stream)}
     raise ValueError(f"a Parquet footer with a value of type {kind}")
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyiceberg.catalog.rest import RestCatalog
 from requests import Response, Session
 
-from airflow_provider_ch_s3.common.text import KIB, MIB, format_bytes
-from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.common.text import KIB
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 
-MAX_BYTES = 256 * MIB
-"""Bytes of the longest answer, decompressed: the metadata of a table, and what a catalog adds to the metadata."""
+STORE = "ch-s3-store"
+"""The property with the store of the metadata, which has the limit of an answer as well."""
 _PIECE_BYTES = 64 * KIB
 
 # What a server says of itself. Other properties name classes to import, certificates, logins and servers, and only
@@ -25,7 +26,7 @@ class BoundedRestCatalog(RestCatalog):
 
     def _create_session(self) -> Session:
         session = super()._create_session()
-        session.hooks["response"].append(_read_bounded)
+        session.hooks["response"].append(partial(_read_bounded, self.properties[STORE]))
         return session
 
     def _fetch_config(self) -> None:
@@ -38,18 +39,14 @@ class BoundedRestCatalog(RestCatalog):
         self.uri = own["uri"]
 
 
-def _read_bounded(response: Response, **_: Any) -> None:
+def _read_bounded(store: MetadataStore, response: Response, **_: Any) -> None:
     """Read the body of an answer piece by piece, before requests reads all of the body.
 
-    :raises SnapshotError: if the body is longer than :data:`MAX_BYTES`.
+    :raises SnapshotError: if the body, decompressed, is longer than the store's limit.
     """
     body = bytearray()
     for piece in response.iter_content(_PIECE_BYTES):
         body += piece
-        if len(body) > MAX_BYTES:
-            raise SnapshotError(
-                "object-too-large",
-                f"the catalog answers with more than {format_bytes(MAX_BYTES)}, the most that a worker reads of an"
-                " answer; expire old snapshots of the table",
-            )
+        if len(body) > store.limit_bytes:
+            raise store.too_large("the catalog's answer")
     response._content = bytes(body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.files.addresses import DELTA
@@ -20,12 +21,14 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
     :param source: location of the table, ``s3://bucket/folder/of/the/table``.
     :param snapshot: ``latest``, a version, or a time with a zone: the last version of this time. The version is
         chosen once, and the whole load reads the chosen version.
+    :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
+        metadata take several times as much memory.
     """
 
     scheme = DELTA
 
-    def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Import deltalake; the source is the location."""
         from airflow_provider_ch_s3.lakes.delta import DeltaTable
 
-        return source, DeltaTable
+        return source, partial(DeltaTable, limit_bytes=limit_bytes)

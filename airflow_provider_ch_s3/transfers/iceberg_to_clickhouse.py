@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
@@ -31,6 +33,8 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         in the location counts.
     :param snapshot: ``latest``, the id of a snapshot, or a time with a zone: the last snapshot of this time. The
         snapshot is chosen once, and the whole load reads the chosen snapshot.
+    :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
+        metadata take several times as much memory.
     """
 
     scheme = ICEBERG
@@ -38,12 +42,18 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(
-        self, *, source: str, catalog_conn_id: str | None = None, snapshot: str = "latest", **kwargs: Any
+        self,
+        *,
+        source: str,
+        catalog_conn_id: str | None = None,
+        snapshot: str = "latest",
+        max_metadata_bytes: int = 512 * MIB,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(source=source, snapshot=snapshot, **kwargs)
+        super().__init__(source=source, snapshot=snapshot, max_metadata_bytes=max_metadata_bytes, **kwargs)
         self.catalog_conn_id = catalog_conn_id
 
-    def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Import pyiceberg, and ask the catalog for the location, if there is a catalog.
 
         :raises ConfigError: if the connection is missing, or the catalog does not know the table.
@@ -52,8 +62,9 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
 
         conn_id = CONNECTION.parse("catalog_conn_id", self.catalog_conn_id)
         if conn_id is None:
-            return source, IcebergTable
-        table = CatalogTable(name=source, conn_id=conn_id, properties=_read_properties(conn_id))
+            return source, partial(IcebergTable, limit_bytes=limit_bytes)
+        properties = _read_properties(conn_id)
+        table = CatalogTable(name=source, conn_id=conn_id, properties=properties, limit_bytes=limit_bytes)
         return table.locate(files), table.open
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ch_s3.common.declared import TEXT, Kind
+from airflow_provider_ch_s3.common.declared import TEXT, Kind, count
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, parse_location
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -31,12 +32,21 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     :param source: location of the table, ``s3://bucket/folder/of/the/table``.
     :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with a zone, such as
         ``"{{ data_interval_end }}"``: the last snapshot of this time.
+    :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
+        metadata take several times as much memory.
     """
 
-    kinds: ClassVar[Mapping[str, Kind]] = {**S3ToClickHouseOperator.kinds, "source": LOCATION, "snapshot": TEXT}
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        **S3ToClickHouseOperator.kinds,
+        "source": LOCATION,
+        "snapshot": TEXT,
+        "max_metadata_bytes": count(least=1),
+    }
     template_fields: Sequence[str] = (*kinds, "sql")
 
-    def __init__(self, *, source: str, snapshot: str = "latest", **kwargs: Any) -> None:
+    def __init__(
+        self, *, source: str, snapshot: str = "latest", max_metadata_bytes: int = 512 * MIB, **kwargs: Any
+    ) -> None:
         if wrong := sorted(OF_FOLDERS & kwargs.keys()):
             raise ConfigError(
                 "argument-without-effect",
@@ -45,11 +55,13 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
             )
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot
-        self.check_as_written(("source", "snapshot"))
+        self.max_metadata_bytes = max_metadata_bytes
+        self.check_as_written(("source", "snapshot", "max_metadata_bytes"))
 
-    def find_table(self, source: str, files: ReadableStore) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Find the location of the table, and import the library for the table's metadata.
 
+        :param limit_bytes: of one object of the metadata.
         :raises ImportError: if the library is not installed.
         """
         raise NotImplementedError
@@ -67,7 +79,9 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
 
         files = super().open_store()
         try:
-            location, open_table = self.find_table(LOCATION.parse("source", self.source), files)
+            limit_bytes = self.kinds["max_metadata_bytes"].parse("max_metadata_bytes", self.max_metadata_bytes)
+            source = LOCATION.parse("source", self.source)
+            location, open_table = self.find_table(source, files, limit_bytes)
         except ImportError as error:
             extra = self.scheme.store.lower()
             raise ConfigError(

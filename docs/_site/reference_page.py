@@ -91,6 +91,7 @@ EXAMPLES = {
     "list_after_loaded": "True",
     "max_bytes": "50 * 1024**3",
     "max_files": "1000",
+    "max_metadata_bytes": "2 * 1024**3",
     "max_parts": "300",
     "wait_for_merges": "False",
     "max_parts_per_partition": "10",

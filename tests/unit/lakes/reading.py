@@ -6,11 +6,13 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location
 from airflow_provider_ch_s3.files.snapshots import SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -27,11 +29,12 @@ def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]
     return Counter(frozenset(row.items()) for row in rows)
 
 
-def open_lake(lake: Lake, uri: str, snapshot: str = "latest") -> LakeStore:
+def open_lake(lake: Lake, uri: str, snapshot: str = "latest", *, limit_bytes: int = MIB) -> LakeStore:
     scheme = lake.operator.scheme
     files = S3FileStore(aws_conn_id="lake")
-    pattern, reader = parse_location(uri, scheme), IcebergTable if scheme is ICEBERG else DeltaTable
-    return LakeStore(files=files, pattern=pattern, open_table=reader, snapshot=snapshot)
+    pattern, table = parse_location(uri, scheme), IcebergTable if scheme is ICEBERG else DeltaTable
+    open_table = partial(table, limit_bytes=limit_bytes)
+    return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=snapshot)
 
 
 @dataclass

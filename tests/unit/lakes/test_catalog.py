@@ -17,7 +17,6 @@ from urllib.parse import parse_qs
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
-from airflow_provider_ch_s3.lakes import rest_catalog
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
@@ -39,9 +38,9 @@ def connect(monkeypatch: pytest.MonkeyPatch, **extra: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
 
 
-def open_store(source: str = "sales.orders") -> LakeStore:
+def open_store(source: str = "sales.orders", **more: Any) -> LakeStore:
     operator = IcebergToClickHouseOperator(
-        task_id="load", source=source, table="t", aws_conn_id="lake", catalog_conn_id="catalog"
+        task_id="load", source=source, table="t", aws_conn_id="lake", catalog_conn_id="catalog", **more
     )
     return operator.open_store()
 
@@ -169,12 +168,11 @@ def test_a_rest_catalog(
     assert SECRET not in caplog.text
 
 
-def test_an_answer_that_becomes_larger_than_memory(rest: type[RestCatalog], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest_catalog, "MAX_BYTES", 50_000)
-    assert open_store().pin(()).id
+def test_an_answer_that_becomes_larger_than_memory(rest: type[RestCatalog]) -> None:
+    assert open_store(max_metadata_bytes=50_000).pin(()).id
     rest.said = {"padding": "x" * 50_000}  # a few hundred bytes of gzip
     with pytest.raises(SnapshotError, match=coded("object-too-large", "48.8 KiB")):
-        open_store()
+        open_store(max_metadata_bytes=50_000)
 
 
 def test_more_headers_than_python_reads(rest: type[RestCatalog]) -> None:

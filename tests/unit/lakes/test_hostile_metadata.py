@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.snapshots import Operation
@@ -18,9 +21,11 @@ from pyiceberg.typedef import Record
 from zstandard import ZstdCompressor
 
 from airflow_provider_ch_s3.errors import SnapshotError
-from airflow_provider_ch_s3.lakes import avro, iceberg
+from airflow_provider_ch_s3.files.stores import SmallObject
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.avro import avro_file
+from tests.failures import coded
 from tests.lakes import DeltaLake, IcebergLake, orders
 from tests.marks import thorough
 from tests.unit.lakes.reading import open_lake
@@ -39,32 +44,67 @@ CODECS = {
 }
 
 
+class Objects:
+    """A store with one object."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def read(self, bucket: str, key: str) -> SmallObject:
+        return SmallObject(body=self.body, etag="e")
+
+
+def read(body: bytes, limit_bytes: int) -> bytes | None:
+    files: Any = Objects(body)
+    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy="expire snapshots").read("b", "m")
+
+
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_manifest_that_becomes_larger_than_memory(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_that_becomes_larger_than_memory(codec: str) -> None:
     """The blocks of a file count together."""
     pack: Any = CODECS[codec]
     small, large = pack(b"x"), pack(b"x" * 1000)
-    monkeypatch.setattr(avro, "MAX_BYTES", 2000)
-    avro.check_inflated("s3://b/m.avro", avro_file(large, large, codec=codec))
-    with pytest.raises(SnapshotError, match=r"s3://b/m\.avro has .*, which become more than 2\.0 KiB") as raised:
-        avro.check_inflated("s3://b/m.avro", avro_file(large, large, small, codec=codec))
+    whole = avro_file(large, large, codec=codec)
+    assert read(whole, 2000) == whole
+    with pytest.raises(SnapshotError, match=coded("object-too-large", "s3://b/m", "2.0 KiB", "snap")) as raised:
+        read(avro_file(large, large, small, codec=codec), 2000)
     assert raised.value.is_final
 
 
 @pytest.mark.parametrize("cut", [0, 5, 15, 60])
 def test_a_manifest_that_is_cut_off(cut: int) -> None:
     whole = avro_file(b"x" * 100)
-    with pytest.raises(ValueError, match="ends early"):
-        avro.check_inflated("s3://b/m.avro", whole[: 4 + cut])
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/m")):
+        read(whole[: 4 + cut], 2000)
+
+
+def test_gzip() -> None:
+    body = gzip.compress(b" " * 1000)
+    assert read(body, 1000) == b" " * 1000
+    with pytest.raises(SnapshotError, match=coded("object-too-large", "s3://b/m", "29 B", "999 B")):
+        read(body, 999)
+    for damaged in (body[:-4], b"\x1f\x8b", b"\x1f\x8bno gzip"):
+        with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/m")):
+            read(damaged, 1000)
+
+
+def test_a_checkpoint_that_becomes_larger_than_memory() -> None:
+    """The footer says how large the data are without compression."""
+    out = io.BytesIO()
+    numbers = pa.table({"n": pa.array(range(10_000), pa.int64())})
+    pq.write_table(numbers, out, compression="zstd", use_dictionary=False)
+    assert read(out.getvalue(), 100_000) == out.getvalue()
+    with pytest.raises(SnapshotError, match=coded("object-too-large", "s3://b/m", "78.1 KiB")):
+        read(out.getvalue(), 80_000)
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/m")):
+        read(out.getvalue()[:-9], 100_000)
 
 
 @pytest.mark.parametrize(
     "body",
     [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file(b"x", codec="odd")],
 )
-def test_manifests_that_are_none(
-    server: S3Server, bucket: str, tmp_path: Path, body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_that_are_none(server: S3Server, bucket: str, tmp_path: Path, body: bytes) -> None:
     lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
     lake.append(orders(1))
     client = server.client()
@@ -76,8 +116,6 @@ def test_manifests_that_are_none(
         client.put_object(Bucket=bucket, Key=key, Body=body)
         assert_is_refused(lake, f"s3://{bucket}/lake/t")
         client.put_object(Bucket=bucket, Key=key, Body=kept)
-    monkeypatch.setattr(avro, "MAX_BYTES", 100)
-    assert "become more than 100 B" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
 
 
 @pytest.mark.parametrize(
@@ -132,17 +170,15 @@ def test_a_feature_that_nobody_knows(server: S3Server, bucket: str, tmp_path: Pa
     assert "newer snapshot" not in said
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("kind", [IcebergLake, DeltaLake])
 def test_metadata_that_become_larger_than_memory(
-    server: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
+    server: S3Server, bucket: str, tmp_path: Path, kind: type[IcebergLake | DeltaLake]
 ) -> None:
-    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake = kind(server, f"s3://{bucket}/lake/t", tmp_path)
     lake.append(orders(1))
-    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
-    body = server.client().get_object(Bucket=bucket, Key=key)["Body"].read()
-    server.client().put_object(Bucket=bucket, Key=key, Body=body if plain else gzip.compress(body))
-    monkeypatch.setattr(iceberg, "MAX_METADATA_BYTES", len(body) - 1)
-    assert "the most that a worker reads; expire snapshots" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+    store = open_lake(lake, f"s3://{bucket}/lake/t", limit_bytes=100)
+    with pytest.raises(SnapshotError, match=coded("object-too-large", f"s3://{bucket}/lake/t/", "100 B")):
+        store.pin(())
 
 
 @pytest.mark.parametrize(

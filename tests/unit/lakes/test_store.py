@@ -114,6 +114,15 @@ def test_a_plan_of_a_delta_table() -> None:
         operator_of("--lake", "delta", "--source", "s3://lake/u").open_store()
 
 
+@pytest.mark.parametrize("kind", [DeltaToClickHouseOperator, IcebergToClickHouseOperator])
+def test_the_limit_of_metadata_may_be_rendered(kind: type[DeltaToClickHouseOperator]) -> None:
+    given: dict[str, Any] = {"task_id": "load", "source": "s3://lake/t", "table": "t", "aws_conn_id": None}
+    open_table: Any = kind(**given, max_metadata_bytes="1024").open_store().open_table
+    assert open_table.keywords == {"limit_bytes": 1024}
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "max_metadata_bytes", "0")):
+        kind(**given, max_metadata_bytes=0).open_store()
+
+
 @pytest.mark.parametrize(("lake", "library"), [("iceberg", "pyiceberg"), ("delta", "deltalake")])
 def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, f"airflow_provider_ch_s3.lakes.{lake}", raising=False)

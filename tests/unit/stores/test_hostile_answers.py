@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -14,12 +13,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError, StoreAnswerError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import SmallObject
-from airflow_provider_ch_s3.lakes import iceberg
-from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores import s3 as s3_store
@@ -138,26 +134,6 @@ def test_a_key_that_clickhouse_cannot_read_is_named(key: str) -> None:
         list_files(Store(), request)  # type: ignore[arg-type]
     assert repr(key)[1:-1] in raised.value.sentence
     assert key not in raised.value.sentence
-
-
-def test_a_metadata_file_that_becomes_larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iceberg, "MAX_METADATA_BYTES", 1000)
-    assert _open_iceberg(b"\x1f\x8b")  # not even gzip
-    says = _open_iceberg(gzip.compress(b" " * 1001))
-    assert says.startswith("s3://b/t/metadata/v1.gz.metadata.json has 29 B, and unpacked more than 1000 B")
-    assert "damaged" in _open_iceberg(gzip.compress(b"{}"))
-    assert "is cut off" in _open_iceberg(gzip.compress(b"{}")[:-4])
-
-
-def _open_iceberg(body: bytes) -> str:
-    class Store:
-        def read(self, bucket: str, key: str) -> SmallObject:
-            return SmallObject(body=body, etag="e")
-
-    with pytest.raises(SnapshotError) as raised:
-        IcebergTable(Store(), "b", "t", address="s3://b/t/metadata/v1.gz.metadata.json")  # type: ignore[arg-type]
-    assert raised.value.is_final
-    return raised.value.sentence
 
 
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
