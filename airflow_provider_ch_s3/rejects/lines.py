@@ -98,7 +98,7 @@ def read_line_format(
         return source, LineFormat(data_format=JSON, columns=columns, absent=absent, ignores_new=ignores_new)
     delimiter = str(request.settings.get(DELIMITER_SETTING, request.connection_settings.get(DELIMITER_SETTING, ",")))
     names = _split(first, delimiter, source)
-    # without a header, the fields are all columns of the table, also those that are left out
+    # without a header, the fields are all columns of the table, also columns left out
     by_position = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     has_header = data_format == "CSVWithNames" or beginnings.has_header(source, request, by_position)
     if not has_header and not is_delimiter_given(request):

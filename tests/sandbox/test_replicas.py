@@ -89,6 +89,18 @@ def test_each_row_is_there_once_on_every_replica(lab: Lab, mode: str) -> None:
 
 @topologies("on-cluster")
 @pytest.mark.thorough
+def test_a_direct_load_counts_each_row_once_where_a_view_reads_it_too(lab: Lab) -> None:
+    """Servers of 25.8 count what the view reads, and the load failed."""
+    table, seen = (lab.create(name, "n Int64", "MergeTree ORDER BY n") for name in ("t", "seen"))
+    lab.ddl(f"CREATE MATERIALIZED VIEW {lab.database}.mv {{on_cluster}} TO {seen} AS SELECT n FROM {table}")
+    lab.put_parquet("new/a.parquet", {"n": [1, 2, 3]})
+    lab.load("new/*.parquet", lab.distribute(table), mode="direct")
+    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}, {"n": 3}])
+
+
+@topologies("on-cluster")
+@pytest.mark.thorough
 def test_the_same_rows_replace_themselves(lab: Lab) -> None:
     """Keeper would skip a part that was attached before as a duplicate."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
