@@ -348,6 +348,8 @@ class Trial:
         return wrong
 
     def _compare(self, where: str, outcome: Outcome) -> None:
+        if self.case["mode"] == "direct":  # which does not wait for replicas
+            self._wait_for_replicas()
         case, bucket = self.case, self.lab.bucket
         columns = [*oracle.table_columns(case), *self.world.added]
         expected = Counter(oracle.shown(case, row, bucket=bucket, columns=columns) for row in self.world.rows)
@@ -387,6 +389,12 @@ class Trial:
         left = [*self.lab.left_overs(), *self.lab.running()]
         if left and self.case["checks"] != "failed":
             outcome.failures.append(f"{where}left behind: {left}")
+
+    def _wait_for_replicas(self) -> None:
+        for node in self.lab.nodes():
+            replicated = f"database = '{self.lab.database}' AND startsWith(engine, 'Replicated')"
+            for row in self.lab.query(f"SELECT name FROM system.tables WHERE {replicated}", node=node):
+                self.lab.query(f"SYSTEM SYNC REPLICA {self.lab.database}.{row['name']}", node=node)
 
     def _read(self, select: str, outcome: Outcome) -> list[list[dict[str, Any]]]:
         """Read rows of each shard; no rows of a table that no load has made, because there was nothing to load."""
