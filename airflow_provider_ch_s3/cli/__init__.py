@@ -36,7 +36,10 @@ def main(argv: list[str] | None = None) -> int:
 
         argcomplete.autocomplete(build_parser())
     try:
-        args = build_parser(argv[0] if argv else None).parse_args(argv)
+        if not argv:
+            build_parser().print_help()
+            return 0
+        args = build_parser(argv[0]).parse_args(argv)
         # A command of the lab has loggers of its own.
         logging.getLogger(args.run.__module__.partition(".")[0]).setLevel(logging.INFO)
         code: int = args.run(args)

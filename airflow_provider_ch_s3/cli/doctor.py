@@ -25,6 +25,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "doctor",
         help="check what a load needs: connection, nodes, ledger; with --source and --table also files and rights",
         description=__doc__,
+        examples=("ch-s3 doctor", "ch-s3 doctor --source 's3://flights/dt=2013-*/*.parquet' --table flights"),
     )
     add_load_arguments(parser, is_optional=True)
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")

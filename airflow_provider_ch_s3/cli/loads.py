@@ -28,7 +28,15 @@ STATES = (RUNNING, "committed", "undone", "abandoned")
 
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``loads``."""
-    parser = subparsers.add_parser("loads", help="list loads, show one, delete old records", description=__doc__)
+    parser = subparsers.add_parser(
+        "loads",
+        help="list loads, show one, delete old records",
+        description=__doc__,
+        examples=(
+            "ch-s3 loads --dag flights --since 7d",
+            "ch-s3 loads show ch-s3-94e0a3c1d9fd0e6e0f4c",
+        ),
+    )
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger (default: the connection's)")
     parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
@@ -46,7 +54,11 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.set_defaults(run=run, action="list")
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    show = actions.add_parser("show", help="show what happened to one load")
+    show = actions.add_parser(
+        "show",
+        help="show what happened to one load",
+        examples=("ch-s3 loads show ch-s3-94e0a3c1d9fd0e6e0f4c",),
+    )
     show.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it")
     show.set_defaults(action="show")
     for shown, what in ((parser, "the list, open attempts and locks"), (show, "the load and its files")):
@@ -54,6 +66,7 @@ def add_parser(subparsers: Subparsers) -> None:
     prune = actions.add_parser(
         "prune",
         help="delete the records of old loads that have ended; files that a table holds remain known",
+        examples=("ch-s3 loads prune --older-than-days 90",),
     )
     prune.add_argument(
         "--older-than-days",
@@ -62,7 +75,11 @@ def add_parser(subparsers: Subparsers) -> None:
         help="minimum age of the records to delete",
     )
     prune.set_defaults(action="prune")
-    adopt = actions.add_parser("adopt", help="say what a table holds that was restored, copied or exchanged")
+    adopt = actions.add_parser(
+        "adopt",
+        help="say what a table holds that was restored, copied or exchanged",
+        examples=("ch-s3 loads adopt flights --from flights_old",),
+    )
     adopt.add_argument("table", metavar="TABLE", help="table or database.table")
     choice = adopt.add_mutually_exclusive_group()
     choice.add_argument(
@@ -70,7 +87,14 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
     adopt.set_defaults(action="adopt")
-    undo = actions.add_parser("undo", help="remove the rows of a load from its table; its files can be loaded again")
+    undo = actions.add_parser(
+        "undo",
+        help="remove the rows of a load from its table; its files can be loaded again",
+        examples=(
+            "ch-s3 loads undo ch-s3-94e0a3c1d9fd0e6e0f4c --dry-run",
+            "ch-s3 loads undo ch-s3-94e0a3c1d9fd0e6e0f4c",
+        ),
+    )
     undo.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it, or the query id of one INSERT of it")
     undo.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
     undo.add_argument(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -15,14 +16,33 @@ USAGE_ERROR = 2
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that says in a line what is wrong; descriptions are docstrings, without their back-quotes."""
+    """A parser that says in a line what is wrong; descriptions are docstrings, without their back-quotes.
 
-    def __init__(self, *, description: str | None = None, **options: Any) -> None:
+    :param examples: commands that the help ends with.
+    """
+
+    def __init__(self, *, description: str | None = None, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(description=description and description.replace("``", ""), **options)
+        self.examples = tuple(examples)
+
+    def format_help(self) -> str:
+        """Add the examples."""
+        examples = "".join(f"  {example}\n" for example in self.examples)
+        return f"{super().format_help()}\nexamples:\n{examples}" if examples else super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """End with the message, and without the synopsis."""
         self.exit(USAGE_ERROR, f"{self.prog}: {message} (`{self.prog} --help` lists the options)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the nearest choice; Python does the same from 3.14 on."""
+        near = difflib.get_close_matches(str(value), map(str, action.choices or ()), n=1)
+        if not near or value in (action.choices or ()):
+            super()._check_value(action, value)
+            return
+        what = None if isinstance(action, argparse._SubParsersAction) else action
+        choice = "invalid choice" if what else f"there is no {str(action.metavar).lower()}"
+        raise argparse.ArgumentError(what, f"{choice} {value!r}; did you mean {near[0]}?")
 
 
 def count_of_some(what: str) -> Callable[[str], int]:

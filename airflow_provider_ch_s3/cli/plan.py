@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``plan``."""
     parser = subparsers.add_parser(
-        "plan", help="print the settings and the SQL of a load, with reasons, and run nothing", description=__doc__
+        "plan",
+        help="print the settings and the SQL of a load, with reasons, and run nothing",
+        description=__doc__,
+        examples=(
+            "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights",
+            "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights --validate --sample-files 3",
+        ),
     )
     add_load_arguments(parser)
     parser.add_argument(

@@ -29,6 +29,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "tune",
         help="measure the constants of the plan on your cluster, with a sample of your files",
         description=__doc__,
+        examples=("ch-s3 tune --source 's3://flights/dt=2013-*/*.parquet' --table flights",),
     )
     add_load_arguments(parser)
     parser.add_argument(

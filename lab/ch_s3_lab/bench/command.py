@@ -37,7 +37,10 @@ MAX_SCALE = 100
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``bench``."""
     parser = subparsers.add_parser(
-        "bench", help="compare the plan with the server's defaults and a grid of settings", description=__doc__
+        "bench",
+        help="compare the plan with the server's defaults and a grid of settings",
+        description=__doc__,
+        examples=("ch-s3 bench --quick",),
     )
     parser.add_argument("--quick", action="store_true", help="some workloads with fewer rows, under 10 minutes")
     parser.add_argument(

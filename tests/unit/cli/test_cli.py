@@ -20,6 +20,7 @@ import pytest
 
 from airflow_provider_ch_s3 import cli
 from airflow_provider_ch_s3.cli import build_parser, docs, main
+from airflow_provider_ch_s3.cli.parser import CommandParser
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 PLAN = ["plan", "--source", "s3://b/*.csv", "--table", "t"]
@@ -64,6 +65,22 @@ def test_every_command_and_option_has_help(command: argparse.ArgumentParser, tex
     assert text
     options = [action for action in command._actions if not isinstance(action, argparse._SubParsersAction)]
     assert [action.dest for action in options if not action.help] == []
+
+
+@pytest.mark.parametrize(("command", "text"), COMMANDS)
+def test_the_help_of_a_command_ends_with_examples(command: argparse.ArgumentParser, text: str | None) -> None:
+    assert isinstance(command, CommandParser)
+    assert 1 <= len(command.examples) <= 2
+    assert command.format_help().endswith("".join(f"  {example}\n" for example in command.examples))
+    for example in command.examples:
+        _, *arguments = shlex.split(example.removeprefix('eval "$(').removesuffix(')"'))
+        assert build_parser().parse_args(arguments).run
+        assert f"ch-s3 {' '.join(arguments)}".startswith(command.prog)
+
+
+def test_the_command_alone_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out == build_parser().format_help()
 
 
 @pytest.mark.parametrize(("command", "text"), COMMANDS)
@@ -121,7 +138,7 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
         pytest.param(["loads", "--limit", "x"], "'x' is not a number of loads; give 1 or more", id="no-number"),
         pytest.param(["loads", "--since", "soon"], "'soon' is not a time; write 7d, 12h or 2026-01-31", id="since"),
         pytest.param(["loads", "--since", "3000-01-01"], "'3000-01-01' is not in the past", id="future"),
-        pytest.param(["loads", "--state", "done"], "invalid choice: 'done'", id="state"),
+        pytest.param(["loads", "--state", "done"], "invalid choice 'done'; did you mean undone?", id="state"),
         pytest.param(
             ["loads", "prune", "--older-than-days=-3"], "'-3' is not a number of days; give 0 or more", id="days"
         ),
@@ -138,6 +155,13 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
         pytest.param(["plan", "--table", "t"], "the following arguments are required: --source", id="no-source"),
         pytest.param(["plan", "--json", "--sql"], "not allowed with argument --json", id="two-forms"),
         pytest.param(["nothing"], "invalid choice: 'nothing'", id="no-command"),
+        pytest.param(["laods"], "ch-s3: there is no command 'laods'; did you mean loads?", id="command"),
+        pytest.param(["loads", "undoo"], "there is no action 'undoo'; did you mean undo?", id="action"),
+        pytest.param(
+            ["loads", "--state", "commited"],
+            "argument --state: invalid choice 'commited'; did you mean committed?",
+            id="choice",
+        ),
     ],
 )
 def test_a_usage_error_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,10 +202,30 @@ def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) ->
     assert main(["docs", "docs/merge.md"]) == 0
     assert capsys.readouterr().out.startswith("# Merge by key\n")
     assert main(["docs", "permisions"]) == 1
-    assert (
-        capsys.readouterr().err
-        == "ch-s3: there is no page 'permisions'; did you mean 'permissions'? [argument-invalid]\n"
+    assert capsys.readouterr().err == (
+        "ch-s3: no page is called 'permisions' or has these words; did you mean 'permissions'? [argument-invalid]\n"
     )
+
+
+def test_the_pages_are_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = {
+        "a": "# About\nAn early file, later.\n## Another\nNothing",
+        "b": "# A late one\nof a FILE\n",
+        "c": "# C\ntext\n## D\nA late  file is late.\n",
+    }
+    assert docs.search(pages, ["late", "file"]) == [
+        "b: A late one\n  of a FILE",
+        "c: D\n  A late  file is late.",
+        "a: About\n  An early file, later.",
+    ]
+    assert docs.search(pages, ["ate"]) == []
+    assert main(["docs", "columns-missing"]) == 0
+    assert capsys.readouterr().out.startswith("troubleshooting: ")
+    assert main(["docs", "load"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * docs.MOST_HITS
+    assert max(map(len, lines)) <= 80
+    assert re.fullmatch(r"and \d+ more; give more words", last)
 
 
 def test_every_page_that_a_message_names_is_there() -> None:
@@ -292,7 +336,7 @@ def test_help_without_the_lab_names_the_commands_of_the_lab() -> None:
     said = build_parser().format_help()
     assert said.endswith("\n`ch-s3 docs sandbox` says how to install bench, demo, sandbox.\n")
     assert [command.prog for command, _ in commands(build_parser())] == [
-        param.id for param in COMMANDS if param.id.split()[1] not in cli.LAB_COMMANDS
+        param.id for param in COMMANDS if str(param.id).split()[1] not in cli.LAB_COMMANDS
     ]
 
 
