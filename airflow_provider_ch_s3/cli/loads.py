@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some
-from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_table, print_text
+from airflow_provider_ch_s3.cli.screen import clean_output, confirm, print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,7 +41,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--database", help="database of the ledger (default: the connection's)")
     parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
     parser.add_argument("--dag", default="", help="list only the loads of this DAG")
-    parser.add_argument("--table", default="", help="list only the loads into this local table")
+    parser.add_argument("--table", default="", help="list only the loads into this table")
     parser.add_argument("--state", choices=STATES, default="", help="list only the loads in this state")
     parser.add_argument(
         "--since", type=_since, default=0.0, metavar="TIME", help="list only later ones: 7d, 12h or 2026-01-31 (UTC)"
@@ -96,7 +96,9 @@ def add_parser(subparsers: Subparsers) -> None:
         ),
     )
     undo.add_argument("load_id", metavar="LOAD_ID", help="as the list shows it, or the query id of one INSERT of it")
-    undo.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    consent = undo.add_mutually_exclusive_group()
+    consent.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
+    consent.add_argument("--yes", action="store_true", help="remove the rows without asking")
     undo.add_argument(
         "--abandon",
         action="store_true",
@@ -134,7 +136,7 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
     from airflow_provider_ch_s3.introspection.cluster import read_server
     from airflow_provider_ch_s3.reporting.prune import prune
-    from airflow_provider_ch_s3.reporting.text import HEADS, format_load, tabulate_loads
+    from airflow_provider_ch_s3.reporting.text import HEADS, IMPORTANT, WHY, format_load, tabulate_loads
     from airflow_provider_ch_s3.reporting.view import LedgerView
 
     with clickhouse_hook(args.conn_id) as hook:
@@ -155,20 +157,21 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
             case "undo":
                 return partial(print_text, _undo(hook, view, args))
             case _ if args.json:
-                return partial(_print_values, view.page(_select(args, server)))
+                return partial(_print_values, view.page(_select(view, args, server)))
             case _:
-                selection = _select(args, server)
+                selection = _select(view, args, server)
                 if not (rows := tabulate_loads(view, selection)):
                     view.check_there(selection)
-                return partial(print_table, HEADS, rows)
+                return partial(print_table, HEADS, rows, important=IMPORTANT, note=WHY)
 
 
-def _select(args: argparse.Namespace, server: ConnectedServer) -> Selection:
+def _select(view: LedgerView, args: argparse.Namespace, server: ConnectedServer) -> Selection:
     from airflow_provider_ch_s3.reporting.values import OPEN, Selection
     from airflow_provider_ch_s3.table.target import parse_table
 
+    table = str(parse_table(args.table, args.database or server.database)) if args.table else ""
     return Selection(
-        table=str(parse_table(args.table, args.database or server.database)) if args.table else "",
+        table=view.find_table(table) if table else "",
         dag=args.dag,
         states=OPEN if args.state == RUNNING else tuple(filter(None, [args.state])),
         days=args.since,
@@ -221,7 +224,19 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
             " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
         )
     target = _find_target(hook, args, str(table))
-    return undo(target, args.load_id, is_dry_run=args.dry_run, abandons_open=args.abandon)
+    may_remove = partial(_may_remove, is_dry_run=args.dry_run, is_sure=args.yes)
+    return undo(target, args.load_id, may_remove=may_remove, abandons_open=args.abandon)
+
+
+def _may_remove(planned: str, *, is_dry_run: bool, is_sure: bool) -> bool:
+    """Ask whether the rows may go.
+
+    :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
+    """
+    if is_dry_run or is_sure:
+        return is_sure
+    confirm(planned, "remove these rows?", otherwise="nothing was removed")
+    return True
 
 
 def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:

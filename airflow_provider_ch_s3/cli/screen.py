@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from airflow_provider_ch_s3.discretion import showable
+from airflow_provider_ch_s3.errors import ConfigError
 
 Row = Sequence[str]
 
@@ -31,22 +33,63 @@ def clean_output() -> Iterator[None]:
         yield
 
 
-def print_table(heads: Row, rows: Sequence[Row]) -> None:
-    """Print a table."""
+def confirm(planned: str, question: str, *, otherwise: str) -> None:
+    """Show what is about to be done, and ask.
+
+    :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError("not-confirmed", f"{planned}; {otherwise}: give --yes, as there is no terminal to ask on")
+    if input(f"{showable(planned)}\n{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ConfigError("not-confirmed", f"{otherwise}, as the answer was not yes")
+
+
+def print_table(heads: Row, rows: Sequence[Row], *, important: Row = (), note: str = "") -> None:
+    """Print a table; on a terminal, leave out columns that do not fit, but break no value.
+
+    :param important: heads of columns to keep on a narrow terminal, the most important first.
+    :param note: head of a column that a terminal shows below the row.
+    """
     rows = [[showable(text).replace("\n", "\\n") for text in row] for row in rows]
     if not sys.stdout.isatty():
         print(align([[head.upper() for head in heads], *rows]))
         return
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in row))
-    Console().print(table)
+    console = Console(soft_wrap=True)
+    values = [dict(zip(heads, row, strict=True)) for row in rows]
+    notes = [row.pop(note, "") for row in values]
+    widths = {head: max(map(len, [head, *(row[head] for row in values)])) for head in heads if head != note}
+    shown = fit_columns(widths, important, console.width)
+
+    def print_row(row: Mapping[str, str], style: str = "") -> None:
+        cells = [Text(f"{row[head]:<{widths[head]}}", style=style or _STYLES.get(row[head], "")) for head in shown]
+        console.print(Text(" ").join(cells))
+
+    print_row({head: head for head in shown}, style="bold")
+    for row, text in zip(values, notes, strict=True):
+        print_row(row)
+        if text:
+            lines = textwrap.wrap(text, console.width, initial_indent="  ", subsequent_indent="  ")
+            console.print(Text("\n".join(lines), style="red"))
+    if left_out := [head for head in widths if head not in shown]:
+        console.print(Text(f"not shown: {', '.join(left_out)}; a wider terminal or a pipe shows them", style="dim"))
+
+
+def fit_columns(widths: Mapping[str, int], important: Row, width: int) -> list[str]:
+    """Choose the columns that fit side by side: the first in any case, then the most important.
+
+    :param widths: head → characters of the widest value, in the order of the columns.
+    :param width: characters of the screen.
+    """
+    chosen, left = set(), width + 1
+    first, *others = sorted(widths, key=lambda head: important.index(head) if head in important else len(important))
+    for head in (first, *others):
+        if head == first or widths[head] + 1 <= left:
+            chosen.add(head)
+            left -= widths[head] + 1
+    return [head for head in widths if head in chosen]
 
 
 def print_line(mark: str, text: str) -> None:

@@ -32,6 +32,7 @@ class EventKind(Enum):
     """``LOCKED``: an epoch began; ``ALIVE``: a heartbeat of the owner; neither concerns a particular attempt.
 
     ``REPORTED``: the load is over, and the report was about to go to Airflow: any later try comes after a clear.
+    ``FAILED``: why a try failed, for people; says nothing about the state of the attempt.
     ``UNKNOWN``: written by a later release.
     """
 
@@ -43,6 +44,7 @@ class EventKind(Enum):
     ABANDONED = "abandoned"
     UNDONE = "undone"
     REPORTED = "reported"
+    FAILED = "failed"
     UNKNOWN = "unknown"
 
     @classmethod
@@ -51,7 +53,7 @@ class EventKind(Enum):
         return cls(text) if text in {kind.value for kind in cls} else cls.UNKNOWN
 
 
-_OF_NO_ATTEMPT = (EventKind.LOCKED, EventKind.ALIVE, EventKind.REPORTED, EventKind.UNKNOWN)
+_OF_NO_ATTEMPT = (EventKind.LOCKED, EventKind.ALIVE, EventKind.REPORTED, EventKind.FAILED, EventKind.UNKNOWN)
 """Kinds of events that say nothing about the state of an attempt."""
 
 
@@ -137,10 +139,14 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One attempt, as recorded by events."""
+    """One attempt, as recorded by events.
+
+    :param failed: why the last failed try failed; None if no try failed, or if the reason is not recorded.
+    """
 
     id: AttemptId
     events: Sequence[Event]
+    failed: Event | None = None
 
     @property
     def state(self) -> EventKind:
@@ -311,8 +317,9 @@ class History:
         for event in self.events:
             if event.kind not in _OF_NO_ATTEMPT:
                 by_id.setdefault(event.attempt, []).append(event)
+        failed = {event.attempt: event for event in self.events if event.kind is EventKind.FAILED}
         ordered = sorted(by_id, key=lambda attempt: attempt.number)
-        return {attempt: Attempt(id=attempt, events=by_id[attempt]) for attempt in ordered}
+        return {one: Attempt(id=one, events=by_id[one], failed=failed.get(one)) for one in ordered}
 
     def attempt(self, attempt: AttemptId) -> Attempt:
         """Get an attempt in progress.

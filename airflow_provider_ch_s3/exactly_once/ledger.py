@@ -266,8 +266,8 @@ class Ledger:
             "detail": json.dumps(detail or {}),
             **(_looked_up(detail) if kind in (EventKind.COMMITTED, EventKind.UNDONE) and detail else {}),
         }
-        # A heartbeat only matters to those who read the ledger now.
-        quorum = 0 if kind is EventKind.ALIVE else self.quorum
+        # A heartbeat only matters to those who read the ledger now, and no load acts upon a failure.
+        quorum = 0 if kind in (EventKind.ALIVE, EventKind.FAILED) else self.quorum
         self.client.execute(ledger_queries.render_write_event(self.name, row, quorum=quorum))
         return self._parse({**row, "time_seconds": 0.0, "age_seconds": 0.0})
 

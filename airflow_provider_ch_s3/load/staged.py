@@ -25,13 +25,14 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.create.extend import level_columns
-from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.discretion import get_log, showable
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
     ColumnsDifferError,
     ConfigError,
     LockLostError,
     OvertakenError,
+    ServerUnreachableError,
 )
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
@@ -77,6 +78,9 @@ log = get_log(__name__)
 # An ALTER reaches all nodes within milliseconds, unless somebody sends it by hand.
 ALTER_PATIENCE_POLLS = 3
 ALTER_POLL_SECONDS = 1.0
+
+# A server's error may quote a whole statement.
+MAX_ERROR_LENGTH = 2_000
 
 
 @dataclass(kw_only=True)
@@ -146,6 +150,7 @@ class StagedLoad(Load):
             except OvertakenError:
                 raise
             except ChS3Error as error:
+                self._record_failure(error)
                 if (number := self.progress.chunk_number) > 1:
                     is_last = self.identity.is_last_try or error.is_final
                     rest = "clear the task" if is_last else "the next try continues there"
@@ -292,6 +297,24 @@ class StagedLoad(Load):
                 try_number=self.identity.try_number,
                 detail={"since": self.identity.life.since},
             )
+
+    def _record_failure(self, error: ChS3Error) -> None:
+        """Record for people why this try failed, unless nothing was planned yet."""
+        if self._target is None or isinstance(error, ServerUnreachableError):
+            return
+        ledger = self._target.ledger
+        try:
+            attempt = ledger.read().latest(self.identity.load_id, self.identity.life)
+            if attempt is not None and attempt.state not in (EventKind.COMMITTED, EventKind.UNDONE):
+                ledger.write(
+                    EventKind.FAILED,
+                    attempt.id,
+                    epoch=attempt.id.number,
+                    try_number=self.identity.try_number,
+                    detail={"error": showable(str(error))[:MAX_ERROR_LENGTH]},
+                )
+        except ChS3Error as failure:
+            log.debug("the ledger does not say why the load failed: %s", failure)
 
     def _dispose_of_files(self) -> None:
         if isinstance(self.request.after_load, Keep) or not isinstance(self.store, WritableStore):

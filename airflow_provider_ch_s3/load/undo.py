@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -13,10 +14,11 @@ from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.removal import remove_rows
 
 
-def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = False) -> str:
+def undo(target: Target, name: str, *, may_remove: Callable[[str], bool], abandons_open: bool = False) -> str:
     """Take back a load, or a single attempt; return what was done, or would be done.
 
     :param name: the id of the load, or the query id of an INSERT.
+    :param may_remove: asked with what would be removed; without a yes, nothing is removed.
     :param abandons_open: first end the work of a try that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
     :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
@@ -25,12 +27,16 @@ def undo(target: Target, name: str, *, is_dry_run: bool, abandons_open: bool = F
     target.check_commit([])
     check_rights(target, UNDO.effect, ())
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
-    if abandons_open and not is_dry_run:
-        _abandon_open(target, name)
-    found = find() if is_dry_run else remove_rows(target, find)
+    if (found := find()) is not None:
+        planned = f"{name} into {target.spec.local}: would remove {found.what}"
+        if not may_remove(planned):
+            return planned
+        if abandons_open:
+            _abandon_open(target, name)
+        found = remove_rows(target, find)
     if found is None:
         return f"{name} is undone already; nothing to do"
-    return f"{name} into {target.spec.local}: {'would remove' if is_dry_run else 'removed'} {found.what}"
+    return f"{name} into {target.spec.local}: removed {found.what}"
 
 
 def _abandon_open(target: Target, name: str) -> None:

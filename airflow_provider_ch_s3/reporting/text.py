@@ -9,7 +9,10 @@ from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.reporting.values import LoadRecord, Selection, report_of
 from airflow_provider_ch_s3.reporting.view import LedgerView
 
-HEADS = ("load", "try", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds")
+WHY = "why"
+HEADS = ("load", "try", "started (UTC)", "table", "DAG.task", "run", "mode", "state", "files", "rows", "seconds", WHY)
+IMPORTANT = ("load", "state", "table", "started (UTC)", "rows", "DAG.task", "files", "seconds", "mode")
+"""The heads to keep where the screen is too narrow, the most important first."""
 
 
 def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ...]]:
@@ -18,7 +21,7 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
         (
             one.load_id,
             str(one.try_number),
-            _utc(one.started),
+            _utc(one.started)[: len("2026-01-31 12:00")],
             one.named,
             f"{one.dag}.{one.task}",
             one.run,
@@ -27,6 +30,7 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
             format_count(one.files),
             "" if one.rows is None else format_count(one.rows),
             "" if one.seconds is None else f"{one.seconds:.1f}",
+            one.error,
         )
         for one in (LoadRecord.of(*found) for found in view.attempts(selection))
     ]
@@ -43,7 +47,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
     lines = []
     for target, attempt in attempts:
         one, report = LoadRecord.of(target, attempt), report_of(attempt)
-        has_rows = one.named != one.table and one.state != EventKind.UNDONE.value
+        has_rows = one.named != one.table and one.state == EventKind.COMMITTED.value
         stored = f"; its rows are in {one.table}" if has_rows else ""
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
         lines += [
@@ -56,6 +60,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
                 f"  {_utc(event['time'])}  {event['event']} by try {event['try_number']}, epoch {event['epoch']}"
                 for event in one.events
             ),
+            *([f"  why: {one.error}"] if one.error else ()),
             *(f"  {line}" for line in (str(report).splitlines() if report else ())),
         ]
     return "\n".join(lines)

@@ -72,6 +72,7 @@ class LoadRecord:
     :param rows: rows added to the table; None unless committed.
     :param rows_rejected: number of bad rows; None unless committed.
     :param seconds: duration from the listing to the commit; None unless committed.
+    :param error: why the last failed try failed, unless another try has committed the attempt since; '' if unknown.
     :param table_uuids: UUIDs of the table of the commit, which may have another name by now.
     :param events: what happened to the attempt, in order: ``time``, ``event``, ``try_number``, ``epoch``.
     """
@@ -103,6 +104,7 @@ class LoadRecord:
     rows: int | None
     rows_rejected: int | None
     seconds: float | None
+    error: str
     table_uuids: Sequence[str]
     events: Sequence[Mapping[str, Any]]
 
@@ -145,6 +147,7 @@ class LoadRecord:
             rows=report.rows_added if report else None,
             rows_rejected=report.rows_rejected if report else None,
             seconds=round(report.total_seconds, 3) if report else None,
+            error="" if report or not attempt.failed else str(attempt.failed.detail.get("error", "")),
             table_uuids=attempt.committed_uuids,
             events=[
                 {"time": one.time, "event": one.kind.value, "try_number": one.try_number, "epoch": one.epoch}

@@ -15,7 +15,7 @@ class UndoTask:
     """
 
     def __init__(self, *, clickhouse_conn_id: str, database: str, load: str, **_: Any) -> None:
-        self.command = ["loads", "--conn-id", clickhouse_conn_id, "--database", database, "undo", load]
+        self.command = ["loads", "--conn-id", clickhouse_conn_id, "--database", database, "undo", "--yes", load]
 
     def execute(self, _: Any) -> None:
         arguments = build_parser("loads").parse_args(self.command)

@@ -71,7 +71,7 @@ def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[st
     before = held(lab, table)
     capsys.readouterr()
     with kept_down(lab.sandbox, 3):
-        assert lab.loads("undo", first) == 1
+        assert lab.loads("undo", "--yes", first) == 1
         said = capsys.readouterr().err
         assert f"gets no answer from 127.0.0.1:{lab.sandbox.tcp_ports[3]}; {THEN}" in said
         with pytest.raises(ChS3Error) as caught:
@@ -100,7 +100,7 @@ def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys:
     capsys.readouterr()
     with suspended_keeper(lab.sandbox):
         if mode == "undo":
-            assert lab.loads("undo", first) == 1
+            assert lab.loads("undo", "--yes", first) == 1
             said = capsys.readouterr().err
         else:
             with pytest.raises(ChS3Error) as caught:
@@ -109,7 +109,7 @@ def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys:
     assert "has lost the connection to Keeper; start Keeper (ZooKeeper)" in said
     assert held(lab, table) == before
     if mode == "undo":
-        assert lab.loads("undo", first) == 0
+        assert lab.loads("undo", "--yes", first) == 0
         assert held(lab, table) == {1: ["2 old"], 2: ["2 old"]}
     else:
         lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES[mode])
@@ -135,7 +135,7 @@ def test_merges_are_stopped_for_whole_loads(replicated_lab: Lab) -> None:
         assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
         put(lab, "last/d.csv", (55, "d", 5), (25, "d", 2))
         last = lab.load("last/*.csv", table, task_id="last", **GIVEN)["query_id"]
-        assert lab.loads("undo", last) == 0
+        assert lab.loads("undo", "--yes", last) == 0
         assert held(lab, table) == {**AFTER_A_MERGE, 1: ["1 new", "2 old", "4 c"], 4: ["4 c"]}
         assert (first, second) != (third["query_id"], last)
     finally:

@@ -260,10 +260,10 @@ def test_only_the_last_load_is_undone(lab: Lab, lake: Lake, capsys: pytest.Captu
         lake.append(orders(n))
         report = lab.load(LOCATION, table, task_id=f"load{n}", **given)
         loads.append(report["query_id"])
-    assert lab.loads("undo", loads[1]) == 1
+    assert lab.loads("undo", "--yes", loads[1]) == 1
     assert f"{loads[2]} added files of the same lake's table after {loads[1]}" in capsys.readouterr().err
     for load in (loads[2], loads[1]):
-        assert lab.loads("undo", load) == 0
+        assert lab.loads("undo", "--yes", load) == 0
     report = lab.load(LOCATION, table, task_id="again", **given)
     assert report["rows_written"] == 2
     assert bag(lab.rows(local, columns="id, city, amount")) == bag(lake.rows())

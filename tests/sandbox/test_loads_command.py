@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Format
+from airflow_provider_ch_s3.arguments import Checks, Format
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import LoadError
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -51,6 +52,29 @@ def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFi
         assert (narrowed, len(capsys.readouterr().out.splitlines()) - 1) == (narrowed, count)
         assert lab.loads(*narrowed, "--json") == 0
         assert len(json.loads(capsys.readouterr().out)["loads"]) == count
+
+
+def test_a_failed_load_says_why(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.distribute(table)
+    with pytest.raises(LoadError) as caught:
+        lab.load("in/*.csv", table, checks=Checks(min_rows=3), **CSV)
+    for named in (table, table.removesuffix("_all")):  # the name that the task gave, and the name in the ledger
+        capsys.readouterr()
+        assert lab.loads("--table", named) == 0
+        heads, line = capsys.readouterr().out.splitlines()
+        assert f" {table} " in line
+        assert line.endswith(f" {caught.value}")
+        assert "abandoned" in line
+        assert heads.endswith("WHY")
+    assert lab.loads("show", line.split()[0]) == 0
+    told = capsys.readouterr().out
+    assert f"\n  why: {caught.value}\n" in told
+    assert "its rows are in" not in told
+    lab.load("in/*.csv", table, try_number=2, max_tries=1, **CSV)
+    capsys.readouterr()
+    assert lab.loads("--json") == 0
+    shown = [(one["state"], one["error"]) for one in json.loads(capsys.readouterr().out)["loads"]]
+    assert shown == [("committed", ""), ("abandoned", str(caught.value))]
 
 
 def test_what_the_ledger_has_is_named_instead_of_an_empty_list(

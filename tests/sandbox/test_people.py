@@ -139,7 +139,7 @@ def test_what_people_write_stays(
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES {kept}")
     with killed_before(lab, name, nth):
         if mode == "undo":
-            lab.loads("undo", first)
+            lab.loads("undo", "--yes", first)
         else:
             lab.load("in/*.csv", table, **given, **MODES[mode])
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):

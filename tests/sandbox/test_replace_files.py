@@ -288,7 +288,7 @@ def test_a_file_changes_after_the_table_was_renamed(lab: Lab, capsys: pytest.Cap
         (report["query_id"], f"was loaded into {renamed}, which is not there"),
         ("", "give the id of"),
     ):
-        assert lab.loads("undo", undone) == 1
+        assert lab.loads("undo", "--yes", undone) == 1
         assert says in capsys.readouterr().err
 
 

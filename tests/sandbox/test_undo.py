@@ -49,12 +49,16 @@ def test_the_rows_of_one_load_go(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     assert (
         f"{load} into {table}: would remove 3 rows of 2 partitions (0, 1); 1 file can be" in capsys.readouterr().out
     )
+    assert lab.loads("undo", load) == 1
+    said = capsys.readouterr().err
+    assert f"{load} into {table}: would remove 3 rows" in said
+    assert "nothing was removed: give --yes, as there is no terminal to ask on" in said
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
-    assert lab.loads("undo", load) == 0
+    assert lab.loads("undo", "--yes", load) == 0
     assert f"{load} into {table}: removed 3 rows of 2 partitions (0, 1)" in capsys.readouterr().out
     assert numbers(lab, table) == [3, 21]
     assert is_clean(lab)
-    lab.loads("undo", first["query_id"])
+    lab.loads("undo", "--yes", first["query_id"])
     assert "is undone already" in capsys.readouterr().out
     lab.loads("--state", "undone")
     assert load in capsys.readouterr().out
@@ -63,7 +67,7 @@ def test_the_rows_of_one_load_go(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     again = lab.load("in/*.csv", table, task_id="first", max_tries=2, try_number=2, **FILES)
     assert (again["files_listed"], again["files_skipped"]) == (1, 1)
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
-    lab.loads("undo", second["query_id"])
+    lab.loads("undo", "--yes", second["query_id"])
     assert numbers(lab, table) == [1, 2, 11]
 
 
@@ -74,9 +78,9 @@ def test_all_chunks_of_a_load_go(lab: Lab) -> None:
         put(lab, f"in/{number}.csv", number, 10 + number)
     report = lab.load("in/*.csv", table, chunks=Chunks(max_files=1), **FILES)
     assert numbers(lab, table) == [0, 1, 2, 10, 11, 12]
-    lab.loads("undo", report["query_id"])
+    lab.loads("undo", "--yes", report["query_id"])
     assert numbers(lab, table) == [0, 1, 10, 11]
-    lab.loads("undo", load_id_of(report))
+    lab.loads("undo", "--yes", load_id_of(report))
     assert numbers(lab, table) == []
 
 
@@ -84,8 +88,8 @@ def test_all_chunks_of_a_load_go(lab: Lab) -> None:
 def test_what_cannot_be_undone(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(load: str, why: str) -> None:
         capsys.readouterr()
-        for more in ([], ["--dry-run"]):
-            assert lab.loads("undo", load, *more) == 1
+        for how in ("--yes", "--dry-run"):
+            assert lab.loads("undo", how, load) == 1
             assert why in capsys.readouterr().err
         assert is_clean(lab)
 
@@ -120,12 +124,12 @@ def test_a_load_that_fed_a_view(lab: Lab, capsys: pytest.CaptureFixture[str]) ->
     put(lab, "in/c.csv", 41)
     fed = lab.load("in/c.csv", table, task_id="fed", mode=Append(views="replay"), **FILES)
     for is_there in (True, False):
-        assert lab.loads("undo", load_id_of(fed)) == 1
+        assert lab.loads("undo", "--yes", load_id_of(fed)) == 1
         assert "materialized views, or a table of rejected rows, may also have rows of" in capsys.readouterr().err
         if is_there:
-            assert lab.loads("undo", load_id_of(first)) == 1  # whoever reads the view may rely on them
+            assert lab.loads("undo", "--yes", load_id_of(first)) == 1  # whoever reads the view may rely on them
             lab.ddl(f"DROP TABLE {lab.database}.view SYNC")
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert numbers(lab, table) == [3, 21, 41]
     assert numbers(lab, seen) == [41]
 
@@ -139,7 +143,7 @@ def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
     put(lab, "in/b.csv", *range(100, 120))
     first = lab.load("in/a.csv", table, task_id="first", **FILES)
     lab.load("in/b.csv", table, task_id="second", **FILES)
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert numbers(lab, local) == [*range(100, 120)]
     assert is_clean(lab)
 
@@ -147,7 +151,7 @@ def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
 @pytest.mark.thorough
 def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, second = two_loads(lab)
-    lab.loads("undo", load_id_of(first))
+    lab.loads("undo", "--yes", load_id_of(first))
     capsys.readouterr()
     lab.loads("show", load_id_of(first), "--json")
     shown = json.loads(capsys.readouterr().out)
@@ -161,11 +165,11 @@ def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.Captu
     assert (report["files_listed"], report["files_skipped"]) == (1, 1)
     capsys.readouterr()
     for name in (load_id_of(second), second["query_id"]):
-        assert lab.loads("undo", name) == 1
+        assert lab.loads("undo", "--yes", name) == 1
         assert f"prune` has deleted the details of {name} from the ledger" in capsys.readouterr().err
     assert lab.loads("show", load_id_of(second)) == 1
     assert "so the load can be neither shown nor undone" in capsys.readouterr().err
-    assert lab.loads("undo", second["query_id"].replace("-insert", "0-insert")) == 1
+    assert lab.loads("undo", "--yes", second["query_id"].replace("-insert", "0-insert")) == 1
     assert "has no load" in capsys.readouterr().err
     assert numbers(lab, table) == [1, 2, 3, 11, 21]
 
@@ -183,10 +187,10 @@ def test_a_chunk_is_not_undone_while_its_load_is_not_over(lab: Lab, capsys: pyte
     lab.loads("--json")
     first = next(one for one in json.loads(capsys.readouterr().out)["loads"] if one["state"] == "committed")
     for name in (first["query_id"], first["load_id"]):
-        assert lab.loads("undo", name) == 1
+        assert lab.loads("undo", "--yes", name) == 1
         assert "is not over" in capsys.readouterr().err
     lab.load("in/*.csv", table, try_number=2, max_tries=1, **how)
-    assert lab.loads("undo", first["query_id"]) == 0
+    assert lab.loads("undo", "--yes", first["query_id"]) == 0
     assert numbers(lab, table) == [1]
 
 
@@ -210,14 +214,14 @@ def test_loads_that_one_commit_cannot_undo(lab: Lab, capsys: pytest.CaptureFixtu
         (failed, f"{failed} was never committed, so there is nothing to undo"),
         (load_id_of(last), "have their ids in several columns (load_id, loaded_by); undo each"),
     ):
-        assert lab.loads("undo", load) == 1
+        assert lab.loads("undo", "--yes", load) == 1
         assert why in capsys.readouterr().err
-    assert lab.loads("undo", first) == 0
+    assert lab.loads("undo", "--yes", first) == 0
     assert numbers(lab, table) == [1, 2]
     lab.monkeypatch.setattr(undo, "MAX_KEY_LIST_BYTES", 100)
-    assert lab.loads("undo", load_id_of(last)) == 1
+    assert lab.loads("undo", "--yes", load_id_of(last)) == 1
     assert "has 2 chunks, more than one commit may name; undo them one by one" in capsys.readouterr().err
-    assert lab.loads("undo", last["query_id"]) == 0
+    assert lab.loads("undo", "--yes", last["query_id"]) == 0
     assert numbers(lab, table) == [1]
     assert is_clean(lab)
 
@@ -228,14 +232,14 @@ def test_a_table_that_was_exchanged_or_altered(lab: Lab, capsys: pytest.CaptureF
     lab.everywhere(f"CREATE TABLE {lab.database}.other AS {table}")
     lab.everywhere(f"EXCHANGE TABLES {lab.database}.other AND {table}")
     capsys.readouterr()
-    assert lab.loads("undo", load_id_of(first)) == 1
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 1
     assert "was loaded into another table" in capsys.readouterr().err
     lab.everywhere(f"EXCHANGE TABLES {lab.database}.other AND {table}")
     lab.everywhere(f"ALTER TABLE {table} ADD COLUMN later UInt8 DEFAULT 7")
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert [(row["n"], row["later"]) for row in lab.rows(table, columns="n, later") if row["n"] < 4] == [(3, 7)]
     lab.everywhere(f"ALTER TABLE {table} RENAME COLUMN load_id TO loaded_by")
-    assert lab.loads("undo", load_id_of(second)) == 1
+    assert lab.loads("undo", "--yes", load_id_of(second)) == 1
     assert "no longer has the column 'load_id'" in capsys.readouterr().err
 
 
@@ -252,7 +256,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("statement", [one if one == "in-the-middle" else thorough(one) for one in STATEMENTS])
 def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement: str) -> None:
     table, first, _ = two_loads(lab)
-    undo = ["loads", "--conn-id", "ch", "--database", lab.database, "undo", load_id_of(first)]
+    undo = ["loads", "--conn-id", "ch", "--database", lab.database, "undo", "--yes", load_id_of(first)]
     dies = die_before(*STATEMENTS[statement], signal.SIGKILL)
     code = f"{dies}\nfrom airflow_provider_ch_s3.cli import main\nmain({undo!r})"
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=5 * WAIT_SECONDS)
@@ -266,7 +270,7 @@ def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement
     if is_undone:
         loads = {row["n"]: row["load_id"] for row in lab.rows(table, columns="n, load_id")}
         assert {loads[n] for n in (1, 2, 11, 31)} == {report["query_id"]}
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert numbers(lab, table) == ([1, 2, 3, 11, 21, 31] if is_undone else [3, 21, 31])
     assert is_clean(lab)
 
@@ -276,7 +280,7 @@ def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement
 def test_on_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
     table, first, _ = two_loads(lab)
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert numbers(lab, table) == [3, 21]
     assert lab.left_overs() == []
 
@@ -291,19 +295,19 @@ def test_a_load_under_an_earlier_name_is_undone_as_the_message_says(
     put(lab, "in/c.csv", 31)
     lab.load("in/*.csv", renamed, task_id="third", **FILES)
     capsys.readouterr()
-    assert lab.loads("undo", load_id_of(first)) == 1
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 1
     said = capsys.readouterr().err
     assert f"was loaded into {table}, which is not there any more" in said
     assert "give it this name again (RENAME TABLE), undo the load, and rename it back" in said
     assert numbers(lab, renamed) == [1, 2, 3, 11, 21, 31]
     lab.ddl(f"RENAME TABLE {renamed} TO {table} {{on_cluster}}")
-    assert lab.loads("undo", load_id_of(first)) == 0
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
     assert numbers(lab, renamed) == [3, 21, 31]
     report = lab.load("in/*.csv", renamed, task_id="fourth", **FILES)
     assert (report["files_listed"], report["files_skipped"]) == (1, 2)
     assert numbers(lab, renamed) == [1, 2, 3, 11, 21, 31]
-    assert lab.loads("undo", second["query_id"]) == 1
+    assert lab.loads("undo", "--yes", second["query_id"]) == 1
     assert is_clean(lab)
 
 
@@ -319,12 +323,12 @@ def test_a_try_that_died_for_good_is_abandoned_on_demand(lab: Lab, capsys: pytes
     dies = die_before("insert_load", 1, signal.SIGKILL)
     with start_worker(lab, table, try_number=2, max_tries=2, before=dies, **FILES) as cleared:
         assert cleared.wait(WAIT_SECONDS) == -signal.SIGKILL
-    assert lab.loads("undo", load) == 1
+    assert lab.loads("undo", "--yes", load) == 1
     assert "is not over: its task is running" in (said := capsys.readouterr().err)
     assert "if that try has died for good, repeat this with --abandon" in said
     what = "3 rows of 2 partitions (0, 1); 1 file can be loaded again, and the table keeps another version of 1 file"
-    for more, done in ((["--dry-run"], "would remove"), ([], "removed")):
-        assert lab.loads("undo", load, "--abandon", *more) == 0
+    for how, done in (("--dry-run", "would remove"), ("--yes", "removed")):
+        assert lab.loads("undo", load, "--abandon", how) == 0
         assert f"{load} into {table}: {done} {what}" in capsys.readouterr().out
     assert numbers(lab, table) == [3]
     assert is_clean(lab)

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.identity import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
 COMMITTED, ABANDONED, REPORTED = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.REPORTED
-UNDONE = EventKind.UNDONE
+UNDONE, FAILED = EventKind.UNDONE, EventKind.FAILED
 PLAN = CommitPlan(load_mode="append", partitions={"p": 2}, table_uuids=["u"], allow_empty=False)
 BEFORE = {"": {"n1": {"p": Before(rows=2)}}}
 
@@ -143,6 +143,17 @@ def test_attempts_of_a_load() -> None:
     assert latest.id == attempt_id(10)
     assert found.latest("ch-s3-a", Life(generation=2)) is None
     assert found.latest("ch-s3-", Life()) is None
+
+
+def test_a_failure_says_nothing_about_the_state() -> None:
+    found = history(
+        event(PLANNED, 2), event(FAILED, 2, error="a"), event(FAILED, 2, try_number=2, error="b"), event(FAILED, 3)
+    )
+    (attempt,) = found.attempts.values()
+    assert (attempt.state, [one.kind for one in attempt.events]) == (PLANNED, [PLANNED])
+    assert attempt.failed
+    assert (attempt.failed.try_number, attempt.failed.detail) == (2, {"error": "b"})
+    assert found.first_open == history(event(PLANNED, 2)).first_open
 
 
 # Each word of a load: kind, epoch, generation, try, when its run began. The life's first try is the fourth one.

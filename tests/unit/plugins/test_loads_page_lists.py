@@ -39,6 +39,7 @@ LOAD = LoadRecord(
     rows=9,
     rows_rejected=0,
     seconds=1.25,
+    error="",
     table_uuids=[],
     events=[{"time": 1_700_000_000.0, "event": "planned", "try_number": 1, "epoch": 7}],
 )

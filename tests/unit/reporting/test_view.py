@@ -32,9 +32,10 @@ class RecordedView(LedgerView):
                 return [
                     {"target": target, "load_id": f"ch-s3-{dag}", "attempt": 7, "planned_at": 1.0}
                     for target, dag in known.items()
-                    if what["target"] in ("", target)
-                    and what["dag"] in ("", dag)
-                    and what["load_id"] in ("", f"ch-s3-{dag}")
+                    if what.get("target", "") in ("", target)
+                    and what.get("named", "") in ("", LOADS[target][0])
+                    and what.get("dag", "") in ("", dag)
+                    and what.get("load_id", "") in ("", f"ch-s3-{dag}")
                 ]
         assert render.__name__ == "render_read_history"
         return [event for target, load_id, _ in what["attempts"] for event in events(target, load_id)]
@@ -96,6 +97,13 @@ def test_a_load_names_its_table_as_its_task_does(view: LedgerView, load_id: str,
 def test_a_name_that_the_ledger_does_not_have(view: LedgerView, selection: Selection, said: str) -> None:
     with pytest.raises(ConfigError, match=rf"^{said} \[load-unknown\]$"):
         view.check_there(selection)
+
+
+@pytest.mark.parametrize(
+    ("named", "table"), [("flights", "d.flights_local"), ("d.flights_local", "d.flights_local"), ("d.nope", "d.nope")]
+)
+def test_a_table_is_found_by_either_name(view: LedgerView, named: str, table: str) -> None:
+    assert view.find_table(named) == table
 
 
 def test_names_that_the_ledger_has(view: LedgerView) -> None:

@@ -118,6 +118,7 @@ LOOK_UPS = {
         LEDGER,
         CLUSTER,
         target=TARGET_TEXT,
+        named=HOSTILE,
         load_id=HOSTILE,
         dag=HOSTILE,
         states=["planned", HOSTILE],
