@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
-from airflow_provider_ch_s3.cli.screen import print_text
+from airflow_provider_ch_s3.cli.screen import clean_output, print_text
 from airflow_provider_ch_s3.common.bars import show_steps
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_seconds
 from airflow_provider_ch_s3.errors import ConfigError
@@ -57,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.save:
         check_stored_connection(args.conn_id)
-    with clickhouse_hook(args.conn_id) as hook:
-        load = read_load(args, hook)
-        sample = plan_sample(load)
+    with ExitStack() as stack:
+        with clean_output():
+            hook = stack.enter_context(clickhouse_hook(args.conn_id))
+            sample = plan_sample(read_load(args, hook))
         _confirm(args, sample)
         with show_steps("loads of the sample", MOST_LOADS) as advance:
             found = search(hook, sample, lambda measured: _show(measured, advance))

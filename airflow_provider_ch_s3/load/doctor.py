@@ -284,7 +284,9 @@ def _least_free(room: Mapping[str, tuple[int, int]]) -> str:
     """
     node, (free, total) = min(room.items(), key=lambda item: item[1])
     others = ", and no less on any other" if len(room) > 1 else ""
-    return f"{format_bytes(free)} of {format_bytes(total)} are free on {node}{others}"
+    # Of a store without a size, ClickHouse reports no total.
+    of_total = f" of {format_bytes(total)}" if total else ""
+    return f"{format_bytes(free)}{of_total} are free on {node}{others}"
 
 
 CONNECTION_CHECKS = (

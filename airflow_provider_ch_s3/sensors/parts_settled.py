@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.table.settle import (
     NodeParts,
     SettleRule,
     Verdict,
+    find_absent,
     judge_parts,
 )
 from airflow_provider_ch_s3.table.target import TableName
@@ -234,6 +235,13 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
     ) -> dict[str, Any]:
         """Add the history from the servers' logs; the outcome does not depend on the history."""
+        if absent := find_absent(node["absent_partitions"] for node in result["nodes"]):
+            log.warning(
+                "%s has no parts in partition %s: dropped, expired, or misspelt; %s",
+                table,
+                ", ".join(map(repr, sorted(absent))),
+                PARTITIONS_REMEDY,
+            )
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.introspection.parts import read_parts_history
         from airflow_provider_ch_s3.monitoring.log import flush_part_log

@@ -9,7 +9,7 @@ pokes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import count_of, format_count, format_seconds, with_facts
@@ -135,6 +135,15 @@ class Verdict:
         return with_facts(self.reason, {"parts": self.parts, "merges": self.merges, "waiting": self.waiting})
 
 
+def find_absent(by_node: Iterable[Collection[str]]) -> set[str]:
+    """Find the watched partitions without a part on any node.
+
+    :param by_node: the watched partitions without a part on each node.
+    """
+    absent = [set(partitions) for partitions in by_node]
+    return set.intersection(*absent) if absent else set()
+
+
 def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     """Decide whether the parts have settled, and if not, why.
 
@@ -144,7 +153,7 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     parts = sum(node.active_parts for node in nodes)
     merges = sum(node.running_merges for node in nodes)
     summary = f"{count_of(parts, 'part')} on {count_of(len(nodes), 'node')}, {count_of(merges, 'merge')} running"
-    if absent := sorted(set.intersection(*(set(node.absent_partitions) for node in nodes))) if nodes else []:
+    if absent := sorted(find_absent(node.absent_partitions for node in nodes)):
         summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition_id of system.parts)"
     if not waiting:
         return Verdict(is_settled=True, reason=f"settled: {summary}", parts=parts, merges=merges, left_seconds=0.0)

@@ -104,7 +104,8 @@ def _owner(directory: Path) -> int:
 def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tuple[subprocess.Popen[str], Sandbox]:
     # Here and not in the child, so that the user sees that a download is under way.
     library = config.library or ensure_library(package_of(config.engine))
-    command = [sys.executable, "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", *options]
+    # -P: in a checkout of another release, the installed package all the same.
+    command = [sys.executable, "-P", "-m", "airflow_provider_ch_s3", "sandbox", "up", "--json", *options]
     command += ["--shards", str(config.shards), "--replicas", str(config.replicas), "--library", str(library)]
     command += ["--engine", config.engine, "--database-engine", config.database_engine]
     if config.tls:

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, Check, NotKnown, State, Subject, examine
+from airflow_provider_ch_s3.common.text import GIB
+from airflow_provider_ch_s3.load.doctor import (
+    CONNECTION_CHECKS,
+    Check,
+    NotKnown,
+    State,
+    Subject,
+    _least_free,
+    examine,
+)
 
 CLUSTER = ClusterSpec(
     name="c",
@@ -51,6 +60,10 @@ APART = (
 def test_clocks(seconds: tuple[int, int], expected: tuple[State, str]) -> None:
     """All nodes of a sandbox have the clock of one machine."""
     assert find("clocks", clocks(*seconds)) == expected
+
+
+def test_a_disk_without_a_size_has_no_total() -> None:
+    assert _least_free({"n1": (65 * GIB, 0)}) == "65.0 GiB are free on n1"
 
 
 def test_the_node_with_the_least_free_memory_is_named() -> None:

@@ -347,6 +347,16 @@ def test_what_has_settled_is_returned_although_no_server_tells_its_history() -> 
     assert resume(event) == {**result, "history": {}}
 
 
+def test_a_partition_that_no_node_has_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    nodes = [{"node": node, "active_parts": 1, "absent_partitions": ids} for node, ids in (("a", "xy"), ("b", "x"))]
+    result = {"parts": 2, "nodes": nodes}
+    resume({"status": "settled", "result": result, "cluster": None, "database": "db", "table": "t"})
+    said = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert [line.partition(";")[0] for line in said if line.startswith("db.t ")] == [
+        "db.t has no parts in partition 'x': dropped, expired, or misspelt"
+    ]
+
+
 def test_parts_that_cannot_settle_are_an_error() -> None:
     with pytest.raises(SettleError, match=r"^no merges \[parts-not-merged\]$"):
         resume({"status": "failed", "message": "no merges", "code": "parts-not-merged"})
