@@ -16,13 +16,14 @@ from airflow_provider_ch_s3.errors import ConfigError
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.clickhouse.statement import Statement
     from airflow_provider_ch_s3.load.prepare import PreparedLoad
+    from airflow_provider_ch_s3.load.selection import ChunkSelection
 
 
 def add_parser(subparsers: Subparsers) -> None:
     """Register ``plan``."""
     parser = subparsers.add_parser(
         "plan",
-        help="print the settings and the SQL of a load, with reasons, and run nothing",
+        help="say what a load would load, with which settings and SQL, and run nothing",
         description=__doc__,
         examples=(
             "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights",
@@ -31,9 +32,12 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     add_load_arguments(parser)
     parser.add_argument(
+        "--settings", action="store_true", help="also show the settings, with their reasons, and the SQL"
+    )
+    parser.add_argument(
         "--all",
         action="store_true",
-        help="also show the guards that every node has by itself, which the SQL does not name",
+        help="with --settings: also show the guards that every node has by itself, which the SQL does not name",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--sql", action="store_true", help="print the SQL alone, with all of its lines")
@@ -76,33 +80,36 @@ def run(args: argparse.Namespace) -> int:
     with clean_output():
         from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+        from airflow_provider_ch_s3.load.plan_text import format_plan
 
         with clickhouse_hook(args.conn_id) as hook:
             load = read_load(args, hook)
-            prepared = load.preview()
+            selection, prepared = load.preview_new()
         sql = _without_secrets(prepared.insert(load.identity))
     if args.json:
-        print_json({**_describe(prepared), "sql": sql})
+        print_json({**_describe(prepared, selection), "sql": sql})
     elif args.sql:
         print_sql(sql)
     else:
-        _print_plan(prepared, show_all=args.all)
-        print_sql(f"\n{shorten_lines(sql, limit=SQL_LINE_LIMIT)}")
+        _print_summary(prepared, selection, args.mode)
+        if args.settings or args.all:
+            print_text(f"\n{format_plan(prepared, show_all=args.all)}")
+            print_sql(f"\n{shorten_lines(sql, limit=SQL_LINE_LIMIT)}")
     return 0
 
 
-def _print_plan(prepared: PreparedLoad, *, show_all: bool) -> None:
+def _print_summary(prepared: PreparedLoad, selection: ChunkSelection | None, mode: str) -> None:
     from airflow_provider_ch_s3.create.make import describe_table
-    from airflow_provider_ch_s3.load.plan_text import format_plan
+    from airflow_provider_ch_s3.load.plan_text import format_summary
 
     for note in prepared.cluster.notes:
         print_text(f"note: {note}")
     if prepared.new_table:
         print_sql(f"{describe_table(prepared.new_table)}\n")
-    print_text(format_plan(prepared, show_all=show_all))
+    print_text(format_summary(prepared, selection, mode))
 
 
-def _describe(prepared: PreparedLoad) -> dict[str, Any]:
+def _describe(prepared: PreparedLoad, selection: ChunkSelection | None) -> dict[str, Any]:
     """Describe a plan as values for JSON."""
     from airflow_provider_ch_s3.create.make import describe_table
     from airflow_provider_ch_s3.load.plan_text import advise
@@ -114,6 +121,9 @@ def _describe(prepared: PreparedLoad) -> dict[str, Any]:
         "source": str(source.pattern),
         "data_format": source.data_format,
         "files": len(source.files),
+        "is_nothing_new": selection is not None and not selection.files,
+        "files_skipped": selection.left_out.skipped_count if selection else 0,
+        "files_too_young": selection.left_out.young_count if selection else 0,
         "size_bytes": source.size_bytes,
         "rows": source.rows,
         "nodes": [node.host for node in prepared.cluster.nodes],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.create.extend import add_columns, for_earlier_rows
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, NewColumnsError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
-from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
+from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode, ReadVersions
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, owned
 from airflow_provider_ch_s3.exactly_once.planned import Planned
@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import stage_views
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import is_mistake_for_any_files
 from airflow_provider_ch_s3.load.checks import (
     check_counted,
@@ -91,14 +92,14 @@ class ChunkPlanner:
         with timed_step("plan", table=self._request.table) as timed:
             check_known(self.site.target, self._request)
             start = done.next(self._request)
-            if done.last is None and self._request.mode.list_after_loaded:
-                start = Chunk(after=last_loaded_key(self.site.target.holdings, self._request.pattern))
+            if done.last is None:
+                start = self._start(start)
             records = read_records(self.site.target.holdings, self.site.store, self._request)
             snapshots = pin_snapshots(self.site.store, self._request, start, records)
             start = dataclasses.replace(start, snapshots=snapshots)
             past = self._read_past(history)
-            read_versions = partial(self.site.target.holdings.versions, whole=self._request.mode.skips_loaded)
-            selection = select_chunk(read_versions, self.site.store, self._request, start, self._chunk_limits(past))
+            limits = self._chunk_limits(past)
+            selection = select_chunk(self._read_versions, self.site.store, self._request, start, limits)
             if self._request.sample_files:
                 selection = selection.sampled(self._request.sample_files)
             try:
@@ -333,6 +334,31 @@ class ChunkPlanner:
         start = Chunk(snapshots=pin_snapshots(store, self._request, Chunk()))
         selection = select_chunk(lambda _: {}, store, self._request, start, self._chunk_limits(past))
         return self.prepare(selection.chunk, selection.files, past)
+
+    def preview_new(self, history: History) -> tuple[ChunkSelection, PreparedLoad]:
+        """Select what :meth:`begin` would load now, and plan it, without writing anything.
+
+        :returns: the selection, and the plan of these files; of all files, if none of them is new.
+        """
+        # Of lake tables, all rows of the snapshot are shown. Without events, there is no ledger on every node yet.
+        shows_all = isinstance(self.site.store, SnapshotStore) or not history.events
+        start = Chunk() if shows_all else self._start(Chunk())
+        start = dataclasses.replace(start, snapshots=pin_snapshots(self.site.store, self._request, start))
+        read_versions: ReadVersions = (lambda _: {}) if shows_all else self._read_versions
+        past = self._read_past(history)
+        selection = select_chunk(read_versions, self.site.store, self._request, start, self._chunk_limits(past))
+        if not selection.files:
+            return selection, self.preview(None, history)
+        return selection, self.prepare(selection.chunk, selection.files, past)
+
+    def _start(self, first: Chunk) -> Chunk:
+        """Begin the listing after the last loaded key, if the mode needs no earlier keys."""
+        if not self._request.mode.list_after_loaded:
+            return first
+        return Chunk(after=last_loaded_key(self.site.target.holdings, self._request.pattern))
+
+    def _read_versions(self, paths: Set[str]) -> dict[str, set[str]]:
+        return self.site.target.holdings.versions(paths, whole=self._request.mode.skips_loaded)
 
     def _chunk_limits(self, past: Mapping[str, PastLoad]) -> ChunkLimits:
         """How much one chunk may hold, by the request or by the cluster's cores."""

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.selection import ChunkSelection, LeftOut
 from airflow_provider_ch_s3.report import describe_snapshot
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.tuning import Setting
@@ -20,6 +21,31 @@ log = get_log(__name__)
 
 # Airflow's UI cuts longer lines off at its right edge, if the window has the width of a laptop's screen.
 LINE_LENGTH = 100
+
+
+def format_summary(prepared: PreparedLoad, selection: ChunkSelection | None, mode: str) -> str:
+    """Say in six lines what is listed, what the table holds already, what would be loaded, and what to expect.
+
+    :param selection: what is new; None if the table does not exist yet.
+    """
+    source, target, left_out = prepared.source, prepared.target, selection.left_out if selection else LeftOut()
+    new = selection.files if selection else source.files
+    chunk = "" if prepared.chunk.is_only else f"; chunk {prepared.chunk.describe_share()}"
+    rows = f", {count_of(source.rows, 'row')}" if source.rows is not None else ""
+    young = f"{count_of(left_out.young_count, 'file')} younger than min_age" if left_out.young_count else ""
+    skipped = "; ".join(filter(None, [left_out.describe_skipped().removeprefix("skipping "), young]))
+    listed = f"{count_of(len(new) + left_out.count, f'{source.data_format} file')}{' and more' if chunk else ''}"
+    found = f"{count_of(len(new), 'file')}, {format_bytes(source.size_bytes)}{rows}{chunk}"
+    lines = [
+        f"source    {source.pattern}",
+        f"listed    {listed}",
+        f"skipped   {skipped or 'no file'}",
+        f"new       {found if new else 'no file'}",
+        f"table     {target.name} ({target.engine}), {count_of(len(prepared.mapping), 'column')}, mode {mode}",
+        f"expected  {prepared.plan.prediction if new else 'nothing to load'}",
+    ]
+    advice = advise(prepared) if new else []
+    return "\n".join([*lines, *(_wrap(f"advice    {text}", indent=10) for text in advice)])
 
 
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:

@@ -67,6 +67,7 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.removal import remove_gone
+from airflow_provider_ch_s3.load.selection import ChunkSelection
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import QueryState
 from airflow_provider_ch_s3.rejects.stage import create_rejected
@@ -352,6 +353,16 @@ class StagedLoad(Load):
             files = files or self._first_files()
             return self._prepare_new(maker, maker.plan(files), files)
         return self._planner.preview(files, self.target.ledger.read_if_there())
+
+    def preview_new(self) -> tuple[ChunkSelection | None, PreparedLoad]:
+        """Select and plan what :meth:`run` would load now, without writing anything.
+
+        :returns: the selection, None if the table does not exist yet; the plan, of all files if no file is new.
+        """
+        if not self.has_table:
+            return None, self.preview()
+        check_request(self.request, self.store)
+        return self._planner.preview_new(self.target.ledger.read_if_there())
 
     @property
     def target(self) -> Target:

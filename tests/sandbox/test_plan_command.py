@@ -25,7 +25,7 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
         *("--data-format", "CSV", "--compression", "gz", "--columns", "id, name", "--select", "name=upper(name)"),
         *("--where", "id > 0", "--setting", "max_threads=3", "--setting", "max_memory_usage = 1000000000"),
     ]
-    assert main(["plan", *given]) == 0
+    assert main(["plan", "--settings", *given]) == 0
     shown = capsys.readouterr().out
     plan, _, sql = shown.partition("INSERT INTO")
     assert "max_threads = 3 " in plan
@@ -44,6 +44,29 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     assert "_access_key" not in sql
     assert lab.sandbox.s3_secret_key not in shown
     assert lab.rows(table) == []
+
+
+def test_six_lines_say_what_is_new(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.put("in/a.csv", b"id\n1\n")
+    table = lab.create("t", "id UInt32")
+    lab.load("in/*.csv", table)
+    for new, lines in (
+        (False, ["1 CSVWithNames file", "1 file that the table already holds ('in/a.csv')", "no file"]),
+        (True, ["2 CSVWithNames files", "1 file that the table already holds ('in/a.csv')", "1 file, 8 B"]),
+    ):
+        if new:
+            lab.put("in/b.csv", b"id\n2\n3\n4\n"[:8])
+        capsys.readouterr()
+        assert main(["plan", *lab.arguments(table)]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        heads = ["source", "listed", "skipped", "new", "table", "expected", *(["advice"] if new else [])]
+        assert [line.split()[0] for line in shown] == heads
+        assert [line[10:] for line in shown[1:4]] == lines
+        assert shown[4][10:] == f"{table} (MergeTree), 1 column, mode append"
+        assert (shown[5][10:] == "nothing to load") is not new
+        assert main(["plan", *lab.arguments(table), "--json"]) == 0
+        plan = json.loads(capsys.readouterr().out)
+        assert (plan["files"], plan["files_skipped"], plan["is_nothing_new"]) == (1, 1, not new)
 
 
 def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +97,7 @@ def test_a_node_may_lack_the_ledger(lab: Lab, capsys: pytest.CaptureFixture[str]
     lab.load("in/a.csv", table)
     for name in ("ch_s3_ledger", "ch_s3_ledger_files"):
         lab.query(f"DROP TABLE {lab.database}.{name} SYNC", node=2)
-    assert main(["plan", *lab.arguments(table)]) == 0
+    assert main(["plan", *lab.arguments(table), "--settings"]) == 0
     assert "INSERT INTO" in capsys.readouterr().out
     lab.load("in/*.csv", table, task_id="other")
     assert sorted(row["id"] for row in lab.rows(table)) == [1, 2]
@@ -86,12 +109,12 @@ def test_settings_of_other_formats_and_defaults_are_shown_on_request(
     lab.put("in/a.csv", b"id\n1\n")
     table = lab.create("t", "id UInt32")
     shown = {}
-    for wanted in ((), ("--all",)):
+    for wanted in (("--settings",), ("--all",)):
         assert main(["plan", *lab.arguments(table), *wanted]) == 0
-        plan, _, _ = capsys.readouterr().out.partition("expected  ")
+        plan, _, _ = capsys.readouterr().out.rpartition("expected  ")
         shown[wanted] = set(re.findall(r"^  (\w+) = ", plan, re.MULTILINE))
-    assert shown[()] < shown[("--all",)]
-    assert {"max_insert_threads", "insert_null_as_default"} <= shown[()]
+    assert shown[("--settings",)] < shown[("--all",)]
+    assert {"max_insert_threads", "insert_null_as_default"} <= shown[("--settings",)]
     others = {
         "input_format_csv_empty_as_default",
         "input_format_parquet_max_block_size",
@@ -99,7 +122,7 @@ def test_settings_of_other_formats_and_defaults_are_shown_on_request(
         "log_queries",
         "limit",
     }
-    assert others <= shown[("--all",)] - shown[()]
+    assert others <= shown[("--all",)] - shown[("--settings",)]
 
 
 def test_sql_alone_and_json(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +185,7 @@ def test_rows_of_compressed_text_are_counted(
     for number in range(3):
         lab.put(f"in/{number}.csv.gz", header + TEXT)
     table = lab.create("t", f"id UInt32, name {name_type}")
-    assert main(["plan", *lab.arguments(table)]) == 0
+    assert main(["plan", *lab.arguments(table), "--settings"]) == 0
     found = re.search(r"([\d.]+) MiB of rows per node", capsys.readouterr().out)
     assert found is not None
     expected = ROWS * row_bytes / 1024**2  # of one of the three files

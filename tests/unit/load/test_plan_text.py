@@ -17,8 +17,9 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.plan_text import advise, format_plan, log_plan
+from airflow_provider_ch_s3.load.plan_text import advise, format_plan, format_summary, log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.selection import ChunkSelection, LeftOut
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSize, TargetSpec
@@ -82,6 +83,57 @@ TAIL = """\
   new_setting left out: this server does not have it
 expected  4 initial parts, 1.0 GiB peak memory per node, 2.0 s to load, 3.0 s until settled; from a
           test"""
+
+
+@pytest.mark.parametrize(
+    ("selection", "chunk", "lines"),
+    [
+        pytest.param(None, Chunk(), ["1 Parquet file", "no file", "1 file, 2.0 KiB, 10 rows"], id="no-table-yet"),
+        pytest.param(
+            ChunkSelection(
+                chunk=Chunk(),
+                files=PREPARED.source.files,
+                left_out=LeftOut(loaded_count=2, loaded_key="b", changed_count=1, changed_key="c", young_count=1),
+            ),
+            Chunk(),
+            [
+                "5 Parquet files",
+                "2 files that the table already holds ('b', …) and 1 file that the table holds in another version"
+                " ('c'); 1 file younger than min_age",
+                "1 file, 2.0 KiB, 10 rows",
+            ],
+            id="some-are-there",
+        ),
+        pytest.param(
+            ChunkSelection(chunk=Chunk(), left_out=LeftOut(loaded_count=1, loaded_key="b")),
+            Chunk(),
+            ["1 Parquet file", "1 file that the table already holds ('b')", "no file"],
+            id="nothing-new",
+        ),
+        pytest.param(
+            ChunkSelection(chunk=Chunk(), files=PREPARED.source.files),
+            Chunk(number=1, last="a", size_bytes=2048, bytes_total=4096),
+            [
+                "1 Parquet file and more",
+                "no file",
+                "1 file, 2.0 KiB, 10 rows; chunk 1 of about 2: 2.0 KiB of 4.0 KiB, 0 B already loaded",
+            ],
+            id="chunks",
+        ),
+    ],
+)
+def test_a_summary_has_six_lines(selection: ChunkSelection | None, chunk: Chunk, lines: list[str]) -> None:
+    listed, skipped, new = lines
+    expected = "nothing to load" if new == "no file" else str(PLAN.prediction)
+    prepared = dataclasses.replace(PREPARED, chunk=chunk)
+    assert format_summary(prepared, selection, "append").splitlines() == [
+        "source    s3://b/*.parquet",
+        f"listed    {listed}",
+        f"skipped   {skipped}",
+        f"new       {new}",
+        "table     d.t (MergeTree), 1 column, mode append",
+        f"expected  {expected}",
+    ]
 
 
 def test_a_plan_shows_what_is_notable_and_counts_the_rest() -> None:
