@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, quoted, tells_nulls
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
@@ -155,6 +155,27 @@ class SourceSpec:
         """Whether NULL may be in place of arrays, maps and tuples, and all single values are read as Nullable."""
         types = [column.parsed_type for column in self.columns if not column.in_path]
         return self.format.has_null_lists and any(map(is_nested, types)) and all(map(tells_nulls, types))
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the files begin with the names of the columns."""
+        return bool(self.header) or ("WithNames" in self.data_format and self.format.is_text)
+
+    @property
+    def as_stored(self) -> SourceSpec:
+        """The same files, with the columns as the server reads them from text: nothing is converted."""
+        columns = (
+            column
+            if column.in_path
+            else FileColumn(
+                name=column.name,
+                type=column.parsed_type,
+                encoding=column.encoding,
+                is_escaped=column.is_escaped,
+            )
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns)) if self.format.has_text_fields else self
 
     @property
     def size_bytes(self) -> int:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.away import find_away
+from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -98,6 +101,7 @@ _COLUMNS = (
 )
 _VALUES = (
     r"'(?P<value>[^']*?) does not fit'",
+    r"Cannot parse date here: (?P<value>.+?)(?: does(?: not)?(?: fit)?)?: ",
     r"unexpected date: (?P<value>\S+?):? ",
     r"Value (?P<value>\S+) is out of bounds",
     r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',
@@ -110,17 +114,113 @@ _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
-def is_misfit(message: str, *, is_typed: bool) -> bool:
+# How a server says that a function failed, and not the parser of a file.
+_IN_FUNCTION = "'FUNCTION "
+SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """A value that does not fit the column, as far as known. The text has a line for each question.
+
+    :param column: the column of the table; '' if unknown.
+    :param type: the type of the column; '' if unknown.
+    :param value: the value as the file has it; None if unknown.
+    :param fault: what is wrong with the value; '' if the type of the column does not take the value.
+    :param is_held: the value's form is wrong, perhaps not the value: ``007`` does not fit a number.
+    :param is_null: the value is missing.
+    :param place: row and file.
+    :param reason: the server's words.
+    """
+
+    column: str = ""
+    type: str = ""
+    value: str | None = None
+    fault: str = ""
+    is_null: bool = False
+    is_held: bool = False
+    place: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        whose = f"column {show_name(self.column)}: " if self.column else ""
+        value = "a value" if self.value is None else repr(self.value[:SHOWN_CHARACTERS])
+        lines = (f"{whose}{value} {self._verdict}", self.place, self._remedy, f"ClickHouse: {self.reason}")
+        return "\n".join(line for line in lines if line)
+
+    def somewhere_in(self, source: object) -> Misfit:
+        """Add the source, unless the place is known."""
+        return replace(self, place=self.place or f"in a file of {source}")
+
+    @property
+    def _verdict(self) -> str:
+        if self.is_null:
+            return f"is missing or empty, and {self.type or 'the column'} is not Nullable"
+        if self.fault:
+            return self.fault
+        kind = base_type(self.type)
+        if self.is_held or kind.startswith(("String", "FixedString")):
+            return f"does not fit {kind}"
+        return f"is not a valid {kind}" if kind else "does not fit"
+
+    @property
+    def _remedy(self) -> str:
+        select = repr(self.column or "column")
+        if self.is_null:
+            return (
+                f"make the column Nullable, give a value with select={{{select}: 'ifNull(…)'}}, or leave such rows"
+                " out with where"
+            )
+        if self.fault:
+            return _far_day(self.column)
+        return f"widen the column, convert the value with select={{{select}: '…'}}, or leave such rows out with where"
+
+
+def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -> Misfit | None:
+    """Read what a server says of a value that does not fit; None if the message is not about a value.
+
+    :param types: types of the table's columns, by name.
+    """
+    code = _code_of(message)
+    if _OTHER_FOLDER.search(message) or "Unknown field found" in message:
+        return None
+    day = _DAY.search(message)
+    is_null = code in _NULL
+    if not (day or is_null or code in _MISFIT or code.startswith("CANNOT_PARSE")):
+        return None
+    column = named_column(message)
+    return Misfit(
+        column=column,
+        type=types.get(column, ""),
+        value=None if is_null or day else _first(_VALUES, message) or None,
+        fault=f"is {_shown_day(day)}, outside of 1900 to 2299" if day else "",
+        is_null=is_null,
+        place=_place(message),
+        reason=reason_of(message),
+    )
+
+
+def is_computed(message: str) -> bool:
+    """Whether a function failed: an expression of the user, or a conversion of the load."""
+    return _IN_FUNCTION in message
+
+
+def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
     """Whether a message says that a value does not fit the column, and a retry would fail again.
 
     :param is_typed: the format has types: if parsing fails, the value is wrong, not a file that is still being
         written.
+    :param is_whole: the store gives files only as a whole: no value of a text was cut off, so a text that cannot be
+        converted is wrong. A text that cannot be taken apart may still be written again.
     """
     code = _code_of(message)
-    return code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code.startswith("CANNOT_PARSE"))
+    is_final_text = is_typed or (is_whole and is_computed(message))
+    return code in (_NULL | _MISFIT) - _BROKEN or (is_final_text and code.startswith("CANNOT_PARSE"))
 
 
-def build_failure(kind: type[ChS3Error], code: str, text: str, message: str, *, is_typed: bool) -> ChS3Error:
+def build_failure(
+    kind: type[ChS3Error], code: str, text: str, message: str, *, is_typed: bool, is_whole: bool = False
+) -> ChS3Error:
     """Build the error for files that the servers could not read or load; final if no retry can change the outcome.
 
     :param kind: of the error, if no value is to blame.
@@ -128,8 +228,9 @@ def build_failure(kind: type[ChS3Error], code: str, text: str, message: str, *, 
     :param text: of the error.
     :param message: the server's own.
     :param is_typed: as for :func:`is_misfit`.
+    :param is_whole: as for :func:`is_misfit`.
     """
-    if is_misfit(message, is_typed=is_typed):
+    if is_misfit(message, is_typed=is_typed, is_whole=is_whole):
         return MisfitError("value-does-not-fit", text)
     is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
@@ -163,8 +264,6 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     :param endpoint: where the servers look for the files.
     """
     code = _code_of(message)
-    column = named_column(message)
-    place = _place(message)
     if other := _OTHER_FOLDER.search(message):
         return (
             f"a column has the value {other['value']!r} in {other['path']!r}, and the name of its folder says"
@@ -172,30 +271,13 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         )
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"
-    if code in _NULL:
-        what = f"a value{_of(column, types)} is missing or empty{place}, and the column is not Nullable"
-        remedy = (
-            f"make the column Nullable, give a value with select={{{column or 'column'!r}: 'ifNull(…)'}}, or leave"
-            " such rows out with where"
-        )
-        return f"{what}: {message}; {remedy}"
     if code == "VIOLATED_CONSTRAINT":
         told = _STAGED.sub("the table", message)
         return (
             f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"
         )
-    if day := _DAY.search(message):
-        return (
-            f"{_shown_day(day)}{_of(column, types)}{place} is outside of 1900 to 2299: {message}; {_far_day(column)}"
-        )
-    if code in _MISFIT or code.startswith("CANNOT_PARSE"):
-        value = _first(_VALUES, message)
-        what = f"a value{_of(column, types)} does not fit{f' ({value!r})' if value else ''}{place}"
-        remedy = (
-            f"widen the column, convert the value with select={{{column or 'column'!r}: '…'}}, or leave such rows out"
-            " with where"
-        )
-        return f"{what}: {message}; {remedy}"
+    if misfit := read_misfit(message, types):
+        return str(misfit)
     if away := find_away(ErrorCode.__members__.get(code, 0), message):
         return f"a server {away}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
@@ -205,9 +287,9 @@ def _shown_day(day: re.Match[str]) -> str:
     """The day that a file's number stands for."""
     number = int(day["day"])
     try:
-        return f"the day {date.fromordinal(date(1970, 1, 1).toordinal() + number)}"
+        return f"{date.fromordinal(date(1970, 1, 1).toordinal() + number)}"
     except (ValueError, OverflowError):
-        return f"the day {number} since 1970"
+        return f"day {number} since 1970"
 
 
 def _far_day(column: str) -> str:
@@ -303,17 +385,10 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
     return "check that data_format and structure match the files, and check the settings"
 
 
-def _of(column: str, types: Mapping[str, str]) -> str:
-    if not column:
-        return ""
-    kind = types.get(column)
-    return f" for column {column!r}" + (f", which is {kind} in the table," if kind else "")
-
-
 def _place(message: str) -> str:
     row, file = _first((_ROW,), message), _first((_FILE,), message)
     if file:
-        return f" in {f'row {row} of ' if row else ''}{file}"
+        return f"{f'row {row} of ' if row else ''}{file}"
     return ""
 
 

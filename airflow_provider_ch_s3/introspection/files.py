@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_expression
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_expression, read_misfit
 from airflow_provider_ch_s3.introspection.heads import (
     Beginnings,
     as_stored,
@@ -446,6 +446,16 @@ def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None
             f" ClickHouse reads only that of the folders from {source.data_format}; give"
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
         )
-    explained = explain(error.sentence, types, endpoint=source.access.endpoint_url or source.pattern.bucket)
-    text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
-    return build_failure(SourceError, "files-unreadable", text, error.sentence, is_typed=source.format.is_typed)
+    if misfit := read_misfit(error.sentence, types):
+        text = str(misfit.somewhere_in(source.pattern))
+    else:
+        explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)
+        text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
+    return build_failure(
+        SourceError,
+        "files-unreadable",
+        text,
+        error.sentence,
+        is_typed=source.format.is_typed,
+        is_whole=source.pattern.scheme.is_reliable,
+    )

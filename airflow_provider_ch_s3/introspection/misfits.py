@@ -1,8 +1,8 @@
 """Find the first bad row: a value does not fit the column, or the condition cannot be computed.
 
-The servers name no row of typed files, nor the column of an element in a list. So the rows are converted again
-exactly as the load does, file by file, and then halves of a file. For text, the servers name the row themselves, and
-only the condition is computed again.
+The servers name no row if a conversion fails, nor the column of an element in a list. So the rows are converted again
+exactly as the load does, file by file, and then halves of a file. Only text that cannot be taken apart is not
+searched: the servers name the row of such text themselves.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.text import format_count
+from airflow_provider_ch_s3.common.text import format_count, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.introspection.explain import is_misfit, named_column, reason_of
+from airflow_provider_ch_s3.introspection.explain import Misfit, is_computed, is_misfit
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import is_provenance
@@ -31,9 +31,6 @@ from airflow_provider_ch_s3.tuning.rule import is_same
 log = get_log(__name__)
 
 SEARCH_SECONDS = 30.0
-SHOWN_CHARACTERS = 60
-# How a server says that a function failed, and not the parser of a file.
-_IN_EXPRESSION = "'FUNCTION "
 ALL_ROWS = 2**62
 
 
@@ -42,7 +39,7 @@ def explain_misfit(
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
-    text: str,
+    misfit: Misfit,
     message: str,
     *,
     where: str,
@@ -51,17 +48,17 @@ def explain_misfit(
 ) -> str:
     """Name the first value that does not fit, or blame the condition, if the search ends in time.
 
-    :param text: returned otherwise.
+    :param misfit: what the refusing server says of the value.
     :param message: of the refusing server.
     :param where: the load's condition: only rows that fulfil the condition are loaded.
     :param settings: for reading the files.
     """
-    is_computed = _IN_EXPRESSION in message
-    is_unknown = source.format.is_typed or (is_computed and not named_column(message))
-    if not is_unknown and not (where and is_computed):
-        return text
-    deadline, place = now() + SEARCH_SECONDS, ""
-    columns = _suspects(source, mapping, message) if is_unknown else []
+    told = misfit.somewhere_in(source.pattern)
+    in_path = any(column.in_path and column.name == misfit.column for column in source.columns)
+    if in_path or not (source.format.is_typed or is_computed(message)):
+        return str(told)
+    deadline = now() + SEARCH_SECONDS
+    columns = _suspects(source, mapping, misfit.column)
     try:
         for one in source.files:
             file = _File(
@@ -73,28 +70,35 @@ def explain_misfit(
                 left=lambda: deadline - now(),
             )
             if file.has_misfit(columns):
-                place = repr(source.pattern.path(one.key))
+                address = show_name(source.pattern.address(one.key))
+                told = replace(told, place=f"in {address}")
                 row = file.find_row(columns)
-                place = f"row {format_count(row + 1)} of {place}"
+                below = " below the header" if source.has_header else ""
+                place = f"row {format_count(row + 1)}{below} of {address}"
                 if where and file.has_misfit((), row, 1):
                     log.debug("where=%r cannot be computed for %s: %s", where, place, message)
                     return (
-                        f"where={where!r} cannot be computed for {place}: {reason_of(message)}; write it so that it"
+                        f"where={where!r} cannot be computed for {place}: {misfit.reason}; write it so that it"
                         " takes all values, as with toInt32OrNull(…)"
                     )
-                column, value = file.find_value(columns, row)
-                shown = "NULL" if value is None else repr(str(value)[:SHOWN_CHARACTERS])
-                return f"{text}; the first one is {shown} in {place}, for column {column!r}"
+                column = file.find_column(columns, row)
+                is_held = any(one.forms for one in source.columns if one.name == column.source)
+                kind = target.column_types[column.target]
+                told = replace(told, place=place, column=column.target, type=kind, is_held=is_held)
+                return str(replace(told, value=misfit.value if misfit.is_null else file.read_value(column, row)))
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)
-    return f"{text}; the first one is in {place}" if place else text
+    return str(told)
 
 
-def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], message: str) -> list[MappedColumn]:
-    """The columns in question: the column named by the server, or all columns of the files."""
-    in_path, name = {column.name for column in source.columns if column.in_path}, named_column(message)
+def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], name: str) -> list[MappedColumn]:
+    """The columns in question: the column named by the server, and expressions, which may read the named column; or
+    all columns of the files.
+    """
+    in_path = {column.name for column in source.columns if column.in_path}
     in_files = [column for column in mapping if column.source not in in_path and not is_provenance(column)]
-    return [column for column in in_files if name in (column.target, column.source)] or in_files
+    named = [column for column in in_files if name in (column.target, column.source)]
+    return [column for column in in_files if column in named or column.expression] if named else in_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +142,15 @@ class _File:
             first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
         return first
 
-    def find_value(self, columns: Sequence[MappedColumn], row: int) -> tuple[str, str | None]:
-        """Find the first column of the table with a value of the row that does not fit, and the value."""
-        column = next(column for column in columns if self.has_misfit([column], row, 1))
-        return column.target, self._query(render_read_rows_value, column, row=row)[0]["value"]
+    def find_column(self, columns: Sequence[MappedColumn], row: int) -> MappedColumn:
+        """Find the first column of the table with a value of the row that does not fit."""
+        return next(column for column in columns if self.has_misfit([column], row, 1))
+
+    def read_value(self, column: MappedColumn, row: int) -> str:
+        """Read a value of the row as the file has it; of an expression, what the expression makes of the row."""
+        file = self if column.expression else replace(self, source=self.source.as_stored)
+        value = file._query(render_read_rows_value, column, row=row)[0]["value"]
+        return "NULL" if value is None else str(value)
 
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:

@@ -228,9 +228,10 @@ class DirectLoad(Load):
 
 def with_rows_left(error: ChS3Error) -> ChS3Error:
     """Add to the error of a failed query which rows the query may have left."""
+    then = "\n" if "\n" in error.sentence else "; "
     told = type(error)(
         error.code,
-        f"{error.sentence}; rows written by then stay in the table (this load is at least once), so remove them"
+        f"{error.sentence}{then}rows written by then stay in the table (this load is at least once), so remove them"
         " before you load again unless duplicates are acceptable",
     )
     told.is_final = error.is_final

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import GIB, MIB
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
@@ -18,7 +19,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.files.file_format import is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.explain import is_misfit
+from airflow_provider_ch_s3.introspection.explain import read_misfit
 from airflow_provider_ch_s3.introspection.files import unreadable
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.introspection.schemas import spread
@@ -75,11 +76,11 @@ def measure_rows(
         sample = client.query(statement)[0]
     except ServerError as error:
         problem = unreadable(source, error, target)
-        if not is_misfit(error.sentence, is_typed=True):
+        misfit = read_misfit(error.sentence, target.column_types)
+        if misfit is None:
             raise problem from error
-        text = explain_misfit(
-            client, source, mapping, target, problem.sentence, error.sentence, where=where, settings=settings
-        )
+        log_folded(log, "what ClickHouse says of the value", error.sentence)
+        text = explain_misfit(client, source, mapping, target, misfit, error.sentence, where=where, settings=settings)
         raise type(problem)(problem.code, text) from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
 from airflow_provider_ch_s3.files.access import warn_if_plain
@@ -20,7 +21,7 @@ from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, is_misfit
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, read_misfit
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
@@ -119,26 +120,30 @@ class Planning:
         :param column_types: of the table.
         :param prepare: returns the load as it was planned, by whatever process.
         """
-        prepared: PreparedLoad | None = None
-        if is_misfit(message, is_typed=True):
+        misfit, is_typed = read_misfit(message, column_types), False
+        if misfit is None:
+            text = f"{failure}: {explain(message, column_types)}"
+        else:
+            log_folded(log, f"{failure}: what ClickHouse says of the value", message)
             try:
                 prepared = prepare()
             except ChS3Error as error:
                 log.info("cannot look for the value that does not fit: %s", error)
-        text = f"{failure}: {explain(message, column_types)}"
-        if prepared is None:
-            return build_failure(LoadError, "query-failed", text, message, is_typed=False)
-        text = explain_misfit(
-            self.client,
-            prepared.source,
-            prepared.mapping,
-            prepared.target,
-            text,
-            message,
-            where=prepared.where,
-            settings=prepared.plan.sent,
-        )
-        return build_failure(LoadError, "query-failed", text, message, is_typed=prepared.source.format.is_typed)
+                text = str(misfit.somewhere_in(self.request.pattern))
+            else:
+                is_typed = prepared.source.format.is_typed
+                text = explain_misfit(
+                    self.client,
+                    prepared.source,
+                    prepared.mapping,
+                    prepared.target,
+                    misfit,
+                    message,
+                    where=prepared.where,
+                    settings=prepared.plan.sent,
+                )
+        is_whole = self.request.pattern.scheme.is_reliable
+        return build_failure(LoadError, "query-failed", text, message, is_typed=is_typed, is_whole=is_whole)
 
     def find_distance(self) -> tuple[Region, Region] | None:
         """Find the regions of the cluster and of the files, if these are known to differ; None otherwise."""

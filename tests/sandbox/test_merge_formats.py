@@ -137,5 +137,5 @@ def test_a_deletion_needs_only_its_key(lab: Lab, name: str) -> None:
     lab.put(
         f"in/a.{extension}", write([{"op": "I", "id": n, **values, "big": big} for n, big in ((3, 1), (4, None))])
     )
-    with pytest.raises(MisfitError, match=r"'big'.* is missing or empty"):
+    with pytest.raises(MisfitError, match=r"column big: a value is missing or empty"):
         lab.load("in/*", table, task_id="null", **arguments)

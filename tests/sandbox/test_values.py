@@ -417,7 +417,7 @@ def test_a_finer_time_fails_unless_the_user_cuts_it(lab: Lab, kind: str, data_fo
             moment = pa.array([datetime.datetime.fromisoformat(text)], pa.timestamp("us", "UTC"))
             lab.put_parquet(f"{name}/{name}.parquet", {"n": [1], "v": moment})
     lab.load("a/*", table, task_id="fits")
-    with pytest.raises((LoadError, SourceError), match=rf"does not fit \('{re.escape(FINE)}'\)"):
+    with pytest.raises((LoadError, SourceError), match=rf"column v: '{re.escape(FINE)}\S*' is not a valid DateTime"):
         lab.load("b/*", table, task_id="finer")
     lab.load("b/*", table, select={"v": f"toDateTime64(v, {len(fits[20:])}, 'UTC')"}, task_id="cut")
     assert [row["v"] for row in lab.rows(table)] == [fits, fits]
@@ -452,5 +452,5 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
         {"code": "00700", "seen": "2024-01-01 10:00:00"}
     ]
     other, code = lab.create("other", "code String"), {"code": "concat(zip, '!')"}
-    with pytest.raises(ChS3Error, match=r"column 'zip' does not fit \('00700'\)"):
+    with pytest.raises(ChS3Error, match=r"(?s)column code: .*'00700"):
         lab.load("in/*", other, select=code, data_format=Csv(header=True))

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, ServerError, SourceError
 from airflow_provider_ch_s3.introspection.explain import (
+    Misfit,
     build_failure,
     explain,
     explain_expression,
@@ -16,65 +17,21 @@ from airflow_provider_ch_s3.introspection.explain import (
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
 WIDEN = "widen the column, convert the value with select={'v': '…'}, or leave such rows out with where"
+CAST = (
+    "Code: 70. DB::Exception: Value in column Int64 cannot be safely converted into type UInt16: while executing"
+    " 'FUNCTION accurateCast(__table1.v :: 0, 'UInt16'_String) -> …'. (CANNOT_CONVERT_TYPE)"
+)
 
 
 @pytest.mark.parametrize(
     ("message", "what", "remedy"),
     [
         pytest.param(
-            "Code: 70. DB::Exception: Value in column Int64 cannot be safely converted into type UInt16: while"
-            " executing 'FUNCTION accurateCast(__table1.v :: 0, 'UInt16'_String) -> …'. (CANNOT_CONVERT_TYPE)",
-            "a value for column 'v', which is UInt16 in the table, does not fit: Code: 70",
-            WIDEN,
-            id="cast",
-        ),
-        pytest.param(
             r"Code: 6. DB::Exception: Cannot parse string 'the value O\'B is not that in the path b/v=a/1.parquet' as"
             " UInt8: syntax error at begin of string. (CANNOT_PARSE_TEXT)",
             r"""a column has the value "O\\'B" in 'b/v=a/1.parquet', and the name of its folder says another: Code""",
             "move the file to the folder of its value, or to one that is not named so",
             id="folder",
-        ),
-        pytest.param(
-            "Code: 117. DB::Exception: Expected end of line: (at row 2) : Row 1: Column 0, name: n, type: Int64,"
-            ' parsed text: "1" Column 1, name: v, type: Nullable(Int64), parsed text: "5" Row 2: Column 0, name: n,'
-            ' type: Int64, parsed text: "2" Column 1, name: v, type: Nullable(Int64), parsed text: <EMPTY> ERROR:'
-            ' garbage after Nullable(Int64): "x<LINE FEED>" : (in file/uri bucket/e/b.csv): While executing'
-            " ReadFromObjectStorage. (INCORRECT_DATA)",
-            "a value for column 'v', which is UInt16 in the table, does not fit ('x') in row 2 of bucket/e/b.csv: ",
-            WIDEN,
-            id="parser",
-        ),
-        pytest.param(
-            """Code: 27. DB::Exception: Cannot parse input: expected '"' before: 'x"} ': (while reading the value"""
-            " of key v): (at row 1) : (in file/uri bucket/e/f.jsonl): While executing ParallelParsing."
-            " (CANNOT_PARSE_INPUT_ASSERTION_FAILED)",
-            "a value for column 'v', which is UInt16 in the table, does not fit in row 1 of bucket/e/f.jsonl: ",
-            WIDEN,
-            id="json",
-        ),
-        pytest.param(
-            "Code: 6. DB::Exception: Cannot parse string '2023-02-28 23:60:61 does not fit' as Date32: syntax error"
-            " at position 10: while executing 'FUNCTION if(isNull(__table1.`a b`) …'. (CANNOT_PARSE_TEXT)",
-            "a value for column 'a b', which is UInt8 in the table, does not fit ('2023-02-28 23:60:61'): Code: 6",
-            "select={'a b': '…'}",
-            id="time",
-        ),
-        pytest.param(
-            "Code: 41. DB::Exception: Cannot read DateTime: unexpected date: 2023-2-30: while executing 'FUNCTION"
-            " toDate32(parseDateTime64BestEffort(extract(__table3._path, '/dt=([^/]*)/'_String) …'."
-            " (CANNOT_PARSE_DATETIME)",
-            "a value for column 'dt', which is Date in the table, does not fit ('2023-2-30'): Code: 41",
-            "select={'dt': '…'}",
-            id="path",
-        ),
-        pytest.param(
-            "Code: 349. DB::Exception: Cannot convert NULL value to non-Nullable type: while converting source column"
-            " `accurateCast(v, 'Nullable(UInt16)')` to destination column v: while executing 'FUNCTION …'."
-            " (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)",
-            "a value for column 'v', which is UInt16 in the table, is missing or empty, and the column is not",
-            "give a value with select={'v': 'ifNull(…)'}, or leave such rows out with where",
-            id="null",
         ),
         pytest.param(
             "Code: 499. DB::Exception: Access denied. (S3_ERROR)",
@@ -149,6 +106,98 @@ def test_explain(message: str, what: str, remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        pytest.param(
+            CAST,
+            [
+                "column v: a value is not a valid UInt16",
+                WIDEN,
+                "ClickHouse: Value in column Int64 cannot be safely converted into type UInt16 (CANNOT_CONVERT_TYPE)",
+            ],
+            id="cast",
+        ),
+        pytest.param(
+            "Code: 117. DB::Exception: Expected end of line: (at row 2) : Row 1: Column 0, name: n, type: Int64,"
+            ' parsed text: "1" Column 1, name: v, type: Nullable(Int64), parsed text: "5" Row 2: Column 0, name: n,'
+            ' type: Int64, parsed text: "2" Column 1, name: v, type: Nullable(Int64), parsed text: <EMPTY> ERROR:'
+            ' garbage after Nullable(Int64): "x<LINE FEED>" : (in file/uri bucket/e/b.csv): While executing'
+            " ReadFromObjectStorage. (INCORRECT_DATA)",
+            ["column v: 'x' is not a valid UInt16", "row 2 of bucket/e/b.csv", WIDEN],
+            id="parser",
+        ),
+        pytest.param(
+            """Code: 27. DB::Exception: Cannot parse input: expected '"' before: 'x"} ': (while reading the value"""
+            " of key v): (at row 1) : (in file/uri bucket/e/f.jsonl): While executing ParallelParsing."
+            " (CANNOT_PARSE_INPUT_ASSERTION_FAILED)",
+            ["column v: a value is not a valid UInt16", "row 1 of bucket/e/f.jsonl", WIDEN],
+            id="json",
+        ),
+        pytest.param(
+            "Code: 6. DB::Exception: Cannot parse string '2023-02-28 23:60:61 does not fit' as Date32: syntax error"
+            " at position 10: while executing 'FUNCTION if(isNull(__table1.`a b`) …'. (CANNOT_PARSE_TEXT)",
+            ["column a b: '2023-02-28 23:60:61' is not a valid UInt8"],
+            id="time",
+        ),
+        pytest.param(
+            "Code: 38. DB::Exception: Cannot parse date here: 31.12.2024: Cannot parse Date32 from String: while"
+            " executing 'FUNCTION if(…__table3.dt…)'. (CANNOT_PARSE_DATE)",
+            ["column dt: '31.12.2024' is not a valid Date"],
+            id="day",
+        ),
+        pytest.param(
+            "Code: 41. DB::Exception: Cannot read DateTime: unexpected date: 2023-2-30: while executing 'FUNCTION"
+            " toDate32(parseDateTime64BestEffort(extract(__table3._path, '/dt=([^/]*)/'_String) …'."
+            " (CANNOT_PARSE_DATETIME)",
+            ["column dt: '2023-2-30' is not a valid Date"],
+            id="path",
+        ),
+        pytest.param(
+            "Code: 349. DB::Exception: Cannot convert NULL value to non-Nullable type: while converting source column"
+            " `accurateCast(v, 'Nullable(UInt16)')` to destination column v: while executing 'FUNCTION …'."
+            " (CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN)",
+            [
+                "column v: a value is missing or empty, and UInt16 is not Nullable",
+                "make the column Nullable, give a value with select={'v': 'ifNull(…)'}, or leave such rows out with"
+                " where",
+            ],
+            id="null",
+        ),
+        pytest.param(
+            "Code: 6. DB::Exception: Cannot parse. (CANNOT_PARSE_TEXT)",
+            [
+                "a value does not fit",
+                WIDEN.replace("'v'", "'column'"),
+                "ClickHouse: Cannot parse (CANNOT_PARSE_TEXT)",
+            ],
+            id="nothing-known",
+        ),
+    ],
+)
+def test_a_value_that_does_not_fit(message: str, lines: list[str]) -> None:
+    assert explain(message, TYPES).splitlines()[: len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("misfit", "first"),
+    [
+        (
+            Misfit(column="zip", type="LowCardinality(Nullable(UInt32))", value="1 0"),
+            "column zip: '1 0' is not a valid UInt32",
+        ),
+        (Misfit(column="zip", type="UInt32", value="007", is_held=True), "column zip: '007' does not fit UInt32"),
+        (Misfit(column="code", type="FixedString(2)", value="abc"), "column code: 'abc' does not fit FixedString(2)"),
+        (
+            Misfit(column="a\u200b", type="Date", value="x\n" * 60),
+            f"column 'a\\u200b': {('x' + chr(10)) * 30!r} is not a valid Date",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_value(misfit: Misfit, first: str) -> None:
+    assert str(misfit).splitlines()[0] == first
+
+
+@pytest.mark.parametrize(
     ("code", "message", "said"),
     [
         pytest.param(
@@ -202,23 +251,29 @@ def test_what_is_wrong_with_an_expression(
 
 
 DENIED = "Code: 497. DB::Exception: loader: Not enough privileges. (ACCESS_DENIED)"
+UNCONVERTED = (
+    "Code: 6. DB::Exception: Cannot parse string '12,50 does not fit' as Decimal(9, 2): syntax error at position 2:"
+    " while executing 'FUNCTION if(…__table1.amount…)'. (CANNOT_PARSE_TEXT)"
+)
 UNPARSED = "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot parse string. (CANNOT_PARSE_TEXT)"
 
 
 @pytest.mark.parametrize(
-    ("message", "is_typed", "kind", "code", "is_final"),
+    ("message", "is_typed", "is_whole", "code"),
     [
-        pytest.param(DENIED, True, LoadError, "grant-missing", True, id="grant"),
-        pytest.param(UNPARSED, True, MisfitError, "value-does-not-fit", True, id="value"),
-        pytest.param(UNPARSED, False, LoadError, "no-code", False, id="text-that-may-still-be-written"),
-        pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, LoadError, "no-code", False, id="store"),
+        pytest.param(DENIED, True, True, "grant-missing", id="grant"),
+        pytest.param(UNPARSED, True, False, "value-does-not-fit", id="value"),
+        pytest.param(UNPARSED, False, True, "no-code", id="text-that-may-be-written-again"),
+        pytest.param(UNCONVERTED, False, True, "value-does-not-fit", id="text"),
+        pytest.param(UNCONVERTED, False, False, "no-code", id="text-that-may-still-be-written"),
+        pytest.param(CAST, False, False, "value-does-not-fit", id="number-in-text"),
+        pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, True, "no-code", id="store"),
     ],
 )
-def test_what_no_retry_can_change_is_final(
-    message: str, is_typed: bool, kind: type[ChS3Error], code: str, is_final: bool
-) -> None:
-    error = build_failure(LoadError, "no-code", "text", message, is_typed=is_typed)
-    assert (type(error), error.sentence, error.code, error.is_final) == (kind, "text", code, is_final)
+def test_what_no_retry_can_change_is_final(message: str, is_typed: bool, is_whole: bool, code: str) -> None:
+    error = build_failure(LoadError, "no-code", "text", message, is_typed=is_typed, is_whole=is_whole)
+    assert (error.sentence, error.code, error.is_final) == ("text", code, code != "no-code")
+    assert type(error) is (MisfitError if code == "value-does-not-fit" else LoadError)
 
 
 @pytest.mark.parametrize(
@@ -237,19 +292,19 @@ def test_which_mistakes_do_not_depend_on_the_files(kind: type[ChS3Error], code: 
         pytest.param(
             "Input value 2932896 is out of allowed Date32 range, which is [-25567, 120530]: read stage: ColumnData:"
             " column: d: (in file/uri b/a.parquet): (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
-            "the day 9999-12-31 for column 'd' in b/a.parquet is outside of 1900 to 2299",
+            "column d: a value is 9999-12-31, outside of 1900 to 2299\nb/a.parquet\n",
             id="parquet",
         ),
         pytest.param(
             'Input value -43829 of a column "d" is out of allowed Date32 range, which is [-25567, 120530]:'
             " (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
-            "the day 1850-01-01 for column 'd' is outside of 1900 to 2299",
+            "column d: a value is 1850-01-01, outside of 1900 to 2299\n",
             id="25.8",
         ),
         pytest.param(
             'Input value 9932896 of a column "d" exceeds the range of type Date32, which is [-25567, 120530]:'
             " (VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE)",
-            "the day 9932896 since 1970 for column 'd' is outside of 1900 to 2299",
+            "column d: a value is day 9932896 since 1970, outside of 1900 to 2299\n",
             id="orc",
         ),
     ],

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.introspection.explain import read_misfit
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
@@ -39,8 +40,13 @@ TARGET = TargetSpec(
 MAPPING = tuple(
     MappedColumn(target=name, source=name, conversion=Conversion(method=Method.CAST, type="UInt8")) for name in NAMES
 )
+COMPUTED = (
+    "Value in column Int64 cannot be safely converted: while executing 'FUNCTION accurateCast(__table1.b :: 0, …"
+    " (CANNOT_CONVERT_TYPE)"
+)
 MESSAGE = "Value in column Int64 cannot be safely converted. (CANNOT_CONVERT_TYPE)"
 ROWS = 1_000_000
+UNKNOWN = "a value does not fit; in a file of s3://flights/*"
 
 
 @dataclasses.dataclass
@@ -66,7 +72,7 @@ class Files:
         if not (rows := re.search(r"LIMIT (\d+), (\d+)", text)):
             return [{"row_count": ROWS}]
         first, count = map(int, rows.groups())
-        if "toString(`b`)" in text:
+        if "toString(" in text:
             assert (first, count) == (self.row, 1)
             return [{"value": "3" * 90}]
         is_read = self.is_of_where or "accurateCast(`b`" in text
@@ -75,28 +81,56 @@ class Files:
         return [{"nothing": 0}]
 
     def find(self, message: str = MESSAGE, where: str = "", **of_source: Any) -> str:
-        """What is said after ``text``, or in its place."""
-        source = dataclasses.replace(SOURCE, **of_source)
+        """What is said of value and place, or instead."""
+        misfit = read_misfit(message, TARGET.column_types)
+        assert misfit is not None
         said = explain_misfit(
             self,  # type: ignore[arg-type]
-            source,
+            dataclasses.replace(SOURCE, **of_source),
             MAPPING,
             TARGET,
-            "text",
+            misfit,
             message,
             where=where,
             settings={},
             now=lambda: self.seconds * len(self.asked),
         )
-        return said.removeprefix("text")
+        return "; ".join(said.splitlines()[:2])
 
 
 @pytest.mark.parametrize("row", [0, 1_233, ROWS - 1])
 def test_the_first_value_is_shown_with_its_place(row: int) -> None:
     server = Files(found_in=2, row=row)
-    shown = f"; the first one is '{'3' * 60}' in row {row + 1:,} of 'flights/2.parquet', for column 'b'"
-    assert server.find() == shown
+    assert server.find() == f"column b: '{'3' * 60}' is not a valid UInt8; row {row + 1:,} of s3://flights/2.parquet"
     assert len(server.asked) <= 3 + 1 + 20 + 1 + 2 + 1
+
+
+@pytest.mark.parametrize(("data_format", "below"), [("CSVWithNames", " below the header"), ("CSV", "")])
+def test_a_value_in_text_is_shown_as_the_file_has_it(data_format: str, below: str) -> None:
+    text = FileColumn(name="b", type="Nullable(Int64)", read_as="Nullable(String)", is_trimmed=True)
+    server = Files(found_in=2)
+    said = server.find(COMPUTED, data_format=data_format, columns=(SOURCE.columns[0], text))
+    assert said == f"column b: '{'3' * 60}' is not a valid UInt8; row 1,234{below} of s3://flights/2.parquet"
+    *_, shown = server.asked
+    assert "SELECT toString(`b`) AS value" in shown
+    assert "WITH" not in shown
+    assert "`b` Nullable(String)" in shown
+
+
+def test_a_text_held_to_the_form_of_the_sample_does_not_fit() -> None:
+    held = tuple(FileColumn(name=name, type="Int64", read_as="String", forms=(("Int64", "x"),)) for name in NAMES)
+    said = Files(found_in=0).find(COMPUTED, data_format="CSV", columns=held)
+    assert said.startswith(f"column b: '{'3' * 60}' does not fit UInt8;")
+
+
+def test_the_value_of_a_folder_is_not_looked_for() -> None:
+    server = Files(found_in=2)
+    in_path = (SOURCE.columns[0], FileColumn(name="b", in_path=True))
+    assert (
+        server.find(COMPUTED, columns=in_path)
+        == "column b: a value is not a valid UInt8; in a file of s3://flights/*"
+    )
+    assert server.asked == []
 
 
 OF_WHERE = (
@@ -113,40 +147,42 @@ def test_a_condition_that_cannot_be_computed_is_told_from_a_value(
     with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.misfits"):
         said = server.find(OF_WHERE, where="toInt32(b) > 0", data_format=data_format)
     assert said == (
-        "where='toInt32(b) > 0' cannot be computed for row 1,234 of 'flights/2.parquet': Cannot parse string 'x' as"
-        " Int32 (CANNOT_PARSE_TEXT); write it so that it takes all values, as with toInt32OrNull(…)"
+        "where='toInt32(b) > 0' cannot be computed for row 1,234 of s3://flights/2.parquet: Cannot parse string 'x'"
+        " as Int32 (CANNOT_PARSE_TEXT); write it so that it takes all values, as with toInt32OrNull(…)"
     )
     assert [record.levelname for record in caplog.records] == ["DEBUG"]
     assert OF_WHERE in caplog.text
 
 
-def test_text_is_not_searched_for_what_the_condition_does_not_do() -> None:
-    server = Files(found_in=2, is_of_where=True)
-    for message, where in ((OF_WHERE, ""), (MESSAGE, "toInt32(b) > 0")):
-        assert server.find(message, where=where, data_format="CSV") == ""
+def test_text_that_cannot_be_taken_apart_is_not_searched() -> None:
+    server = Files(found_in=2)
+    message = (
+        "Cannot parse input: (at row 7) : (in file/uri flights/1.csv): While executing … (CANNOT_PARSE_QUOTED_STRING)"
+    )
+    assert server.find(message, data_format="CSV") == "a value does not fit; row 7 of flights/1.csv"
     assert server.asked == []
 
 
 def test_only_the_column_that_the_server_names_is_converted() -> None:
     server = Files()
-    assert server.find(f"while executing accurateCast(__table1.b, 'UInt8') {MESSAGE}") == ""
+    assert server.find(COMPUTED) == "column b: a value is not a valid UInt8; in a file of s3://flights/*"
     assert all("`b`" in text and "accurateCast(`a`" not in text for text in server.asked)
     assert len(server.asked) == len(SOURCE.files)
 
 
 def test_the_search_ends_in_time() -> None:
     server = Files(seconds=14, found_in=3)
-    assert server.find() == ""
+    assert server.find() == UNKNOWN
     assert [re.search(r"max_execution_time = (\d+)", text)[1] for text in server.asked] == ["30", "16", "2"]  # type: ignore[index]
 
 
 def test_a_search_that_ends_early_tells_the_file() -> None:
     server = Files(seconds=5, found_in=1)
-    assert server.find() == "; the first one is in 'flights/1.parquet'"
+    assert server.find() == "a value does not fit; in s3://flights/1.parquet"
 
 
 def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
     for error in (ServerError("server-error", "too slow"), ServerUnreachableError("server-unreachable", "away")):
         server = Files(error=error)
-        assert server.find() == ""
+        assert server.find() == UNKNOWN
         assert len(server.asked) == 1
