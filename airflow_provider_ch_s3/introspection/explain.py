@@ -232,10 +232,25 @@ def build_failure(
     """
     if is_misfit(message, is_typed=is_typed, is_whole=is_whole):
         return MisfitError("value-does-not-fit", text)
+    if is_removed(message):
+        return kind("file-changed-meanwhile", text)
     is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
     error.is_final = is_denied
     return error
+
+
+# As the servers say it of a file in S3, or in Azure.
+_REMOVED = re.compile(r"response code: 404\b|NoSuchKey|key does not exist|BlobNotFound|blob does not exist")
+REMOVED_REMEDY = (
+    "; a file was removed after it was listed: load again, which lists the files again, and have nothing delete or"
+    " move files while they are loaded"
+)
+
+
+def is_removed(message: str) -> bool:
+    """Whether a server did not find a file that the worker had listed."""
+    return _REMOVED.search(message) is not None and "NoSuchBucket" not in message
 
 
 def named_column(message: str) -> str:
@@ -278,6 +293,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         )
     if misfit := read_misfit(message, types):
         return str(misfit)
+    if is_removed(message):
+        return f"{message}{REMOVED_REMEDY}"
     if away := find_away(ErrorCode.__members__.get(code, 0), message):
         return f"a server {away}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"

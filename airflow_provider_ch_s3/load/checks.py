@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
@@ -31,6 +30,7 @@ from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
+from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.request import LoadRequest
@@ -39,9 +39,6 @@ from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = get_log(__name__)
-
-# As the servers say it of a file in S3.
-_DOES_NOT_EXIST = re.compile(r"response code: 404\b|NoSuchKey|key does not exist")
 
 
 def check_mode(target: TargetSpec, request: LoadRequest) -> None:
@@ -119,8 +116,8 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
 
 def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
     """Add the reason and the remedy to a server's error about a missing data file of a lake table."""
-    if snapshots and _DOES_NOT_EXIST.search(error.sentence) and "NoSuchBucket" not in error.sentence:
-        error.sentence = f"{error.sentence}; {_describe_gone(snapshots)}"
+    if snapshots and is_removed(error.sentence):
+        error.sentence = f"{error.sentence.removesuffix(REMOVED_REMEDY)}; {_describe_gone(snapshots)}"
         error.is_final = bool(snapshots.after)
 
 

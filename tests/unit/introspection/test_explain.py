@@ -40,6 +40,13 @@ CAST = (
             id="rights",
         ),
         pytest.param(
+            "Code: 499. DB::Exception: Failed to get object info: No response body.. HTTP response code: 404: while"
+            " reading in/b.csv: (in file/uri b/in/b.csv). (S3_ERROR)",
+            "Code: 499. ",
+            "a file was removed after it was listed: load again, which lists the files again",
+            id="removed",
+        ),
+        pytest.param(
             "Code: 47. DB::Exception: Unknown expression identifier `nope`. (UNKNOWN_IDENTIFIER)",
             "Code: 47. ",
             "correct select and where, which see the columns of the files",
@@ -102,7 +109,7 @@ def test_explain(message: str, what: str, remedy: str) -> None:
     assert explained.startswith(what)
     assert remedy in explained.rpartition(";")[2]
     assert message in explained
-    assert ("check that the servers" in explained) == ("S3_ERROR" in message)
+    assert ("check that the servers" in explained) == ("Access denied" in message)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +258,7 @@ def test_what_is_wrong_with_an_expression(
 
 
 DENIED = "Code: 497. DB::Exception: loader: Not enough privileges. (ACCESS_DENIED)"
+REMOVED = "Code: 499. DB::Exception: The specified key does not exist: while reading in/b.csv. (S3_ERROR)"
 UNCONVERTED = (
     "Code: 6. DB::Exception: Cannot parse string '12,50 does not fit' as Decimal(9, 2): syntax error at position 2:"
     " while executing 'FUNCTION if(…__table1.amount…)'. (CANNOT_PARSE_TEXT)"
@@ -268,11 +276,14 @@ UNPARSED = "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot
         pytest.param(UNCONVERTED, False, False, "no-code", id="text-that-may-still-be-written"),
         pytest.param(CAST, False, False, "value-does-not-fit", id="number-in-text"),
         pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, True, "no-code", id="store"),
+        pytest.param("Code: 499. NoSuchBucket: 404 (S3_ERROR)", True, True, "no-code", id="bucket"),
+        pytest.param(REMOVED, True, True, "file-changed-meanwhile", id="removed"),
     ],
 )
 def test_what_no_retry_can_change_is_final(message: str, is_typed: bool, is_whole: bool, code: str) -> None:
     error = build_failure(LoadError, "no-code", "text", message, is_typed=is_typed, is_whole=is_whole)
-    assert (error.sentence, error.code, error.is_final) == ("text", code, code != "no-code")
+    is_final = code in ("value-does-not-fit", "grant-missing")
+    assert (error.sentence, error.code, error.is_final) == ("text", code, is_final)
     assert type(error) is (MisfitError if code == "value-does-not-fit" else LoadError)
 
 
