@@ -69,6 +69,7 @@ def map_columns(
     in_files = {column.name: column for column in file_columns}
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
     if missing and not may_lack:
+        _check_case(missing, in_files, target)
         raise TargetError(
             "columns-missing",
             f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
@@ -93,6 +94,24 @@ def map_columns(
             f" {_names(in_files)}: name some of these, or omit columns to load all",
         )
     return mapped
+
+
+def _check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:
+    """Check that the files lack the missing columns also under names with different capitals.
+
+    :raises TargetError: if the files have a missing column with different capitals.
+    """
+    by_folded = {name.casefold(): name for name in in_files}
+    alike = {name: by_folded[name.casefold()] for name in missing if name.casefold() in by_folded}
+    if alike:
+        pairs = ", ".join(f"{show_name(name)} is {show_name(other)} in the files" for name, other in alike.items())
+        select = {name: quoted(other) for name, other in alike.items()}
+        raise TargetError(
+            "names-differ-in-case",
+            f"columns of {target.name} and of the files differ only in upper and lower case, and ClickHouse tells"
+            f" these apart: {pairs}; load them with select={select!r}, or rename the columns of the table (ALTER"
+            " TABLE … RENAME COLUMN)",
+        )
 
 
 def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:
