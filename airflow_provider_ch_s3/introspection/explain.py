@@ -234,6 +234,8 @@ def build_failure(
         return MisfitError("value-does-not-fit", text)
     if is_removed(message):
         return kind("file-changed-meanwhile", text)
+    if _DAMAGED.search(message):
+        return kind("file-truncated", text)
     is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
     error.is_final = is_denied
@@ -246,6 +248,13 @@ REMOVED_REMEDY = (
     "; a file was removed after it was listed: load again, which lists the files again, and have nothing delete or"
     " move files while they are loaded"
 )
+
+
+# What the servers call compressed data that end too early, or cannot be decompressed.
+_DAMAGED = re.compile(
+    r"\((?:ZLIB_INFLATE|LZMA_STREAM_DECODER|BROTLI_READ|ZSTD_DECODER|LZ4_DECODER|BZIP2_\w+)_FAILED\)"
+)
+_READ_FROM = r"[Ww]hile reading from: (?P<file>.+?)[:.]? \("
 
 
 def is_removed(message: str) -> bool:
@@ -295,6 +304,12 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         return str(misfit)
     if is_removed(message):
         return f"{message}{REMOVED_REMEDY}"
+    if _DAMAGED.search(message):
+        file = _first((_READ_FROM, _FILE), message)
+        return (
+            f"{f'the file {file!r}' if file else 'a compressed file'} is damaged or incomplete: its data cannot be"
+            f" decompressed: {message}; nothing of it was loaded: upload the file again"
+        )
     if away := find_away(ErrorCode.__members__.get(code, 0), message):
         return f"a server {away}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"

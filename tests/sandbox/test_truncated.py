@@ -59,7 +59,9 @@ def test_a_truncated_file_that_clickhouse_takes_for_a_complete_one(
 def test_a_truncated_file_that_clickhouse_notices(lab: Lab, table: str, codec: str) -> None:
     body = compress(codec, TEXT)
     lab.put(f"in/a.csv.{codec}", body[: len(body) * 7 // 10])
-    with pytest.raises((LoadError, SourceError), match=r"(?i)inflate|lzma|brotli"):
+    with pytest.raises(
+        (LoadError, SourceError), match=coded("file-truncated", f"in/a.csv.{codec}' is damaged or incomplete")
+    ):
         lab.load("in/*", table)
     assert found(lab, table)["rows"] == 0
 

@@ -47,6 +47,22 @@ CAST = (
             id="removed",
         ),
         pytest.param(
+            "Code: 636. DB::Exception: The table structure cannot be extracted from a CSV format file. Error: Code:"
+            " 354. DB::Exception: inflate failed: buffer error: While reading from: b/in/a.csv.gz."
+            " (ZLIB_INFLATE_FAILED) . You can specify the structure manually: (in file/uri in/a.csv.gz)."
+            " (CANNOT_EXTRACT_TABLE_STRUCTURE)",
+            "the file 'b/in/a.csv.gz' is damaged or incomplete: its data cannot be decompressed: Code: 636",
+            "nothing of it was loaded: upload the file again",
+            id="truncated",
+        ),
+        pytest.param(
+            "Code: 354. DB::Exception: inflate failed: buffer error: While reading from: b/in/a.csv.gz: (in file/uri"
+            " b/in/a.csv.gz): While executing BinaryRowInputFormat. (ZLIB_INFLATE_FAILED)",
+            "the file 'b/in/a.csv.gz' is damaged or incomplete: ",
+            "nothing of it was loaded: upload the file again",
+            id="truncated-and-read",
+        ),
+        pytest.param(
             "Code: 47. DB::Exception: Unknown expression identifier `nope`. (UNKNOWN_IDENTIFIER)",
             "Code: 47. ",
             "correct select and where, which see the columns of the files",
@@ -277,6 +293,7 @@ UNPARSED = "Code: 6. DB::Exception: Received from n2:9000. DB::Exception: Cannot
         pytest.param(CAST, False, False, "value-does-not-fit", id="number-in-text"),
         pytest.param("Code: 499. Access Denied. (S3_ERROR)", True, True, "no-code", id="store"),
         pytest.param("Code: 499. NoSuchBucket: 404 (S3_ERROR)", True, True, "no-code", id="bucket"),
+        pytest.param("inflate failed. (ZLIB_INFLATE_FAILED)", False, True, "file-truncated", id="damaged"),
         pytest.param(REMOVED, True, True, "file-changed-meanwhile", id="removed"),
     ],
 )
