@@ -96,9 +96,7 @@ class TableMaker:
         self.access.check_version(self.cluster.server_version)
         layout, inspection = self.read_layout(), self.read_inspection()
         try:
-            columns = read_new_columns(
-                self.client, self.access, files, inspection, self.cluster.name, layout.types
-            )
+            columns = read_new_columns(self.client, self.access, files, inspection, self.cluster.name, layout.types)
         except SourceError as error:
             if not self.request.rejects or error.code != "files-unreadable":
                 raise

@@ -361,7 +361,7 @@ class StagedLoad(Load):
         """
         if not self.has_table:
             return None, self.preview()
-        check_request(self.request, self.store)
+        check_request(self.request)
         return self._planner.preview_new(self.target.ledger.read_if_there())
 
     @property
