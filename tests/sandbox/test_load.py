@@ -16,6 +16,7 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, MisfitError, SourceError, TargetError
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.written import arrow_ipc_file, orc_file, parquet_file
@@ -389,7 +390,7 @@ class TestNarrowing:
     def test_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, value: pa.Array) -> None:
         local = lab.create("t", f"d {table_type}")
         lab.put_parquet("in/a.parquet", {"d": value})
-        with pytest.raises((LoadError, SourceError), match="does not fit"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit")):
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
@@ -444,7 +445,7 @@ class TestNarrowing:
     def test_text_of_a_time_that_does_not_fit_fails(self, lab: Lab, table_type: str, key: str, text: str) -> None:
         local = lab.create("t", f"v {table_type}")
         lab.put(key, text.encode())
-        with pytest.raises((LoadError, SourceError), match="does not fit"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit")):
             lab.load("in/*", local)
         assert lab.rows(local) == []
 
@@ -454,7 +455,7 @@ class TestNarrowing:
         local = lab.create("t", "v Nullable(Date)")
         field = pa.field("v", pa.string(), nullable=None in values)
         lab.put_parquet("in/a.parquet", pa.Table.from_arrays([pa.array(values)], schema=pa.schema([field])))
-        with pytest.raises((LoadError, SourceError), match="does not fit"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit")):
             lab.load("in/*", local)
         assert lab.rows(local) == []
 
