@@ -9,8 +9,14 @@ import pytest
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Move, Reject
 from airflow_provider_ch_s3.contradictions import check_lake, check_request
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, DELTA, GCS, HTTP, ICEBERG, S3, Scheme, SourcePattern
+from airflow_provider_ch_s3.files.stores import WritableStore
+from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
+from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+from airflow_provider_ch_s3.stores.gcs import GCSFileStore
+from airflow_provider_ch_s3.stores.http import HttpFileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.failures import coded
 from tests.load_requests import load_request
 
@@ -168,3 +174,19 @@ def test_what_a_lake_table_does_not_have(arguments: dict[str, Any]) -> None:
 
 def test_what_a_lake_table_has() -> None:
     check_lake(load_request(FLAT, mode=Append(views="replay"), arrivals=Arrivals(on_none="skip")))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "store"),
+    [
+        (S3, S3FileStore),
+        (GCS, GCSFileStore),
+        (AZURE, AzureBlobFileStore),
+        (HTTP, HttpFileStore),
+        (ICEBERG, LakeStore),
+        (DELTA, LakeStore),
+    ],
+)
+def test_the_addresses_of_a_store_tell_whether_its_files_can_be_changed(scheme: Scheme, store: type) -> None:
+    methods = {name for name in vars(WritableStore) if not name.startswith("_")}
+    assert scheme.is_writable == all(hasattr(store, name) for name in methods)
