@@ -45,7 +45,7 @@ def test_the_sql_of_a_load_fits_on_a_screen_and_loads_the_same_rows_in_a_client(
 
     capsys.readouterr()
     source = ["--conn-id", "ch", "--aws-conn-id", "aws", "--source", lab.uri("in/**.parquet"), "--table", table]
-    assert main(["plan", *source]) == 0
+    assert main(["plan", *source, "--sql"]) == 0
     planned = capsys.readouterr().out
     clause = re.compile(r"^SETTINGS\n(?:    .*\n)+?(?=    log_comment)", re.MULTILINE)
     assert clause.findall(planned) == clause.findall(operator.sql)
