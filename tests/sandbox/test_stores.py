@@ -272,10 +272,10 @@ def test_plan_prints_what_a_load_would_send(lab: Lab, store: Store, capsys: pyte
     store.put("in/1.csv", b"n\n1\n2\n")
     access = [text for name, value in store.arguments.items() for text in (f"--{name.replace('_', '-')}", value)]
     given = ["plan", "--conn-id", "ch", *access, "--source", f"{store.start}in/1.csv", "--table", table]
-    assert main(given) == 0
+    assert main([*given, "--settings"]) == 0
     shown = capsys.readouterr().out
     plan, _, sql = shown.partition("INSERT INTO")
-    assert f"from {store.start}in/1.csv" in plan
+    assert f"source    {store.start}in/1.csv\n" in plan
     function = {"gs": "s3Cluster", "az": "azureBlobStorageCluster", "http": "urlCluster"}[
         store.start.partition(":")[0]
     ]

@@ -62,7 +62,7 @@ def test_what_is_printed_is_the_connections_extra(
         {"vcpus_per_node": 2, "calibration": {**extra["calibration"], "insert_threads_per_core": 1.5}}
     )
     capsys.readouterr()
-    assert main(["plan", *lab.arguments(table)]) == 0
+    assert main(["plan", *lab.arguments(table), "--settings"]) == 0
     shown = capsys.readouterr().out
     assert "max_insert_threads = 3 " in shown
     assert "based on the measurements of `ch-s3 tune`" in shown
@@ -139,7 +139,7 @@ def test_the_next_plan_starts_from_what_the_last_load_measured(
         lab.put(f"in/{number}.csv.gz", gzip.compress("".join(f"{n},x\n" for n in range(20_000)).encode()))
     table = lab.create("t", "n UInt64, name String")
     first = lab.load("in/*", table, mode="replace_table")
-    assert main(["plan", *lab.arguments(table)]) == 0
+    assert main(["plan", *lab.arguments(table), "--settings"]) == 0
     said = " ".join(capsys.readouterr().out.split())  # its lines are wrapped
     assert f"based on the measurements of {first['query_id']}" in said
     second = lab.load("in/*", table, mode="replace_table", task_id="again")
