@@ -669,11 +669,14 @@ class TestHttp:
         ],
     )
     def test_a_wrong_address(self, lab: Lab, source: Any, message: str) -> None:
-        operator = HttpToClickHouseOperator(
-            task_id="load", source=source, table=lab.create("t", "n UInt32"), clickhouse_conn_id="ch"
-        )
-        with pytest.raises(ConfigError, match=message) as raised, own_errors():
+        given = {"source": source, "table": lab.create("t", "n UInt32"), "clickhouse_conn_id": "ch"}
+
+        def load() -> None:
+            operator = HttpToClickHouseOperator(task_id="load", **given)
             operator.execute(lab.context(operator))
+
+        with pytest.raises(ConfigError, match=message) as raised, own_errors():
+            load()
         assert "SECRET" not in raised.value.sentence
 
     def test_a_server_that_is_not_there(self, lab: Lab, table: str) -> None:
