@@ -167,10 +167,12 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
         :raises ConfigError: for the first mistake.
         """
-        self.check_as_written(FilesToClickHouseOperator.kinds.keys() - {"source"})
-        names = ["source", *declared_fields(LoadRequest)]
-        if all(getattr(self, name) is None or self.is_as_written(name) for name in names):
+        self.check_as_written(("clickhouse_conn_id",))
+        fields = declared_fields(LoadRequest)
+        if all(getattr(self, name) is None or self.is_as_written(name) for name in ("source", *fields)):
             check_request(build_request(self, self.pattern_as_written(), {}, LoadLimit()))
+        else:
+            self.check_as_written(fields)
 
     def pattern_as_written(self) -> SourcePattern:
         """Parse ``source`` without a connection.

@@ -6,7 +6,7 @@ what the code declares: an argument, a field of a value and a word of a choice t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,7 @@ from airflow_provider_ch_s3.modes import Append, Direct, Merge, ReplacePartition
 
 PARQUET, ORC, ARROW, JSON, TSV = "parquet", "orc", "arrow", "json", "tsv"
 CSV, BARE, STRUCTURED, DIALECT, ESCAPED = "csv", "csv bare", "csv structure", "csv dialect", "csv escape"
-TYPED = (PARQUET, ORC, ARROW)
 CSVS = (CSV, BARE, STRUCTURED, DIALECT, ESCAPED)
-# What separates fields, in the dialects of CSV.
 COLUMN_TYPES = {
     "id": "UInt32",
     "day": "Date",
@@ -76,6 +74,11 @@ class Case:
             "folder": ("day", "extra", "op"),
         }[self["files"]]
         return [name for name in COLUMN_TYPES if name not in left_out]
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """Column of the table → what a load writes there."""
+        return FACTORS["provenance"][self["provenance"]] or {}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -317,8 +320,3 @@ def case_of(**levels: str) -> Case:
     wrong = {name: level for name, level in levels.items() if level not in FACTORS[name]}
     assert not wrong, wrong
     return Case({name: levels.get(name, usual(name)) for name in FACTORS})
-
-
-def values_of(factor: str, make: Callable[[Mapping[str, str]], Case]) -> list[Any]:
-    """Return the values of an argument's levels."""
-    return [level(make({})) if callable(level) else level for level in FACTORS[factor].values()]

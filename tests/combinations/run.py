@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, ServerError
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.combinations import oracle
-from tests.combinations.factors import COLUMN_TYPES, FACTORS, MARKER, PROVENANCE_TYPES, SOURCE_COLUMNS, Case
+from tests.combinations.factors import COLUMN_TYPES, MARKER, PROVENANCE_TYPES, Case
 from tests.combinations.files import write
 from tests.combinations.oracle import DAYS, DELETED, ELSEWHERE, Expected, World
 from tests.combinations.together import apart_of
@@ -197,8 +197,7 @@ class Trial:
             "check": ["CONSTRAINT small CHECK id < 1000000"],
             "projection": ["PROJECTION kinds (SELECT kind, count() GROUP BY kind)"],
         }.get(case["feature"], [])
-        words = dict(FACTORS["provenance"].items())[case["provenance"]] or {}
-        columns += [f"{name} {PROVENANCE_TYPES[word]}" for name, word in words.items()]
+        columns += [f"{name} {PROVENANCE_TYPES[word]}" for name, word in case.provenance.items()]
         self._make("t", ", ".join(columns), self._engine())
         if case["feature"] == "view":
             self._make("seen", "id UInt32, amount Nullable(Int64)", "MergeTree ORDER BY id")
@@ -355,13 +354,12 @@ class Trial:
         expected = Counter(oracle.shown(case, row, bucket=bucket, columns=columns) for row in self.world.rows)
         items = [*columns]
         items += {"default": ["made"], "materialized": ["twice"], "alias": ["half"]}.get(case["feature"], [])
-        words = (FACTORS["provenance"][case["provenance"]] or {}).values()
         items += [
             {
                 "load": f"toUInt8(startsWith({name}, 'ch-s3-')) AS {name}",
                 "time": f"toUInt8(toUnixTimestamp({name}) > 0) AS {name}",
             }.get(word, name)
-            for word, name in ((word, SOURCE_COLUMNS[word]) for word in words)
+            for name, word in case.provenance.items()
         ]
         found: Counter[Any] = Counter()
         for shard, rows in enumerate(self._read(f"SELECT {', '.join(items)} FROM {self.local}", outcome)):
