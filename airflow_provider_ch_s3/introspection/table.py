@@ -245,6 +245,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
         views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
+        has_projections=any(row["has_projections"] for row in tables.values()),
         has_unique_key=any(row["has_unique_key"] for row in tables.values()),
         storage_policies=frozenset(row["storage_policy"] for row in tables.values()),
         definition=fingerprint(tables.values()),

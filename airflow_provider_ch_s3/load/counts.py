@@ -35,8 +35,8 @@ class RowCounts:
 
         :param staged: None if merges of the staging table drop rows.
         :param is_filtered: a condition leaves rows out after they are read.
-        :param is_counted: the servers count nothing but the rows of the load: no views read and write rows, and the
-            INSERT does not fold rows before it writes them.
+        :param is_counted: the servers count nothing but the rows of the load: no views or projections read and write
+            rows, and the INSERT does not fold rows before it writes them.
         """
         return cls(
             listed=None if is_filtered else report.rows_listed,

@@ -96,16 +96,18 @@ class DirectLoad(Load):
         )
         verify_reading(
             report,
-            RowCounts.of(report, is_filtered=bool(self.request.where), is_counted=not self._feeds_views),
+            RowCounts.of(report, is_filtered=bool(self.request.where), is_counted=not self._is_read_again),
             is_read_whole=is_read_whole,
             outcome=f"what was read is in {report.table}: delete it, then clear the task to load again",
         )
         return report
 
     @property
-    def _feeds_views(self) -> bool:
-        """Whether views of the table read the rows, too: up to 25.8, servers count these rows a second time."""
-        return self._prepared is not None and bool(self._prepared.target.views)
+    def _is_read_again(self) -> bool:
+        """Whether views or projections read the rows, too: older servers count these rows a second time."""
+        if self._prepared is None:
+            return False
+        return bool(self._prepared.target.views) or self._prepared.target.has_projections
 
     def kill(self) -> None:
         """Kill the queries of this generation of the task, and check that they have ended on all nodes."""

@@ -199,7 +199,8 @@ def _verify_rows(
         report,
         all_rows if target.spec.keeps_all_rows else None,
         is_filtered=planned.is_filtered,
-        is_counted=(request.rejects or not planned.views) and str(folding["value"]) == "0",
+        is_counted=(request.rejects or not (planned.views or target.spec.has_projections))
+        and str(folding["value"]) == "0",
     )
     is_read_in_parts = find_format(planned.data_format).is_read_in_parts
     is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts

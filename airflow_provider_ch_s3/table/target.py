@@ -116,6 +116,7 @@ class TargetSpec:
     :param uuids: UUIDs of ``local`` on the nodes; a table that is dropped and re-created gets new UUIDs.
     :param views: materialized views fed by inserts into the table.
     :param has_ttl: the table's rows may expire.
+    :param has_projections: an INSERT reads the rows again for the table's projections.
     :param has_unique_key: the table refuses to take or give partitions (26.9).
     :param storage_policies: of ``local`` on the nodes.
     :param definition: a fingerprint of the definition of ``local`` on all nodes.
@@ -134,6 +135,7 @@ class TargetSpec:
     uuids: tuple[str, ...] = ()
     views: tuple[TableName, ...] = ()
     has_ttl: bool = False
+    has_projections: bool = False
     has_unique_key: bool = False
     storage_policies: frozenset[str] = frozenset()
     definition: str = ""

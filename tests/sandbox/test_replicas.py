@@ -99,6 +99,18 @@ def test_a_direct_load_counts_each_row_once_where_a_view_reads_it_too(lab: Lab) 
     assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}, {"n": 3}])
 
 
+@topologies("old")
+@pytest.mark.thorough
+@pytest.mark.parametrize("mode", ["append", "direct"])
+def test_a_load_counts_each_row_once_where_a_projection_reads_it_too(lab: Lab, mode: str) -> None:
+    """Servers of 24.8 count what the projection reads, and loads failed."""
+    table = lab.create("t", "n Int64, PROJECTION odd (SELECT n % 2, count() GROUP BY n % 2)", "MergeTree ORDER BY n")
+    lab.put_parquet("new/a.parquet", {"n": [1, 2, 3]})
+    report = lab.load("new/*.parquet", table, mode=mode)
+    assert report["rows_listed"] == 3
+    assert lab.rows(table) == [{"n": n} for n in (1, 2, 3)]
+
+
 @topologies("on-cluster")
 @pytest.mark.thorough
 def test_the_same_rows_replace_themselves(lab: Lab) -> None:
