@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
@@ -212,6 +213,8 @@ def _describe_csv(
         request = with_dialect(request, source)
         types = _describe_text(client, source, in_path, request, target)
     if problem is not None:
+        if not source.format.with_names and (names := beginnings.only_names(source, request)):
+            return source, dict.fromkeys(names, "Nullable(String)")
         raise problem
     if not source.format.with_names:
         return source, types
@@ -315,9 +318,22 @@ def _describe_names(
     client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], settings: Mapping[str, SettingValue]
 ) -> dict[str, str]:
     """Have the server guess the columns from the first rows; returns name → type."""
-    rows = query_files(client, load_queries.render_describe_files(source, settings), source)
+    try:
+        rows = query_files(client, load_queries.render_describe_files(source, settings), source)
+    except SourceError as error:
+        largest = max(source.files, key=attrgetter("size_bytes"))
+        if not _lacks_rows(error) or largest is source.files[0]:
+            raise
+        source = replace(source, files=(largest,))
+        rows = query_files(client, load_queries.render_describe_files(source, settings), source)
     # a byte order mark precedes the first name; the parser skips it when it reads the rows
     return {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
+
+
+def _lacks_rows(error: SourceError) -> bool:
+    """Whether the server found no row to guess types from: the first file may have a header and nothing else."""
+    cause = error.__cause__
+    return isinstance(cause, ServerError) and cause.server_code == ErrorCode.CANNOT_EXTRACT_TABLE_STRUCTURE
 
 
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:

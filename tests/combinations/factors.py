@@ -45,6 +45,8 @@ COLUMN_TYPES = {
 PROVENANCE_TYPES = {"path": "String", "row": "UInt64", "time": "DateTime", "load": "String"}
 SOURCE_COLUMNS = {"path": "src", "row": "src_row", "time": "loaded_at", "load": "load_id"}
 """What a load knows of a row → the column of the table."""
+NAMES_OP = ("expression", "bare deletions")
+"""Files with a column that the table lacks; rows to be deleted may carry only their key."""
 FOLDER = "loaded/"
 MARKER = "_SUCCESS"
 ONLY = ("id", "day", "kind", "amount", "v", "sign")
@@ -71,6 +73,7 @@ class Case:
             "fewer": ("note", "extra", "op"),
             "more": ("op",),
             "expression": ("extra",),
+            "bare deletions": ("extra",),
             "folder": ("day", "extra", "op"),
         }[self["files"]]
         return [name for name in COLUMN_TYPES if name not in left_out]
@@ -100,7 +103,7 @@ Level = Any
 
 
 def _deleted(case: Case) -> str:
-    return "op = 'D'" if case["files"] == "expression" else "amount = -1"
+    return "op = 'D'" if case.is_in(files=NAMES_OP) else "amount = -1"
 
 
 def _structure(case: Case) -> str:
@@ -237,8 +240,10 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
     },
     "cluster": {"one node": None, "local tables": None, "distributed": None, "sharded by id": None},
     "held": {"elsewhere": None, "nothing": None, "same partitions and keys": None},
-    "files": {"same": None, "fewer": None, "more": None, "expression": None, "folder": None},
-    "night": {"new": None, "changed": None, "gone": None, "same": None},
+    "files": {"same": None, "fewer": None, "more": None, "expression": None, "folder": None, "bare deletions": None},
+    "objects": {"files alone": None, "markers": None, "empty file": None, "file without rows": None},
+    "night": {"new": None, "changed": None, "gone": None, "all gone": None, "same": None},
+    "afterwards": {"nothing": None, "undo": None},
     "retry": {"none": None, "killed while staging": None, "killed in the commit": None},
     "columns": {
         "all": None,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.combinations.factors import COLUMN_TYPES, CSVS, JSON, MARKER, ONLY, SOURCE_COLUMNS, Case
+from tests.combinations.factors import COLUMN_TYPES, CSVS, JSON, MARKER, NAMES_OP, ONLY, SOURCE_COLUMNS, Case
 
 Row = dict[str, Any]
 
@@ -40,6 +40,7 @@ class World:
     :param rows: of the table, on all shards.
     :param fed: rows that a view has seen.
     :param loaded: key → versions that the ledger says the table holds.
+    :param commits: number of loads that have changed the table; ``can_undo``: the last of these can be undone.
     """
 
     files: dict[str, File] = field(default_factory=dict)
@@ -48,7 +49,8 @@ class World:
     loaded: dict[str, set[int]] = field(default_factory=dict)
     rejected: int = 0
     added: tuple[str, ...] = ()
-    has_table: bool = True
+    commits: int = 0
+    can_undo: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,11 @@ def key_of(case: Case, number: int) -> str:
     return f"in/{folder}f{number}.{ending}{compression}"
 
 
+def first_key(case: Case) -> str:
+    """Return the key of a file without rows, which is listed before all others."""
+    return key_of(case, 0).replace("f0.", "e.")
+
+
 def held_rows(case: Case, shards: int) -> list[list[Row]]:
     """Generate what the table holds before the first night, by shard, without rows that are deleted lightly."""
     found: list[list[Row]] = [[] for _ in range(shards)]
@@ -129,17 +136,23 @@ def files_of(case: Case, night: int, before: Mapping[str, File]) -> dict[str, Fi
     has_bad = case["bad_rows"] != "fail" and case["format"] in (*CSVS, JSON)
     numbers = {0: (1, DAYS[0]), 1: (11, DAYS[1]), 2: (21, DAYS[0])}
     if night == 1:
-        return {
+        found = {
             key_of(case, number): File(
                 version=1, rows=[_row(first + n, day) for n in range(5)], bad=has_bad and number == 0
             )
             for number, (first, day) in numbers.items()
         }
-    if case["night"] == "same":
+        if case["objects"] == "file without rows":
+            found[first_key(case)] = File(version=1, rows=[])
+        return found
+    if case.is_in(night=("same", "all gone")):
         return {}
     rows = [_row(31 + n, DAYS[2]) for n in range(3)]
     if case["mode"] != "merge":
-        rows += [_row(1, DAYS[2], v=2), _row(2, DAYS[2], v=0), _row(4, DAYS[2], v=2, deletes=True)]
+        deletion = _row(4, DAYS[2], v=2, deletes=True)
+        if case["files"] == "bare deletions":
+            deletion = {name: value if name in ("id", "v", "op") else None for name, value in deletion.items()}
+        rows += [_row(1, DAYS[2], v=2), _row(2, DAYS[2], v=0), deletion]
     found = {key_of(case, 3): File(version=2, rows=rows, bad=has_bad)}
     if case["night"] == "changed":
         changed = [_row(12 + n, DAYS[1], v=2) for n in range(5)]
@@ -176,7 +189,7 @@ def table_columns(case: Case) -> list[str]:
 
 def uses_op(case: Case) -> bool:
     """Whether an expression names the column ``op``."""
-    return case["files"] == "expression" and (
+    return case.is_in(files=NAMES_OP) and (
         case["where"] == "op" or case["select"] == "op" or case["mode"] == "merge versions"
     )
 
@@ -187,7 +200,7 @@ def added_columns(case: Case) -> tuple[str, ...]:
         return ()
     if case["files"] == "more":
         return ("extra",)
-    return ("op",) if case["files"] == "expression" and not uses_op(case) else ()
+    return ("op",) if case.is_in(files=NAMES_OP) and not uses_op(case) else ()
 
 
 def loaded_rows(case: Case, key: str, file: File, columns: Sequence[str]) -> list[Row]:
@@ -199,7 +212,7 @@ def loaded_rows(case: Case, key: str, file: File, columns: Sequence[str]) -> lis
             continue
         if case["where"] == "op" and row["op"] == "S":
             continue
-        deletes = row["op"] == "D" if case["files"] == "expression" else row["amount"] == -1
+        deletes = row["op"] == "D" if case.is_in(files=NAMES_OP) else row["amount"] == -1
         if case["select"] == "own" and row["amount"] is not None:
             row["amount"] *= 2
         if case["select"] == "op" and row["op"] != "U":
@@ -274,9 +287,14 @@ def _nothing(case: Case, *, has_files: bool) -> Expected:
 
 def _commit(case: Case, world: World, listed: Mapping[str, File], chosen: Mapping[str, File], new: list[Row]) -> None:
     """Change the table, what the ledger says of it, and the store."""
-    world.rows = _change(case, world.rows, new, set(chosen))
-    world.fed += new
     is_replacing = case.is_in(mode=("append, replace changed", "append, delete missing"))
+    is_missing = case["mode"] == "append, delete missing" and bool(world.loaded.keys() - listed.keys())
+    if chosen or is_missing:
+        world.commits += 1
+        has_replaced = is_replacing and bool(world.loaded.keys() & chosen.keys())
+        world.can_undo = bool(chosen) and not has_replaced and _is_undoable(case)
+    world.rows = _change(case, world.rows, [{**row, "_load": world.commits} for row in new], set(chosen))
+    world.fed += new
     if case["mode"] == "replace table":
         world.loaded = {}
     for key, file in chosen.items():
@@ -289,6 +307,17 @@ def _commit(case: Case, world: World, listed: Mapping[str, File], chosen: Mappin
     if case.is_in(after_load=("move", "delete")):
         is_done = {key: file.version in world.loaded.get(key, ()) for key, file in listed.items()}
         world.files = {key: file for key, file in world.files.items() if not is_done.get(key)}
+
+
+def _is_undoable(case: Case) -> bool:
+    is_kept = case["kind"] not in FOLDING and case["feature"] not in ("ttl", "view")
+    return is_kept and case["mode"].startswith("append") and case["provenance"] == "path and load"
+
+
+def undo(world: World) -> None:
+    """Take back the last load, if that is possible."""
+    if world.can_undo:
+        world.rows = [row for row in world.rows if row.get("_load") != world.commits]
 
 
 def _change(case: Case, old: list[Row], new: list[Row], paths: set[str]) -> list[Row]:
@@ -386,6 +415,11 @@ def _folded(case: Case, rows: Counter[Any]) -> dict[Any, Any]:
     return {key: value for key, value in found.items() if value or case["kind"] == "replacing"}
 
 
-def marker_of(case: Case) -> str:
-    """Return the key of the marker of complete files; '' without one."""
-    return f"in/{MARKER}" if case["arrivals"] == "expected" else ""
+def markers_of(case: Case) -> list[str]:
+    """List the keys of objects without bytes: a marker of complete files, a folder, a file of an unfinished job."""
+    found = [f"in/{MARKER}"] if case["arrivals"] == "expected" or case["objects"] == "markers" else []
+    if case["objects"] == "markers":
+        found += ["in/", key_of(case, 0).replace("in/", "in/_temporary/0/")]
+    if case["objects"] == "empty file":
+        found.append(first_key(case))
+    return found

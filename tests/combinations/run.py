@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +21,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, ServerError
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.combinations import oracle
-from tests.combinations.factors import COLUMN_TYPES, ESCAPED, MARKER, PROVENANCE_TYPES, Case
+from tests.combinations.factors import COLUMN_TYPES, ESCAPED, PROVENANCE_TYPES, Case
 from tests.combinations.files import write
 from tests.combinations.oracle import DAYS, DELETED, ELSEWHERE, Expected, World
 from tests.combinations.together import apart_of
@@ -85,6 +87,7 @@ class Trial:
     lab: Lab
     case: Case
     world: World = field(default_factory=World)
+    last_load: str = ""
 
     @property
     def local(self) -> str:
@@ -116,17 +119,19 @@ class Trial:
         for night in NIGHTS:
             before = dict(self.world.files)
             new = oracle.files_of(self.case, night, before)
-            if night == 2 and self.case["night"] == "gone":
-                self._remove(oracle.key_of(self.case, 2))
+            if night == 2:
+                self._remove({"gone": [oracle.key_of(self.case, 2)], "all gone": before}.get(self.case["night"], ()))
             self._put(new)
             outcome.refused = self._run_night(night, outcome)
             if outcome.failures or outcome.refused:
                 return
+        if self.case["afterwards"] == "undo" and self.last_load:
+            self._undo(outcome)
 
     def _run_night(self, night: int, outcome: Outcome) -> bool:
         """Load once; returns whether the levels cannot go together, and were to be refused."""
         code = self._refusal()
-        rows = [dict(row) for row in self.world.rows]
+        rows, commits = [dict(row) for row in self.world.rows], self.world.commits
         expected = Expected(error=code) if code else oracle.run_night(self.case, self.world)
         error, report, skips = self._load(night)
         where = f"night {night}: "
@@ -147,6 +152,9 @@ class Trial:
             outcome.failures.append(f"{where}skipped: {skips}, expected: {expected.skips}")
         elif report is not None:
             outcome.failures += [f"{where}{one}" for one in self._judge_report(expected, report)]
+            if self.world.commits > commits and self.case["mode"] != "direct":
+                self.last_load = report["query_id"].rsplit("-", 3)[0]
+                outcome.failures += [f"{where}{one}" for one in self._judge_ledger(expected)]
         self._compare(where, outcome)
         return False
 
@@ -175,12 +183,13 @@ class Trial:
         for key, file in files.items():
             self.lab.put(key, write(self.case, file))
         self.world.files.update(files)
-        if oracle.marker_of(self.case):
-            self.lab.put(f"in/{MARKER}", b"")
+        for key in oracle.markers_of(self.case):
+            self.lab.put(key, b"")
 
-    def _remove(self, key: str) -> None:
-        self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=key)
-        self.world.files.pop(key, None)
+    def _remove(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=key)
+            self.world.files.pop(key, None)
 
     # The table
 
@@ -337,7 +346,27 @@ class Trial:
         context["ti"].xcom_push = lambda **_: None
         return context
 
+    def _undo(self, outcome: Outcome) -> None:
+        """Take back the last load, by the command."""
+        with redirect_stderr(io.StringIO()) as said:
+            code = self.lab.loads("undo", "--yes", self.last_load)
+        if code != int(not self.world.can_undo):
+            outcome.failures.append(f"undo ended with {code}: {said.getvalue()[:900]}")
+        oracle.undo(self.world)
+        self._compare("after the undo: ", outcome)
+
     # The verdict
+
+    def _judge_ledger(self, expected: Expected) -> list[str]:
+        """Compare what the list of loads tells of the last load."""
+        with redirect_stdout(io.StringIO()) as said:
+            self.lab.loads("--json")
+        chunks = [one for one in json.loads(said.getvalue())["loads"] if one["load_id"] == self.last_load]
+        told = [sum(chunk[name] for chunk in chunks) for name in ("files", "rows", "rows_rejected")]
+        wanted = [expected.files, expected.rows, expected.rejected]
+        if {chunk["state"] for chunk in chunks} == {"committed"} and told == wanted:
+            return []
+        return [f"the list of loads tells {told} instead of {wanted}: {chunks}"[:900]]
 
     def _judge_report(self, expected: Expected, report: dict[str, Any]) -> list[str]:
         wrong = []

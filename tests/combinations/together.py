@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tests.combinations.factors import FACTORS, Case
+from tests.combinations.factors import FACTORS, NAMES_OP, Case
 
 Levels = Mapping[str, tuple[str, ...]]
 
@@ -274,7 +274,7 @@ APART: tuple[Apart, ...] = (
     ),
     Apart(
         what=("CSV without a header or `structure`", "files with fewer or more columns than the table"),
-        levels={"format": ("csv bare",), "files": ("fewer", "more", "expression")},
+        levels={"format": ("csv bare",), "files": ("fewer", "more", *NAMES_OP)},
         reason="nothing names the columns",
         code="structure-needed",
     ),
@@ -318,8 +318,15 @@ APART: tuple[Apart, ...] = (
 )
 """What is refused, in the order in which a load looks for it."""
 MEANINGLESS: tuple[Meaningless, ...] = (
-    Meaningless(levels={"select": ("op",), "files": but("files", "expression")}, reason="no such column"),
-    Meaningless(levels={"where": ("op",), "files": but("files", "expression")}, reason="no such column"),
+    Meaningless(levels={"select": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
+    Meaningless(levels={"where": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
+    Meaningless(
+        levels={"files": ("bare deletions",), "mode": but("mode", "merge versions")}, reason="no row would be deleted"
+    ),
+    Meaningless(
+        levels={"objects": ("file without rows",), "format": (*NAMELESS, "json")}, reason="the file would be empty"
+    ),
+    Meaningless(levels={"mode": ("direct",), "afterwards": ("undo",)}, reason="no ledger knows the load"),
     Meaningless(levels={"compression": ("unnamed gz",), "format": ("parquet", "orc", "arrow")}, reason="no text"),
     Meaningless(levels={"feature": but("feature", "none"), "kind": NEW}, reason="the load makes the table"),
     Meaningless(levels={"held": but("held", "nothing"), "kind": NEW}, reason="the load makes the table"),

@@ -36,6 +36,7 @@ FOUND = {
         "columns": "only",
         "bad_rows": "reject",
     },
+    "the first file has a header and nothing else": {"format": "csv dialect", "objects": "file without rows"},
     "words for NULL among numbers, in a new table": {"format": "csv dialect", "kind": "new", "held": "nothing"},
 }
 """What this array has found, with few levels."""
