@@ -105,7 +105,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
         hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
-        store = S3FileStore(**s3_arguments(self))
+        store = S3FileStore(**s3_arguments(self, self.source))
         hook.keep_secret(lambda: store.access().secrets)
         declared = hook.declaration
         form = DATA_FORMAT.parse("data_format", self.data_format or Format())

@@ -56,4 +56,4 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         """
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        return S3FileStore(**s3_arguments(self))
+        return S3FileStore(**s3_arguments(self, self.source))
