@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.environment import refuse_unreadable, variable_of
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.discretion import get_log, keep_secret, scrub
@@ -97,14 +98,18 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         :raises ConfigError: if Airflow has no connection of this id, or if the connection is not to ClickHouse, has
             no host, or has an unknown key in the extra.
         """
+        if not conn_id:
+            raise ConfigError("argument-missing", f"clickhouse_conn_id is {conn_id!r}; give the id of a connection")
         try:
             stored = super().get_connection(conn_id)
         except AirflowNotFoundException as error:
+            refuse_unreadable(conn_id)
+            variable = variable_of(conn_id)
             raise ConfigError(
                 "connection-missing",
-                f"Airflow has no connection {conn_id!r} to ClickHouse; create it in the environment as"
-                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name"
-                " another one",
+                f"Airflow has no connection {conn_id!r} to ClickHouse; create it in"
+                f"{f' the environment as {variable}, in' if variable else ''} a secrets backend or in Airflow's"
+                " database, or name another one",
             ) from error
         return clean_connection(stored, conn_id)
 
@@ -119,9 +124,14 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return dict(self._driver_kwargs.get("settings", {}))
 
     def get_uri(self) -> str:
-        """Get the SQLAlchemy URI; the official method breaks on a login such as ``me@example.com``."""
-        login = self.get_connection(self.get_conn_id()).login or "default"
+        """Get the SQLAlchemy URI.
+
+        The official method breaks on a login such as ``me@example.com``, and writes a blank of the password as ``+``.
+        """
+        connection = self.get_connection(self.get_conn_id())
+        login, password = connection.login or "default", connection.password or ""
         uri = str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+        uri = uri.replace(f":{quote_plus(password)}@", f":{quote(password, safe='')}@", 1)
         tls = {name: self._driver_kwargs[name] for name in TLS_ARGUMENTS if name in self._driver_kwargs}
         return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 

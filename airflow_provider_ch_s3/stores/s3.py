@@ -20,6 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from airflow_provider_ch_s3.common.arguments import check_flag, check_text
+from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
@@ -122,6 +123,7 @@ class S3FileStore:
         try:
             connection = S3Hook.get_connection(self.aws_conn_id)
         except AirflowNotFoundException as error:
+            refuse_unreadable(self.aws_conn_id)
             if self.host:
                 log.info("Airflow has no connection %r: the bucket is read as a public one", self.aws_conn_id)
                 return None

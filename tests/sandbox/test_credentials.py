@@ -193,7 +193,7 @@ def test_the_url_of_a_public_bucket_without_a_connection(lab: Lab, table: str, p
     report = operator.execute(lab.context(operator))
     assert lab.rows(table) == [{"n": 5}]
     assert "/a.csv',NOSIGN,'CSVWithNames'" in only_text(lab, report or {})
-    operator = lab.operator("in/*", table, aws_conn_id=None)
+    operator = lab.operator("in/*", table, aws_conn_id=None, task_id="private")
     operator.source = f"https://s3.amazonaws.com/{lab.bucket}/in/*"
     refused = pytest.raises(
         SourceError, match=r"with no credentials: .*AccessDenied.*; if the bucket is not public, set"
