@@ -123,10 +123,11 @@ def parse_destination(text: str) -> Destination:
             "address-invalid",
             f"destination {text!r} is not the address of a folder in S3; write 's3://bucket/folder/'",
         )
-    if unsafe := UNSAFE_IN_PATH.search(match["prefix"]):
+    # A plus sign, as in a run id, has a meaning in a glob only, and an export writes to no glob.
+    if unsafe := UNSAFE_IN_PATH.search(match["prefix"].replace("+", "")):
         raise ConfigError(
             "address-invalid",
             f"destination {text!r} contains {unsafe[0]!r}, which ClickHouse does not take literally; use letters,"
-            " digits and _ - . / = @ : & ; ( ) ' ~ !",
+            " digits and _ - . / = @ : & ; ( ) ' ~ ! +",
         )
     return Destination(bucket=match["bucket"], prefix=f"{match['prefix']}/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from airflow_provider_ch_s3.common.environment import refuse_unreadable, variabl
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.discretion import get_log, keep_secret, scrub
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.filters import literal
@@ -205,7 +206,30 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             raise
         except Exception as exc:
             error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
+        if isinstance(error, ServerError) and error.server_code == ErrorCode.UNKNOWN_DATABASE:
+            error = self._database_missing(kind) or error
         raise error  # outside of the handler it has no context: the driver's exception still contains the secrets
+
+    def _database_missing(self, kind: _ClientKind) -> ConfigError | None:
+        """Build the error for a database of the connection that the server does not have; None if it has it."""
+        import clickhouse_connect
+
+        wanted = self._driver_kwargs.get("database")
+        elsewhere = {**_fit_kwargs(self._driver_kwargs, kind), "database": None}
+        try:
+            with closing(clickhouse_connect.get_client(**elsewhere)) as client:
+                databases = [str(row[0]) for row in client.query("SHOW DATABASES").result_rows]
+        except Exception as error:  # any error of the driver: the list only helps
+            log.debug("no list of databases: %r", type(error))
+            databases = []
+        if wanted in databases:
+            return None
+        listed = f"this user sees {', '.join(databases)}" if databases else "this user sees none"
+        return ConfigError(
+            "database-missing",
+            f"connection {self.get_conn_id()!r} has {wanted!r} in its field Database (schema), and the server has no"
+            f" database of this name; {listed}: correct the field, or create the database on every node",
+        )
 
     def _without_secrets(self, row: dict[str, Any]) -> dict[str, Any]:
         texts = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}

@@ -78,6 +78,8 @@ def read_source(
     if source.format.has_lines:
         source, beginnings = look_at_files(partial(query_files, client), source, request)
         files = source.files
+    if source.format.is_csv and is_delimiter_given(request):
+        beginnings.check_given(delimiter_of(source, request), count=len(wanted))
     in_path = path_column_names(files, request.pattern.scheme)
     if in_path and access.function is TableFunction.URL:
         for file in files:
@@ -424,7 +426,22 @@ def query_files(
     try:
         return client.query(statement)
     except ServerError as error:
+        if error.server_code == ErrorCode.NAMED_COLLECTION_DOESNT_EXIST:
+            raise _collection_missing(client, source.access.named_collection) from error
         raise unreadable(source, error, target) from error
+
+
+def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
+    try:
+        seen = [row["name"] for row in client.query(server_queries.render_read_collections())]
+    except ServerError as error:  # the user may not read the list
+        log.debug("no list of named collections: %s", error)
+        seen = []
+    listed = f"this user sees {', '.join(seen)}" if seen else "this user sees none (GRANT SHOW NAMED COLLECTIONS)"
+    return ConfigError(
+        "collection-missing",
+        f"the servers have no named collection {name!r}; {listed}: correct the name, or create it on every node",
+    )
 
 
 def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
