@@ -250,6 +250,6 @@ def check_reach(
             "node-address-unknown",
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
             f" address of {', '.join(sorted(lacking))}{tried}; set the connection's field cluster to"
-            f" {cluster.name!r}, and list the host:port of every node's HTTP interface in http_endpoints (`ch-s3 docs topologies` has"
-            " examples)",
+            f" {cluster.name!r}, and list the host:port of every node's HTTP interface in http_endpoints (`ch-s3 docs"
+            " topologies` has examples)",
         )
