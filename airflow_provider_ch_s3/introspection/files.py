@@ -40,6 +40,8 @@ from airflow_provider_ch_s3.tuning import SettingValue
 
 log = get_log(__name__)
 
+GUESSED = "the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)"
+
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
 MAX_NESTING = 100
 
@@ -98,6 +100,10 @@ def read_source(
         )
     if request.data_format.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
+        if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
+            log.info(GUESSED, delimiter)
+            source = replace(source, delimiter=delimiter)
+            request = with_dialect(request, source)
         return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
@@ -209,7 +215,7 @@ def _describe_csv(
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     may_guess = len(types) <= 1 and _may_guess(source, request, columns)
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
-        log.info("the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)", delimiter)
+        log.info(GUESSED, delimiter)
         source, problem = replace(source, delimiter=delimiter), None
         request = with_dialect(request, source)
         types = _describe_text(client, source, in_path, request, target)

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, find_rivals, guess_delimiter
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, DELIMITERS, Csv, find_rivals, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.first_bytes import (
     COMPRESSION_MARKS,
@@ -184,6 +184,13 @@ class Beginnings:
                 f"{marked!r} begins with a byte order mark and has no header, so ClickHouse would read the mark into"
                 " the first text; remove the mark (write the file as utf-8, not utf-8-sig), or write a header",
             )
+
+    def find_delimiter(self, count: int) -> str:
+        """Find the delimiter that separates each of the first lines into so many fields; '' for the comma, or none."""
+        fitting = (
+            mark for mark in f",{DELIMITERS}" if all(len(split_line([line], mark)) == count for line in self.lines)
+        )
+        return next(fitting, "").strip(",") if self.lines else ""
 
     def check_given(self, delimiter: str, *, count: int) -> None:
         """Check that the first line has the delimiter that the user gives.
