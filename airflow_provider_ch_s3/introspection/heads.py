@@ -186,7 +186,7 @@ class Beginnings:
             )
 
     def find_delimiter(self, count: int) -> str:
-        """Find the delimiter that separates each of the first lines into so many fields; '' for the comma, or none."""
+        """Find the delimiter of so many fields in each of the first lines; '' for the comma, or for none."""
         fitting = (
             mark for mark in f",{DELIMITERS}" if all(len(split_line([line], mark)) == count for line in self.lines)
         )
