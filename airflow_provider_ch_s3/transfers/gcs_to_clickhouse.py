@@ -24,8 +24,8 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
 
     The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
-    :param source: address of the files, ``gs://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
+    :param source: address of the files, ``gs://bucket/key`` or their URL at Google, or a list of addresses in one
+        bucket; keys may contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param hmac_conn_id: connection of type ``aws`` with an HMAC key: the access ID is the login, the secret the
         password; None: the bucket is public.
     :param credentials: the key with which the servers read the files: ``connection``, the key of ``hmac_conn_id``, or
