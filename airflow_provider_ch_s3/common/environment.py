@@ -1,4 +1,4 @@
-"""Connections in environment variables: Airflow takes one that it cannot parse for one that is not there."""
+"""Connections in environment variables: if Airflow cannot parse a connection, Airflow says that there is none."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ENCODE = (
 
 
 def variable_of(conn_id: str) -> str:
-    """The environment variable for a connection; '' if no shell can set a variable of this name."""
+    """Return the environment variable for a connection; '' if no shell can set a variable with this name."""
     name = f"AIRFLOW_CONN_{conn_id.upper()}"
     return name if re.fullmatch(r"\w+", name, re.ASCII) else ""
 
 
 def refuse_unreadable(conn_id: str) -> None:
-    """Refuse a connection that the environment has, and that Airflow has not found.
+    """Refuse a connection in the environment, if Airflow has not found the connection.
 
-    :raises ConfigError: if the environment has the connection. The text is not shown: it has the password.
+    :raises ConfigError: if the environment has the connection; without its text, because of the password.
     """
     name = f"AIRFLOW_CONN_{conn_id.upper()}"
     if text := os.environ.get(name, "").strip():

@@ -67,7 +67,7 @@ class Scheme:
 
 
 _BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is not the name of a bucket
-# A query string is no part of a key: the signature in one is a secret.
+# A query string does not belong to a key, and a signature in a query string is a secret.
 _IN_WEB = r"(?i:https?://)((?P<bucket>\w[\w.-]*)\.)?(?P<host>%s)(:443)?/(?P<key>((?!\?[\w-]+=).)+)"
 _AWS_REGION = r"[a-z]{2}(-[a-z]+)+-\d+"
 

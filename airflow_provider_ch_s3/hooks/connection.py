@@ -78,7 +78,7 @@ def clean_connection(connection: Connection, conn_id: str) -> Connection:
 def _read_address(connection: Connection, secure: bool | None, conn_id: str) -> tuple[str, int | None, bool]:
     """Read host and port, and whether the connection uses TLS; the field host may be an address with scheme and port.
 
-    :raises ConfigError: if the host is no address, or contradicts port or secure.
+    :raises ConfigError: if the host is not an address, or contradicts port or secure.
     """
     text = connection.host.strip()
     if _HOST.fullmatch(text):

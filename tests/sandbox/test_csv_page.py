@@ -25,7 +25,7 @@ def test_the_file_is_loaded_by_the_code(lab: Lab) -> None:
     (text,) = blocks("text")
     dialect, code = blocks("python")
     lab.put("orders/a.csv", text.encode())
-    table = lab.create("orders", "customer String, amount Decimal(9, 2), day Date")
+    table = lab.create("orders", "customer String, amount Decimal(18, 2), day Date")
     given: dict[str, Any] = {}
     exec(dialect, given)
     assert isinstance(given["data_format"], Csv)
@@ -51,12 +51,13 @@ def test_the_expressions_give_the_values(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("Kunde;Betrag\nA;1,5\n", id="header"),
-        pytest.param("A;1,5\n", id="no-header"),
+        pytest.param("Kunde;Stück;Betrag\nA;7;1,5\n", id="header"),
+        pytest.param("A;7;1,5\n", id="no-header"),
     ],
 )
 def test_structure_leaves_the_delimiter_to_be_found_out(lab: Lab, text: str) -> None:
     lab.put("in/a.csv", text.encode())
-    table = lab.create("t", "Kunde String, Betrag String")
-    lab.load("in/*", table, data_format=Csv(structure="Kunde String, Betrag String"))
-    assert lab.rows(table) == [{"Kunde": "A", "Betrag": "1,5"}]
+    columns = "Kunde String, `Stück` UInt8, Betrag String"
+    table = lab.create("t", columns)
+    lab.load("in/*", table, data_format=Csv(structure=columns))
+    assert lab.rows(table) == [{"Kunde": "A", "Stück": 7, "Betrag": "1,5"}]
