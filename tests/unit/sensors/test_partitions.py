@@ -182,6 +182,6 @@ class TestRead:
 def test_a_partition_that_is_nowhere_is_named() -> None:
     nodes = [NodeParts(node=node, absent_partitions=absent) for node, absent in (("a", ("x", "y")), ("b", ("x",)))]
     assert judge_parts(SettleRule(), nodes).reason == (
-        "settled: 0 parts on 2 nodes, 0 merges running, no parts in x (dropped, expired, or not a partition_id of"
+        "settled: 0 parts on 2 nodes, 0 merges running, no parts in x (dropped, expired, or not a partition of"
         " system.parts)"
     )
