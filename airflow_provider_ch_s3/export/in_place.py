@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.arguments import Arrivals, OnNothing
@@ -25,6 +27,7 @@ from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.export_queries import FILES, render_select_files
+from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.tuning import IN_PLACE_RULES, InPlaceFacts, Plan, SettingValue, plan_query
 
@@ -65,7 +68,8 @@ def query_in_place(
 ) -> list[dict[str, Any]]:
     """Run the query on the connected server; return the rows as native Python values.
 
-    :raises ConfigError: if the query does not name the files, or a setting is wrong.
+    :raises ConfigError: if the query does not name the files, a setting is wrong, or Airflow cannot keep a result of
+        this type.
     :raises SourceError: if there are no files, or the server refuses the query.
     :raises LoadError: if the result has more than ``max_rows`` rows.
     """
@@ -80,16 +84,19 @@ def query_in_place(
     plan = _plan(client, declaration, request, source)
     log_folded(log, f"the plan for {request.pattern}", plan.describe())
     warn_if_plain(source.access)
-    statement = render_select_files(
+    rendered = partial(
+        render_select_files,
         source,
         request.sql,
         structure=request.structure or "auto",
         limit_rows=request.max_rows + 1,
         settings=plan.sent,
     )
-    log.info("submitting %s", query_id)
-    log_folded(log, "the SQL", shorten_lines(statement.text))
+    statement = rendered()
     try:
+        _check_types(client.query(rendered(is_described=True)))
+        log.info("submitting %s", query_id)
+        log_folded(log, "the SQL", shorten_lines(statement.text))
         rows = client.query(statement, query_id=query_id)
     except ServerError as error:
         raise SourceError(
@@ -104,6 +111,21 @@ def query_in_place(
             " would go to Airflow's database; aggregate them, raise max_rows, or load the files into a table",
         )
     return rows
+
+
+def _check_types(columns: Sequence[Mapping[str, Any]]) -> None:
+    """Check that Airflow can keep values of these types.
+
+    :raises ConfigError: if it cannot.
+    """
+    for column in columns:
+        if re.search(r"\bIPv[46]\b", column["type"]):
+            name = short_identifier(column["name"])
+            raise ConfigError(
+                "type-not-returned",
+                f"column {name} of the result is {column['type']}, and Airflow cannot keep such values; write it as"
+                f" text: toString({name}) AS {name}",
+            )
 
 
 def _plan(

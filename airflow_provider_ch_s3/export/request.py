@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import S3, SourcePattern
+from airflow_provider_ch_s3.files.addresses import S3, SourcePattern, read_web
 from airflow_provider_ch_s3.files.file_format import FORMATS, find_format
 from airflow_provider_ch_s3.files.globs import UNSAFE_IN_PATH
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
@@ -117,16 +117,17 @@ def parse_destination(text: str) -> Destination:
     :raises ConfigError: if the text is not the address of a folder, or has characters that the servers do not take
         literally.
     """
-    match = re.fullmatch(rf"{S3.start}/(?P<prefix>[^/]+(/[^/]+)*)/?", text)
+    match = re.fullmatch(rf"{S3.start}/(?P<prefix>[^/]+(/[^/]+)*)/?", read_web(text, S3)[0])
     if match is None:
         raise ConfigError(
             "address-invalid",
             f"destination {text!r} is not the address of a folder in S3; write 's3://bucket/folder/'",
         )
-    if unsafe := UNSAFE_IN_PATH.search(match["prefix"]):
+    # A plus sign, as in a run id, has a meaning in a glob only, and an export writes to no glob.
+    if unsafe := UNSAFE_IN_PATH.search(match["prefix"].replace("+", "")):
         raise ConfigError(
             "address-invalid",
             f"destination {text!r} contains {unsafe[0]!r}, which ClickHouse does not take literally; use letters,"
-            " digits and _ - . / = @ : & ; ( ) ' ~ !",
+            " digits and _ - . / = @ : & ; ( ) ' ~ ! +",
         )
     return Destination(bucket=match["bucket"], prefix=f"{match['prefix']}/")

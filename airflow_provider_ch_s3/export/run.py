@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.access import warn_if_plain
 from airflow_provider_ch_s3.files.stores import ExportStore
 from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.introspection.explain import explain_timeout
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, kill_queries
 
@@ -220,6 +221,15 @@ class Export:
             raise
         if status.state is QueryState.FAILED:
             self._folder.remove_abandoned(self.identity.generation_prefix)
+            if stopped := explain_timeout(
+                status.error,
+                settings=self.request.settings,
+                connection_settings=self.request.connection_settings,
+                timeout_seconds=self.request.timeout_seconds,
+            ):
+                raise LoadError(
+                    "execution-timeout", f"query {query_id} failed, and nothing is left in the folder: {stopped}"
+                )
             raise LoadError("query-failed", f"query {query_id} failed: {explain_export(status.error)}")
         return status
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
 from typing import Any
+from urllib.parse import unquote
 
 from airflow_provider_ch_s3.common.arguments import refuse_argument
 from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind, parse_list
@@ -35,6 +36,8 @@ class Scheme:
 
     :param store: the store, for messages; ``operator``: the operator for the store.
     :param start: regex of the part before the key; the group ``bucket`` is the bucket.
+    :param web: regex of the same address as a URL, with the groups ``host`` and ``key``, and ``bucket`` if the name
+        of the host has the bucket.
     :param prefix: the part before the bucket in an address; ``path_prefix``: in the ledger.
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only the glob's matches.
@@ -52,6 +55,7 @@ class Scheme:
     prefix: str
     path_prefix: str
     example: str
+    web: str = r"(?!)"
     lists_folders: bool = True
     is_reliable: bool = True
     is_writable: bool = True
@@ -63,6 +67,9 @@ class Scheme:
 
 
 _BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is not the name of a bucket
+# A query string does not belong to a key, and a signature in a query string is a secret.
+_IN_WEB = r"(?i:https?://)((?P<bucket>\w[\w.-]*)\.)?(?P<host>%s)(:443)?/(?P<key>((?!\?[\w-]+=).)+)"
+_AWS_REGION = r"[a-z]{2}(-[a-z]+)+-\d+"
 
 S3 = Scheme(
     store="S3",
@@ -71,6 +78,7 @@ S3 = Scheme(
     prefix="s3://",
     path_prefix="",  # as ClickHouse names them
     example="s3://bucket/folder/*.parquet",
+    web=_IN_WEB % rf"s3(-fips|-accelerate)?([.-]dualstack)?([.-]{_AWS_REGION})?\.amazonaws\.com(\.cn)?",
 )
 GCS = Scheme(
     store="Google Cloud Storage",
@@ -79,6 +87,7 @@ GCS = Scheme(
     prefix="gs://",
     path_prefix="gs://",
     example="gs://bucket/folder/*.parquet",
+    web=_IN_WEB % r"storage\.(googleapis|cloud\.google)\.com",
 )
 AZURE = Scheme(
     store="Azure Blob Storage",
@@ -223,8 +232,9 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
             raise ConfigError(
                 "address-invalid", f"source {address!r} contains an invalid character; write it in UTF-8"
             )
-        match = re.fullmatch(rf"{scheme.start}/(?P<glob>.+)", str(address), re.DOTALL)
-        if match is None:
+        match = re.fullmatch(rf"{scheme.start}/(?P<glob>.+)", read_web(str(address), scheme)[0], re.DOTALL)
+        needs_listing = scheme is HTTP and find_scheme(str(address)) is not HTTP and re.search(r"[*?]", str(address))
+        if match is None or needs_listing:
             raise _is_malformed(address, scheme)
         if len(WILDCARD.findall(match["glob"])) > MAX_WILDCARDS:
             raise ConfigError(
@@ -259,7 +269,26 @@ def parse_location(source: object, scheme: Scheme) -> SourcePattern:
 
 def find_scheme(address: str) -> Scheme:
     """Find the kind of store that an address names; S3 if no store has addresses of this form."""
-    return next((scheme for scheme in SCHEMES if re.match(scheme.start, address)), S3)
+    return next((scheme for scheme in SCHEMES if _is_of(scheme, address)), S3)
+
+
+def find_host(source: object, scheme: Scheme = S3) -> str:
+    """Find the host of the store in addresses that are URLs, without the bucket; '' if no address names a host."""
+    hosts = (read_web(address, scheme)[1] for address in _parse_addresses("source", source))
+    return next(filter(None, hosts), "")
+
+
+def read_web(address: str, scheme: Scheme) -> tuple[str, str]:
+    """Turn the URL of an object into the store's own form of the address; return the address, and the URL's host."""
+    match = re.fullmatch(scheme.web, address, re.DOTALL)
+    if match is None:
+        return address, ""
+    bucket = f"{match['bucket']}/" if match["bucket"] else ""
+    return f"{scheme.prefix}{bucket}{unquote(match['key'])}", match["host"].lower()
+
+
+def _is_of(scheme: Scheme, address: str) -> bool:
+    return bool(re.match(scheme.start, address) or re.fullmatch(scheme.web, address, re.DOTALL))
 
 
 def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
@@ -267,7 +296,7 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     other = find_scheme(str(address))
     if other is HTTP and "?" in str(address) and "@" not in str(address):
         read_url_glob(str(address))  # raises an error with the reason
-    if other is not scheme and re.match(other.start, str(address)):
+    if other is not scheme and _is_of(other, str(address)):
         return ConfigError(
             "address-invalid", f"source {shown} is an address of {other.store}; use {other.operator} for it"
         )

@@ -13,7 +13,7 @@ _HOSTS = tuple(
         ("Google Cloud", r"\.(?P<region>[a-z0-9-]+)\.gcp\.clickhouse\.cloud$"),
         ("Azure", r"\.(?P<region>[a-z0-9-]+)\.azure\.clickhouse\.cloud$"),
         ("AWS", r"\.(?P<region>[a-z]+(-[a-z]+)+-\d)\.compute\.(internal|amazonaws\.com)$"),
-        ("AWS", r"^s3[.-](dualstack\.)?(?P<region>[a-z]+(-[a-z]+)+-\d)\.amazonaws\.com$"),
+        ("AWS", r"^s3(-fips)?[.-](dualstack\.)?(?P<region>[a-z]+(-[a-z]+)+-\d)\.amazonaws\.com(\.cn)?$"),
         ("AWS", r"\.amazonaws\.com(\.cn)?(?P<region>)$"),
         ("Google Cloud", r"^storage\.googleapis\.com(?P<region>)$"),
         ("Google Cloud", r"\.(?P<region>[a-z]+-[a-z]+\d)-[a-z]\.c\.[a-z0-9-]+\.internal$"),

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.common.environment import refuse_unreadable, variable_of
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address
 from airflow_provider_ch_s3.discretion import get_log, keep_secret, scrub
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.filters import literal
@@ -97,14 +99,18 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         :raises ConfigError: if Airflow has no connection of this id, or if the connection is not to ClickHouse, has
             no host, or has an unknown key in the extra.
         """
+        if not conn_id:
+            raise ConfigError("argument-missing", f"clickhouse_conn_id is {conn_id!r}; give the id of a connection")
         try:
             stored = super().get_connection(conn_id)
         except AirflowNotFoundException as error:
+            refuse_unreadable(conn_id)
+            variable = variable_of(conn_id)
             raise ConfigError(
                 "connection-missing",
-                f"Airflow has no connection {conn_id!r} to ClickHouse; create it in the environment as"
-                f" AIRFLOW_CONN_{conn_id.upper()}, in a secrets backend or in Airflow's database, or name"
-                " another one",
+                f"Airflow has no connection {conn_id!r} to ClickHouse; create it in"
+                f"{f' the environment as {variable}, in' if variable else ''} a secrets backend or in Airflow's"
+                " database, or name another one",
             ) from error
         return clean_connection(stored, conn_id)
 
@@ -119,9 +125,14 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return dict(self._driver_kwargs.get("settings", {}))
 
     def get_uri(self) -> str:
-        """Get the SQLAlchemy URI; the official method breaks on a login such as ``me@example.com``."""
-        login = self.get_connection(self.get_conn_id()).login or "default"
+        """Get the SQLAlchemy URI.
+
+        The official method breaks on a login such as ``me@example.com``, and writes a blank of the password as ``+``.
+        """
+        connection = self.get_connection(self.get_conn_id())
+        login, password = connection.login or "default", connection.password or ""
         uri = str(super().get_uri()).replace(f"//{login}", f"//{quote(login, safe='')}", 1)
+        uri = uri.replace(f":{quote_plus(password)}@", f":{quote(password, safe='')}@", 1)
         tls = {name: self._driver_kwargs[name] for name in TLS_ARGUMENTS if name in self._driver_kwargs}
         return uri + ("&" if "?" in uri else "?") * bool(tls) + urlencode(tls)
 
@@ -195,7 +206,30 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             raise
         except Exception as exc:
             error = explain(exc, address=where, conn_id=self.get_conn_id(), secrets=secrets)
+        if isinstance(error, ServerError) and error.server_code == ErrorCode.UNKNOWN_DATABASE:
+            error = self._database_missing(kind) or error
         raise error  # outside of the handler it has no context: the driver's exception still contains the secrets
+
+    def _database_missing(self, kind: _ClientKind) -> ConfigError | None:
+        """Build the error for a database of the connection that the server does not have; None if it has it."""
+        import clickhouse_connect
+
+        wanted = self._driver_kwargs.get("database")
+        elsewhere = {**_fit_kwargs(self._driver_kwargs, kind), "database": None}
+        try:
+            with closing(clickhouse_connect.get_client(**elsewhere)) as client:
+                databases = [str(row[0]) for row in client.query("SHOW DATABASES").result_rows]
+        except Exception as error:  # any error of the driver: the list only helps
+            log.debug("no list of databases: %r", type(error))
+            databases = []
+        if wanted in databases:
+            return None
+        listed = f"this user sees {', '.join(databases)}" if databases else "this user sees none"
+        return ConfigError(
+            "database-missing",
+            f"connection {self.get_conn_id()!r} has {wanted!r} in its field Database (schema), and the server has no"
+            f" database of this name; {listed}: correct the field, or create the database on every node",
+        )
 
     def _without_secrets(self, row: dict[str, Any]) -> dict[str, Any]:
         texts = {name: row[name] for name in _ERROR_COLUMNS if row.get(name)}

@@ -65,10 +65,13 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     :param secrets: values that the server may echo; each value is replaced by ``***``.
     """
     # Shortened last: half a secret would not be found.
-    reason = shorten_lines(scrub(_clean(_innermost_text(error)), secrets), limit=MESSAGE_LIMIT)
+    known = tuple(secrets)
+    reason = shorten_lines(scrub(_clean(_innermost_text(error)), known), limit=MESSAGE_LIMIT)
     code = _read_code(error)
     if code in _LOGIN_CODES:
-        remedy = f"correct login and password of the connection {conn_id!r}"
+        blank = next((secret for secret in known if secret != secret.strip()), "")
+        at_end = ": its password begins or ends with a blank or a line break" if blank else ""
+        remedy = f"correct login and password of the connection {conn_id!r}{at_end}"
         return ServerError(
             "login-rejected", f"ClickHouse at {address} rejects the login: {reason}; {remedy}", server_code=code
         )

@@ -249,6 +249,7 @@ def check_reach(
         raise (ClusterError if client.unanswered else ConfigError)(
             "node-address-unknown",
             f"{what} has to reach every node of the cluster {cluster.name!r}, and the connection has no"
-            f" address of {', '.join(sorted(lacking))}{tried}; list the host:port of every node's HTTP interface in"
-            " http_endpoints (`ch-s3 docs topologies` has examples)",
+            f" address of {', '.join(sorted(lacking))}{tried}; set the connection's field cluster to"
+            f" {cluster.name!r}, and list the host:port of every node's HTTP interface in http_endpoints (`ch-s3 docs"
+            " topologies` has examples)",
         )

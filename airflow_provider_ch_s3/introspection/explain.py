@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -313,6 +313,34 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     if away := find_away(ErrorCode.__members__.get(code, 0), message):
         return f"a server {away}"
     return f"{message}; {_other_remedy(code, message, endpoint)}"
+
+
+def explain_timeout(
+    message: str,
+    *,
+    settings: Mapping[str, object],
+    connection_settings: Mapping[str, object],
+    timeout_seconds: float | None,
+) -> str:
+    """Say whose limit of time stopped a query; '' for any other failure.
+
+    :param settings: of the task; ``timeout_seconds``: the task's ``execution_timeout``.
+    """
+    if _code_of(message) != ErrorCode.TIMEOUT_EXCEEDED.name:
+        return ""
+    name = "max_execution_time"
+    if given := settings.get(name):
+        whose = f"settings={{{name!r}: {given}}} of the task allows"
+    elif given := connection_settings.get(name):
+        whose = f"{name}={given} in session_settings of the connection allows"
+    elif timeout_seconds:
+        whose = f"the task's execution_timeout of {format_seconds(timeout_seconds)} allows"
+    else:
+        whose = f"{name} in the profile of the user allows"
+    return (
+        f"it took longer than {whose}, and the servers stopped it; raise the limit, or take fewer files or rows at a"
+        " time"
+    )
 
 
 def _shown_day(day: re.Match[str]) -> str:

@@ -41,6 +41,8 @@ from airflow_provider_ch_s3.tuning import SettingValue
 
 log = get_log(__name__)
 
+GUESSED = "the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)"
+
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
 MAX_NESTING = 100
 
@@ -79,6 +81,8 @@ def read_source(
     if source.format.has_lines:
         source, beginnings = look_at_files(partial(query_files, client), source, request)
         files = source.files
+    if source.format.is_csv and is_delimiter_given(request):
+        beginnings.check_given(delimiter_of(source, request), count=len(wanted))
     in_path = path_column_names(files, request.pattern.scheme)
     if in_path and access.function is TableFunction.URL:
         for file in files:
@@ -97,6 +101,10 @@ def read_source(
         )
     if request.data_format.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
+        if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
+            log.info(GUESSED, delimiter)
+            source = replace(source, delimiter=delimiter)
+            request = with_dialect(request, source)
         return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
@@ -208,7 +216,7 @@ def _describe_csv(
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     may_guess = len(types) <= 1 and _may_guess(source, request, columns)
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
-        log.info("the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)", delimiter)
+        log.info(GUESSED, delimiter)
         source, problem = replace(source, delimiter=delimiter), None
         request = with_dialect(request, source)
         types = _describe_text(client, source, in_path, request, target)
@@ -440,7 +448,22 @@ def query_files(
     try:
         return client.query(statement)
     except ServerError as error:
+        if error.server_code == ErrorCode.NAMED_COLLECTION_DOESNT_EXIST:
+            raise _collection_missing(client, source.access.named_collection) from error
         raise unreadable(source, error, target) from error
+
+
+def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
+    try:
+        seen = [row["name"] for row in client.query(server_queries.render_read_collections())]
+    except ServerError as error:  # the user may not read the list
+        log.debug("no list of named collections: %s", error)
+        seen = []
+    listed = f"this user sees {', '.join(seen)}" if seen else "this user sees none (GRANT SHOW NAMED COLLECTIONS)"
+    return ConfigError(
+        "collection-missing",
+        f"the servers have no named collection {name!r}; {listed}: correct the name, or create it on every node",
+    )
 
 
 def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:

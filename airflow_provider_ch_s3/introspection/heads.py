@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, find_rivals
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, DELIMITERS, Csv, find_rivals, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.first_bytes import (
     COMPRESSION_MARKS,
@@ -44,6 +44,7 @@ SMALLEST_HEADS = 4
 # Files without a row are no larger: a line end, an empty list, or what a compression makes of no bytes.
 BLANK_BYTES = 8
 BLANK_COMPRESSED_BYTES = 100
+SHOWN_CHARACTERS = 120
 # Lines enough to tell delimiters apart.
 SHOWN_LINES = 20
 
@@ -183,6 +184,30 @@ class Beginnings:
                 f"{marked!r} begins with a byte order mark and has no header, so ClickHouse would read the mark into"
                 " the first text; remove the mark (write the file as utf-8, not utf-8-sig), or write a header",
             )
+
+    def find_delimiter(self, count: int) -> str:
+        """Find the delimiter of so many fields in each of the first lines; '' for the comma, or for none."""
+        fitting = (
+            mark for mark in f",{DELIMITERS}" if all(len(split_line([line], mark)) == count for line in self.lines)
+        )
+        return next(fitting, "").strip(",") if self.lines else ""
+
+    def check_given(self, delimiter: str, *, count: int) -> None:
+        """Check that the first line has the delimiter that the user gives.
+
+        :param count: of columns to load; 0 if unknown.
+        :raises SourceError: if the line does not, and has more than one field.
+        """
+        line = next(iter(self.lines), delimiter)
+        likely = guess_delimiter(self.lines) or ("," if "," in line else "")
+        if delimiter in line or count == 1 or not (count or likely):
+            return
+        remedy = f"give data_format=Csv(delimiter={likely!r})" if likely else "correct the delimiter"
+        raise SourceError(
+            "delimiter-wrong",
+            f"there is no {delimiter!r} in the first line of {self.heads[0].file.key!r}, which is"
+            f" {line[:SHOWN_CHARACTERS]!r}; {remedy}",
+        )
 
     def check_delimiter(self, columns: Mapping[str, str]) -> None:
         """Check that no other delimiter separates as many fields as the comma does.

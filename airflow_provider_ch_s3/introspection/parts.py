@@ -141,6 +141,21 @@ def read_parts(
     return select_nodes(local, by_node, [node.host for node in cluster.nodes])
 
 
+def find_partition_ids(
+    client: ClickHouseClient, table: TableName, given: Sequence[str], cluster: str | None
+) -> tuple[str, ...]:
+    """Replace values of partitions, such as ``2024-01-31``, by the ids of the partitions; unknown texts stay.
+
+    :param table: a local table.
+    :raises ServerError: if a node cannot be queried.
+    """
+    ids = {}
+    for values in batches(given):
+        found = client.query(parts_queries.render_partition_ids(table, values, cluster))
+        ids.update({row["value"]: row["id"] for row in found})
+    return tuple(sorted({ids.get(one, one) for one in given}))
+
+
 def read_partitions(
     client: ClickHouseClient, watched: Sequence[TablePartitions], cluster: str | None
 ) -> dict[TablePartitions, dict[str, NodeParts]]:

@@ -18,6 +18,8 @@ from airflow_provider_ch_s3.monitoring.state import Submission, kill_queries
 
 log = get_log(__name__)
 
+NOTHING_STAGED = "nothing had been staged"
+
 
 def kill_load(
     client: ClickHouseClient,
@@ -47,6 +49,9 @@ def kill_load(
                         owner.abandon(attempt.id)
             attempts = owner.history.of_load(identity.load_id)
     except ChS3Error as error:
+        if error.code == "table-missing" and not nodes:
+            log.info("%s; the table %s does not exist: %s", describe_end(nodes), identity.table, NOTHING_STAGED)
+            return
         log.warning("%s; leaving staged rows for the next load to remove: %s", describe_end(nodes), error)
         return
     own = [attempt for attempt in attempts if attempt.id.generation == identity.generation]
@@ -75,7 +80,7 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
     elif nodes:
         found = f"rows that it had written stay in {table} (mode='direct')"
     else:
-        found = "nothing had been staged"
+        found = NOTHING_STAGED
     return f"{describe_end(nodes)}; {found}"
 
 

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, read_misfit
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_timeout, read_misfit
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
@@ -120,6 +120,13 @@ class Planning:
         :param column_types: of the table.
         :param prepare: returns the load as it was planned, by whatever process.
         """
+        if stopped := explain_timeout(
+            message,
+            settings=self.request.settings,
+            connection_settings=self.request.connection_settings,
+            timeout_seconds=self.request.timeout_seconds,
+        ):
+            return LoadError("execution-timeout", f"{failure}: {stopped}")
         misfit, is_typed = read_misfit(message, column_types), False
         if misfit is None:
             text = f"{failure}: {explain(message, column_types)}"

@@ -30,8 +30,8 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
     contains, and with settings for reading in place. The rows of the result go through XCom.
 
     :param sql: a SELECT with ``{files}`` in place of a table: ``SELECT count() FROM {files}``.
-    :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
+    :param source: address of the files, ``s3://bucket/key`` or their URL at AWS, or a list of addresses in one
+        bucket; keys may contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param aws_conn_id: connection of type ``aws``: the worker lists the bucket, and the server reads the files, with
         this connection; None: worker and server use their own roles.
@@ -105,7 +105,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
         hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
-        store = S3FileStore(**s3_arguments(self))
+        store = S3FileStore(**s3_arguments(self, self.source))
         hook.keep_secret(lambda: store.access().secrets)
         declared = hook.declaration
         form = DATA_FORMAT.parse("data_format", self.data_format or Format())

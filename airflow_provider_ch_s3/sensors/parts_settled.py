@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -55,7 +54,7 @@ HISTORY_LIMITS: dict[str, Any] = {
 
 PARTITIONS_REMEDY = (
     "give the partitions of a load's report, \"{{ ti.xcom_pull(task_ids='load')['partitions'] }}\", or a list of"
-    " partition ids (partition_id in system.parts), or leave it out to wait for the whole table"
+    " partitions as system.parts has them (partition or partition_id), or leave it out to wait for the whole table"
 )
 
 
@@ -75,6 +74,7 @@ class _Snapshot:
     cluster: ClusterSpec
     nodes: Sequence[NodeParts]
     verdict: Verdict
+    partitions: tuple[str, ...] | None
 
 
 class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # type: ignore[misc]
@@ -85,9 +85,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
     :param table: ``table`` or ``database.table``, local or Distributed.
     :param partitions: partitions to wait for, usually the partitions of a load's report,
-        ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids or of
-        mappings, or the rendered text of either. Empty, as after a load with nothing new: nothing to wait for. None:
-        the whole table.
+        ``{{ ti.xcom_pull(task_ids='load')['partitions'] }}``: a mapping partition → rows, a list of ids, of values
+        such as ``2024-01-31``, or of mappings, or the rendered text of either. Empty, as after a load with nothing
+        new: nothing to wait for. None: the whole table.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param max_parts: active parts that a node may have, in ``partitions`` if given.
     :param max_parts_per_partition: active parts that a partition may have on a node; None: any number.
@@ -215,7 +215,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
                 poll_interval=self.poke_interval,
                 deadline=time.time() + seconds,
                 silent_fail=self.silent_fail,
-                partitions=wanted.partitions,
+                partitions=snapshot.partitions,
             ),
             method_name="execute_complete",
             timeout=datetime.timedelta(seconds=seconds + BACKSTOP_SECONDS),
@@ -243,7 +243,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
                 PARTITIONS_REMEDY,
             )
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.introspection.parts import read_parts_history
+        from airflow_provider_ch_s3.introspection.parts import find_partition_ids, read_parts_history
         from airflow_provider_ch_s3.monitoring.log import flush_part_log
 
         parts = {node["node"]: node["active_parts"] for node in result["nodes"]}
@@ -253,8 +253,9 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
                 # the connection may name no cluster, if the sensor took it from the Distributed table
                 inside = hook.within(dataclasses.replace(hook.declaration, cluster=cluster))
                 flush_part_log(inside, inside.cluster_spec)
+                partitions = wanted.partitions and find_partition_ids(hook, table, wanted.partitions, cluster)
                 history = read_parts_history(
-                    hook, table, cluster, parts, partitions=wanted.partitions, since=_began(context)
+                    hook, table, cluster, parts, partitions=partitions, since=_began(context)
                 )
         except Exception as error:  # whatever fails: the parts have settled
             log.info("no history of the parts of %s: %s", table, error)
@@ -282,15 +283,20 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 def _take_snapshot(wanted: _Wanted) -> _Snapshot:
     # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.introspection.parts import read_parts
+    from airflow_provider_ch_s3.introspection.parts import find_partition_ids, read_parts
     from airflow_provider_ch_s3.introspection.table import locate_table
 
     with closing(ClickHouseS3Hook(clickhouse_conn_id=wanted.clickhouse_conn_id)) as hook:
         located = locate_table(hook, hook.declaration, wanted.table)
-        nodes = read_parts(hook, located.found, located.cluster, wanted.partitions)
+        cluster, local, partitions = located.cluster, located.found.local, wanted.partitions
+        nodes = read_parts(hook, located.found, cluster, partitions)
+        if partitions and find_absent(node.absent_partitions for node in nodes):
+            partitions = find_partition_ids(hook, local, partitions, cluster.name)
+            if partitions != wanted.partitions:
+                nodes = read_parts(hook, located.found, cluster, partitions)
     verdict = judge_parts(wanted.rule, nodes)
     log.info("%s: %s", wanted.table, verdict.line)
-    return _Snapshot(table=located.found.local, cluster=located.cluster, nodes=nodes, verdict=verdict)
+    return _Snapshot(table=local, cluster=cluster, nodes=nodes, verdict=verdict, partitions=partitions)
 
 
 def _began(context: Context) -> float:
@@ -300,9 +306,9 @@ def _began(context: Context) -> float:
 
 
 def parse_partitions(value: object) -> tuple[str, ...] | None:
-    """Parse a list of partition ids, a mapping partition → rows, a list of mappings, or the rendered text of either.
+    """Parse ids or values of partitions, a mapping partition → rows, a list of mappings, or such a rendered text.
 
-    :returns: the ids, each once; None for the whole table.
+    :returns: ids and values, each once; None for the whole table.
     :raises ConfigError: for anything else.
     """
     given = parse_literal("partitions", value)
@@ -334,9 +340,9 @@ def _ids(item: object, value: object) -> list[str]:
     else:
         ids = [item]
     for partition in ids:
-        if not isinstance(partition, str) or not re.fullmatch(r"[\w-]+", partition, re.ASCII):
+        if not isinstance(partition, str) or not partition:
             raise ConfigError(
                 "argument-invalid",
-                f"partitions={value!r} contains {partition!r}, which is not a partition id; {PARTITIONS_REMEDY}",
+                f"partitions={value!r} contains {partition!r}, which is not a text; {PARTITIONS_REMEDY}",
             )
     return ids

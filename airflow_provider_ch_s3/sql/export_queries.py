@@ -88,13 +88,20 @@ FILES = "{files}"
 
 
 def render_select_files(
-    source: SourceSpec, sql: str, *, structure: str, limit_rows: int, settings: Mapping[str, SettingValue]
+    source: SourceSpec,
+    sql: str,
+    *,
+    structure: str,
+    limit_rows: int,
+    settings: Mapping[str, SettingValue],
+    is_described: bool = False,
 ) -> Statement:
     """Render a user's query, with a table function in place of ``FILES``.
 
     :param sql: printed unchecked: its author may run any query anyway.
     :param structure: names and types of the columns in the files, or ``auto``.
+    :param is_described: read names and types of the result's columns instead of the result.
     """
     texts = [Sql(text) for text in sql.strip().split(FILES)]
-    how = {"structure": structure, "limit_rows": limit_rows, "settings": settings}
+    how = {"structure": structure, "limit_rows": limit_rows, "settings": settings, "is_described": is_described}
     return replace(render("select_files", source=source, texts=texts, **how), keeps_final=True)

@@ -90,6 +90,19 @@ def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | No
 
 
 @statement
+def render_partition_ids(table: TableName, values: Sequence[str], cluster: str | None) -> str:
+    """Read the ids of partitions by their values, such as ``2024-01-31``."""
+    return """
+        SELECT DISTINCT partition AS value, partition_id AS id
+        FROM {{ cluster | all_nodes("system.parts") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+            AND partition IN ({{ values | literals }})
+        ORDER BY value, id
+        SETTINGS skip_unavailable_shards = 0
+    """
+
+
+@statement
 def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> str:
     """Read running merges: a row for each table, node and watched partition with any merge."""
     return """

@@ -84,6 +84,12 @@ def render_read_clocks(cluster: str | None) -> str:
 
 
 @statement
+def render_read_collections() -> str:
+    """Read the names of the named collections that the user may see."""
+    return "SELECT name FROM system.named_collections ORDER BY name"
+
+
+@statement
 def render_read_user() -> str:
     """Read the name of the session's user."""
     return "SELECT currentUser() AS user"

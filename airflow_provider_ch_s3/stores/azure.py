@@ -16,6 +16,7 @@ from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
 
+from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import AzureAccess
@@ -64,6 +65,7 @@ class AzureBlobFileStore:
         try:
             connection = self._hook.get_connection(self.wasb_conn_id)
         except AirflowNotFoundException as error:
+            refuse_unreadable(self.wasb_conn_id)
             raise ConfigError(
                 "connection-missing",
                 f"Airflow has no connection {self.wasb_conn_id!r} to Azure Blob Storage; create it, or correct"

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore import UNSIGNED
-from botocore.config import Config
-
-from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.stores.s3 import S3FileStore
+from airflow_provider_ch_s3.stores.s3 import UNSIGNED_CONFIG, S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"
-_UNSIGNED = Config(signature_version=UNSIGNED)
 
 
 class GCSFileStore(S3FileStore):
@@ -21,23 +16,22 @@ class GCSFileStore(S3FileStore):
         password. None: the bucket is public.
     :param named_collection: a named collection on the servers with an HMAC key; then the connection is used only for
         listing.
+    :param host: of the store, if the source is a URL.
     """
 
     argument = "hmac_conn_id"
     store = "Google Cloud Storage"
     without_connection = "read a public bucket"
 
-    def __init__(self, *, hmac_conn_id: str | None, named_collection: str = "") -> None:
-        super().__init__(aws_conn_id=hmac_conn_id, named_collection=named_collection)
+    def __init__(self, *, hmac_conn_id: str | None, named_collection: str = "", host: str = "") -> None:
+        super().__init__(aws_conn_id=hmac_conn_id, named_collection=named_collection, host=host)
+
+    @property
+    def _is_public(self) -> bool:
+        return self._connection is None
 
     def _connect(self) -> Any:
         hook = self._hook
         endpoint_url = hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
-        config = hook.config if self.aws_conn_id else _UNSIGNED
+        config = UNSIGNED_CONFIG if self._is_public else hook.config
         return hook.get_session(region_name="auto").client("s3", endpoint_url=endpoint_url, config=config)
-
-    def access(self) -> S3Access:
-        """How the ClickHouse servers reach the same buckets, and with which key."""
-        if self.aws_conn_id is None and not self.named_collection:
-            return S3Access(endpoint_url=self._client.meta.endpoint_url, anonymous=True)
-        return super().access()

@@ -9,27 +9,35 @@ from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
 
 from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from airflow_provider_ch_s3.common.arguments import check_flag, check_text
+from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.globs import mask_url
+from airflow_provider_ch_s3.files.regions import find_region
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, ChangedError, SmallObject
 from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
 
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Connection
+
 log = get_log(__name__)
 
+UNSIGNED_CONFIG = Config(signature_version=UNSIGNED)
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, including tags and metadata."""
 
@@ -52,6 +60,8 @@ class S3FileStore:
     :param role_arn: ARN of a role for the servers to assume; then the connection is used only for listing.
     :param external_id: required by the owner of the role.
     :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
+    :param host: of the store, if the source is a URL. Without a connection, and without own credentials of the
+        worker, the bucket is then read as a public one.
     :raises ConfigError: if an argument has a wrong type, or two arguments contradict each other.
     """
 
@@ -72,6 +82,7 @@ class S3FileStore:
         role_arn: str = "",
         external_id: str = "",
         requester_pays: bool = False,
+        host: str = "",
     ) -> None:
         check_text(self.argument, aws_conn_id, is_optional=True)
         check_text("named_collection", named_collection)
@@ -101,37 +112,73 @@ class S3FileStore:
         self.role_arn = role_arn
         self.external_id = external_id
         self.requester_pays = requester_pays
+        self.host = host
+
+    @cached_property
+    def _connection(self) -> Connection | None:
+        """The connection; None if there is none, and none is needed."""
+        if self.aws_conn_id is None:
+            return None
+        # S3Hook falls back to the worker's own credentials if the connection does not exist
+        try:
+            connection = S3Hook.get_connection(self.aws_conn_id)
+        except AirflowNotFoundException as error:
+            refuse_unreadable(self.aws_conn_id)
+            if self.host:
+                log.info("Airflow has no connection %r: the bucket is read as a public one", self.aws_conn_id)
+                return None
+            raise ConfigError(
+                "connection-missing",
+                f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
+                f" {self.argument}, or set {self.argument}=None to {self.without_connection}; a source such as"
+                " 'https://bucket.s3.eu-west-3.amazonaws.com/key' in a public bucket needs no connection",
+            ) from error
+        keep_connection(connection.login, connection.password, connection.extra_dejson)
+        return connection
 
     @cached_property
     def _hook(self) -> S3Hook:
         quiet_botocore()
-        hook = S3Hook(aws_conn_id=self.aws_conn_id)
-        if self.aws_conn_id is not None:
-            # S3Hook falls back to the worker's own credentials if the connection does not exist
-            try:
-                connection = hook.get_connection(self.aws_conn_id)
-            except AirflowNotFoundException as error:
-                raise ConfigError(
-                    "connection-missing",
-                    f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
-                    f" {self.argument}, or set {self.argument}=None to {self.without_connection}",
-                ) from error
-            keep_connection(connection.login, connection.password, connection.extra_dejson)
-        return hook
+        region = find_region(self.host)
+        return S3Hook(
+            aws_conn_id=self.aws_conn_id if self._connection else None,
+            region_name=region.name or None if region else None,
+        )
+
+    @property
+    def _is_public(self) -> bool:
+        """Whether nobody signs the requests."""
+        if self._connection or not self.host:
+            return False
+        return self.aws_conn_id is not None or self._hook.get_session().get_credentials() is None
 
     @cached_property
     def _client(self) -> Any:
+        self._check_host()
         client = self._connect()
         client.meta.events.register("before-send.s3", _keep_token)
         if self.requester_pays:
             client.meta.events.register("before-call.s3", _agree_to_pay)
         return client
 
+    def _check_host(self) -> None:
+        elsewhere = self._hook.conn_config.get_service_endpoint_url("s3") if self.host and self._connection else ""
+        if elsewhere and urlsplit(elsewhere).hostname != self.host:
+            raise ConfigError(
+                "arguments-contradict",
+                f"source is at {self.host}, and the connection {self.aws_conn_id!r} leads to {mask_url(elsewhere)};"
+                f" name a connection to {self.host}, or set {self.argument}=None to read a public bucket",
+            )
+
     def _connect(self) -> Any:
+        if self._is_public:
+            return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         return self._hook.get_conn()
 
     @property
     def _who(self) -> str:
+        if self._is_public:
+            return "no credentials"
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -174,6 +221,11 @@ class S3FileStore:
                 if isinstance(error, ClientError):
                     code = error.response.get("Error", {}).get("Code", "")
                     remedy = _REMEDIES.get(code, "check the connection and the bucket")
+                    if self._is_public:
+                        remedy = (
+                            f"if the bucket is not public, set {self.argument} to a connection with keys; if it is"
+                            " public and cannot be listed, name its files with HttpToClickHouseOperator"
+                        )
                 message = f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
                 raise refusal("bucket-not-listed", message, error) from error
 
@@ -349,10 +401,10 @@ class S3FileStore:
         if self.role_arn:
             hide_secrets([self.external_id])
             return reach(role_arn=self.role_arn, external_id=self.external_id)
-        if self.aws_conn_id is None:
-            return reach()
         if self._client.meta.config.signature_version is UNSIGNED:
             return reach(anonymous=True)
+        if self.aws_conn_id is None:
+            return reach()
         renewed = self._hook.get_session().get_credentials()
         credentials = renewed.get_frozen_credentials()
         # botocore keeps to itself when the token of an assumed role expires; of a fixed token it is unknown

@@ -154,7 +154,7 @@ def judge_parts(rule: SettleRule, nodes: Sequence[NodeParts]) -> Verdict:
     merges = sum(node.running_merges for node in nodes)
     summary = f"{count_of(parts, 'part')} on {count_of(len(nodes), 'node')}, {count_of(merges, 'merge')} running"
     if absent := sorted(find_absent(node.absent_partitions for node in nodes)):
-        summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition_id of system.parts)"
+        summary += f", no parts in {', '.join(absent)} (dropped, expired, or not a partition of system.parts)"
     if not waiting:
         return Verdict(is_settled=True, reason=f"settled: {summary}", parts=parts, merges=merges, left_seconds=0.0)
     for node, _ in waiting:

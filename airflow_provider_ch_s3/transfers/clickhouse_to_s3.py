@@ -181,7 +181,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
 
         given = parse_arguments(self, ("query", "table", "data_format", "compression", "overwrite"))
         hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
-        store = S3ExportStore(**s3_arguments(self))
+        store = S3ExportStore(**s3_arguments(self, self.destination))
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(TEXT.parse("destination", self.destination))
         identity = identify(context, table=str(destination))

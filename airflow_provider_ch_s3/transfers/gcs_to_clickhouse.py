@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import KEYS_OR_COLLECTION, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
-from airflow_provider_ch_s3.files.addresses import GCS
+from airflow_provider_ch_s3.files.addresses import GCS, find_host
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.task import collection_of
 from airflow_provider_ch_s3.transfers.templates import parse_arguments
@@ -24,8 +24,8 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
 
     The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
-    :param source: address of the files, ``gs://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
+    :param source: address of the files, ``gs://bucket/key`` or their URL at Google, or a list of addresses in one
+        bucket; keys may contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param hmac_conn_id: connection of type ``aws`` with an HMAC key: the access ID is the login, the secret the
         password; None: the bucket is public.
     :param credentials: the key with which the servers read the files: ``connection``, the key of ``hmac_conn_id``, or
@@ -61,4 +61,8 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
         given = parse_arguments(self, ("hmac_conn_id", "credentials"))
-        return GCSFileStore(hmac_conn_id=given["hmac_conn_id"], named_collection=collection_of(given["credentials"]))
+        return GCSFileStore(
+            hmac_conn_id=given["hmac_conn_id"],
+            named_collection=collection_of(given["credentials"]),
+            host=find_host(self.source, GCS),
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
+from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
@@ -76,6 +77,7 @@ def _read_properties(conn_id: str) -> Mapping[str, Any]:
     try:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
+        refuse_unreadable(conn_id)
         raise ConfigError(
             "connection-missing",
             f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"

@@ -20,8 +20,8 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
 
     The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 
-    :param source: address of the files, ``s3://bucket/key``, or a list of addresses in one bucket; keys may contain
-        the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
+    :param source: address of the files, ``s3://bucket/key`` or their URL at AWS, or a list of addresses in one
+        bucket; keys may contain the globs ``*``, ``**``, ``?``, ``{a,b}`` and ``{1..9}``.
     :param aws_conn_id: connection of type ``aws``: the worker lists the bucket, and the servers read the files, with
         this connection; None: worker and servers use their own roles.
     :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``aws_conn_id``;
@@ -56,4 +56,4 @@ class S3ToClickHouseOperator(FilesToClickHouseOperator):
         """
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        return S3FileStore(**s3_arguments(self))
+        return S3FileStore(**s3_arguments(self, self.source))

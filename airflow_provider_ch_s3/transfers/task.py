@@ -10,6 +10,7 @@ from airflow.providers.common.compat.sdk import conf, timezone
 
 from airflow_provider_ch_s3.arguments import CREDENTIALS, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind
+from airflow_provider_ch_s3.files.addresses import find_host
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.tuning import LoadLimit
 
@@ -71,9 +72,10 @@ def timeout_of(task: BaseOperator) -> float | None:
 S3_KINDS: Mapping[str, Kind] = {"aws_conn_id": CONNECTION, "credentials": CREDENTIALS, "requester_pays": FLAG}
 
 
-def s3_arguments(task: BaseOperator) -> dict[str, Any]:
+def s3_arguments(task: BaseOperator, address: object) -> dict[str, Any]:
     """Return the arguments of an ``S3FileStore`` from the arguments of a task.
 
+    :param address: of the files, as the task has it.
     :raises ConfigError: if an argument is wrong.
     """
     credentials = CREDENTIALS.parse("credentials", task.credentials or OwnKeys())
@@ -81,6 +83,7 @@ def s3_arguments(task: BaseOperator) -> dict[str, Any]:
         "aws_conn_id": CONNECTION.parse("aws_conn_id", task.aws_conn_id),
         "requester_pays": FLAG.parse("requester_pays", task.requester_pays or False),
         "named_collection": collection_of(credentials),
+        "host": find_host(address),
         **(
             {"role_arn": credentials.arn, "external_id": credentials.external_id}
             if isinstance(credentials, Role)

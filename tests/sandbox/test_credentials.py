@@ -185,6 +185,23 @@ def test_a_public_bucket_without_signature(lab: Lab, table: str, public_prefix: 
     assert "/a.csv',NOSIGN,'CSVWithNames'" in only_text(lab, report)
 
 
+def test_the_url_of_a_public_bucket_without_a_connection(lab: Lab, table: str, public_prefix: str) -> None:
+    lab.monkeypatch.setenv("AWS_ENDPOINT_URL", lab.sandbox.s3_endpoint)
+    lab.monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    operator = lab.operator("in/*", table, aws_conn_id="aws_default")
+    operator.source = f"https://public.s3.eu-west-3.amazonaws.com/{public_prefix}/*"
+    report = operator.execute(lab.context(operator))
+    assert lab.rows(table) == [{"n": 5}]
+    assert "/a.csv',NOSIGN,'CSVWithNames'" in only_text(lab, report or {})
+    operator = lab.operator("in/*", table, aws_conn_id=None, task_id="private")
+    operator.source = f"https://s3.amazonaws.com/{lab.bucket}/in/*"
+    refused = pytest.raises(
+        SourceError, match=r"with no credentials: .*AccessDenied.*; if the bucket is not public, set"
+    )
+    with refused, own_errors():
+        operator.execute(lab.context(operator))
+
+
 def test_a_private_bucket_without_signature(lab: Lab, table: str) -> None:
     lab.connect_aws({"config_kwargs": {"signature_version": "unsigned"}}, **NO_KEYS)
     with pytest.raises(ChS3Error, match="AccessDenied"):

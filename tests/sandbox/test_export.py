@@ -180,15 +180,17 @@ def test_a_table_is_exported_from_all_shards(out: Out, name: str) -> None:
     assert out.values() == list(range(10 * len(lab.nodes())))
 
 
+RUN_ID = "asset_triggered__2026-01-05T02:00:00.123456+00:00_aB3dE6gH"
 TEXTS = ["a/b", "Köln", "__HIVE_DEFAULT_PARTITION__", "100%", "a%2Fb", "a+b c", None]
 
 
 def check_partitions_come_back(lab: Lab) -> None:
-    """Export texts as names of folders, and load them."""
+    """Export texts as names of folders, into the folder of a run, and load them."""
     table = lab.create("t", "k Nullable(String), n UInt8")
     values = ", ".join("NULL" if text is None else f"'{text}'" for text in TEXTS)
     query = f"SELECT arrayJoin([{values}]) AS k, toUInt8(1) AS n"
-    Out(lab=lab).export(query=query, partition_by={"k": "k"})
+    folder = lab.uri(f"out/{RUN_ID}/")
+    Out(lab=lab).export(destination=folder, query=query, partition_by={"k": "k"})
     lab.load("out/**.parquet", table)
     assert bag(lab.rows(table)) == bag([{"k": text, "n": 1} for text in TEXTS])
 

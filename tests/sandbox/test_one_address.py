@@ -75,4 +75,4 @@ def test_those_that_do_not_answer_are_named(lab: Lab) -> None:
         lab.connect_clickhouse({"http_endpoints": None}, port=port)
         with pytest.raises(ClusterError) as caught:
             lab.load("in/*.csv", table)
-    assert f"(tried in vain: 127.0.0.3:{port}); list the host:port of every node's HTTP" in caught.value.sentence
+    assert f"(tried in vain: 127.0.0.3:{port}); set the connection's field cluster to" in caught.value.sentence

@@ -103,6 +103,15 @@ class TestPartitions:
         # Partition ids that are nowhere are named, and nothing is waited for.
         assert poke(table, partitions=["2013-01-01"], **wait).is_done
 
+    def test_values_are_as_good_as_ids(self, lab: Lab) -> None:
+        days = lab.create("days", "d Date, n UInt8", "MergeTree PARTITION BY (d, n) ORDER BY n")
+        for node in lab.nodes():
+            lab.query(f"INSERT INTO {days} VALUES ('2024-01-31', 1), ('2024-02-01', 2)", node=node)
+        for own in (["('2024-01-31',1)"], ["20240131-1"]):
+            assert not poke(days, partitions=own, stable_seconds=3600).is_done
+            found = poke(days, partitions=own, stable_seconds=0)
+            assert (found.is_done, found.xcom_value["rows"]) == (True, len(lab.nodes()))
+
     def test_a_deferred_sensor_waits_for_its_partitions(self, lab: Lab, local: str, table: str) -> None:
         given = {"task_id": "settled", "clickhouse_conn_id": "ch", "stable_seconds": 0, "deferrable": True}
         sensor = ClickHousePartsSettledSensor(table=table, max_parts=PARTS // 2 - 1, partitions={"1": 45}, **given)

@@ -47,6 +47,8 @@ MANIFEST = Manifest(
         pytest.param("s3://b/out/", "out/", id="folder"),
         pytest.param("s3://b/out", "out/", id="without-its-slash"),
         pytest.param("s3a://b/a/dt=2024-01-31", "a/dt=2024-01-31/", id="folders"),
+        pytest.param("s3://b/2026-01-05T02:00:00+00:00/", "2026-01-05T02:00:00+00:00/", id="ts-of-a-run"),
+        pytest.param("https://b.s3.eu-west-3.amazonaws.com/out/", "out/", id="url"),
     ],
 )
 def test_destinations(text: str, prefix: str) -> None:

@@ -19,6 +19,8 @@ from airflow_provider_ch_s3.files.regions import Region, find_apart, find_region
         ("s3.us-east-1.amazonaws.com", "AWS", "us-east-1"),
         ("s3-eu-west-1.amazonaws.com", "AWS", "eu-west-1"),
         ("s3.dualstack.eu-west-1.amazonaws.com", "AWS", "eu-west-1"),
+        ("s3-fips.us-gov-west-1.amazonaws.com", "AWS", "us-gov-west-1"),
+        ("s3.cn-north-1.amazonaws.com.cn", "AWS", "cn-north-1"),
         ("s3.amazonaws.com", "AWS", ""),
         ("storage.googleapis.com", "Google Cloud", ""),
         ("acct.blob.core.windows.net", "Azure", ""),

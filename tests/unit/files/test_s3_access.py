@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.files.regions import Region
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore, S3FileStore
 
 EXPIRY = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
@@ -96,6 +97,57 @@ def test_what_older_servers_do_not_know(access: dict[str, str], oldest: tuple[in
     found.check_version(oldest)
     with pytest.raises(ConfigError, match=message):
         found.check_version((oldest[0], oldest[1] - 1))
+
+
+PARIS = "s3.eu-west-3.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint", "is_public"),
+    [
+        pytest.param({"aws_conn_id": None}, f"https://{PARIS}", True, id="no-connection"),
+        pytest.param({"aws_conn_id": "missing"}, f"https://{PARIS}", True, id="connection-missing"),
+        pytest.param({"aws_conn_id": "aws"}, f"https://{PARIS}", False, id="connection-of-another-region"),
+        pytest.param({"aws_conn_id": None, "host": ""}, "https://s3.eu-central-1.amazonaws.com", False, id="no-url"),
+    ],
+)
+def test_a_url_tells_where_the_bucket_is_and_needs_no_connection(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], endpoint: str, is_public: bool
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    access = S3FileStore(**{"host": PARIS, **given}).access()
+    assert (access.endpoint_url, access.anonymous) == (endpoint, is_public)
+
+
+def test_a_url_is_read_with_the_role_of_a_worker_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "A")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "S")
+    assert S3FileStore(aws_conn_id=None, host=PARIS).access().uses_server_role
+
+
+def test_a_missing_connection_is_said_unless_the_address_is_a_url() -> None:
+    with pytest.raises(ConfigError, match=r"no connection 'missing' to S3; .* public bucket needs no connection"):
+        S3FileStore(aws_conn_id="missing").access()
+    assert GCSFileStore(hmac_conn_id="missing", host="storage.googleapis.com").access().anonymous
+
+
+@pytest.mark.parametrize("kind", [S3FileStore, GCSFileStore])
+def test_a_url_and_a_connection_to_another_store_contradict(
+    monkeypatch: pytest.MonkeyPatch, kind: type[S3FileStore]
+) -> None:
+    fields = {
+        "conn_type": "aws",
+        "login": "A",
+        "password": "S",
+        "extra": {"endpoint_url": "http://u:s3cret@mine:9000"},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_MINE", json.dumps(fields))
+    store = kind(**{kind.argument: "mine"}, host=PARIS)
+    with pytest.raises(ConfigError) as caught:
+        store.access()
+    assert caught.value.code == "arguments-contradict"
+    assert f"source is at {PARIS}, and the connection 'mine' leads to http://***@mine:9000; name" in str(caught.value)
 
 
 class Wire:

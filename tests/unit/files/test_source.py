@@ -9,7 +9,18 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import DELTA, S3, SCHEMES, Scheme, SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import (
+    DELTA,
+    GCS,
+    HTTP,
+    S3,
+    SCHEMES,
+    Scheme,
+    SourcePattern,
+    find_host,
+    find_scheme,
+    parse_source,
+)
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.path_columns import path_column_names
@@ -49,6 +60,56 @@ def spec(*keys: str, globs: tuple[str, ...] = ("**",), data_format: str = "Parqu
 )
 def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
     assert parse_source(source) == expected
+
+
+AWS = "amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme", "address", "host"),
+    [
+        (f"https://b-1.s3.eu-west-3.{AWS}/a/x.csv", S3, "s3://b-1/a/x.csv", f"s3.eu-west-3.{AWS}"),
+        (f"https://b-1.s3.{AWS}/{{a,b}}_{{1..3}}", S3, "s3://b-1/{a,b}_{1..3}", f"s3.{AWS}"),
+        (f"https://b-1.s3-us-west-2.{AWS}/x", S3, "s3://b-1/x", f"s3-us-west-2.{AWS}"),
+        (f"https://s3.us-east-1.{AWS}/b-1/d-*.csv.gz", S3, "s3://b-1/d-*.csv.gz", f"s3.us-east-1.{AWS}"),
+        (f"https://s3.{AWS}/b-1/a?.csv", S3, "s3://b-1/a?.csv", f"s3.{AWS}"),
+        (f"https://s3-us-west-2.{AWS}/b-1/x", S3, "s3://b-1/x", f"s3-us-west-2.{AWS}"),
+        (f"http://b-1.s3.dualstack.eu-west-1.{AWS}/x/**", S3, "s3://b-1/x/**", f"s3.dualstack.eu-west-1.{AWS}"),
+        (f"https://s3.dualstack.eu-west-1.{AWS}/b.1/a%20b", S3, "s3://b.1/a b", f"s3.dualstack.eu-west-1.{AWS}"),
+        (f"https://b.s3.cn-north-1.{AWS}.cn/x", S3, "s3://b/x", f"s3.cn-north-1.{AWS}.cn"),
+        ("https://storage.googleapis.com/b_1/d-*.gz", GCS, "gs://b_1/d-*.gz", "storage.googleapis.com"),
+        ("https://b-1.storage.googleapis.com/x", GCS, "gs://b-1/x", "storage.googleapis.com"),
+    ],
+)
+def test_the_url_of_an_object_is_an_address_of_its_store(
+    source: str, scheme: Scheme, address: str, host: str
+) -> None:
+    assert parse_source(source, scheme) == parse_source(address, scheme)
+    assert find_scheme(source) is scheme
+    assert find_host(["no://address", source], scheme) == host
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme", "said"),
+    [
+        (f"https://b-1.s3.{AWS}/d-*", HTTP, "is an address of S3; use S3ToClickHouseOperator for it"),
+        ("https://storage.googleapis.com/b/d-*", S3, "is an address of Google Cloud Storage; use GCSToClickHouse"),
+        (f"https://b-1.s3.{AWS}/x?X-Amz-Signature=s3cret", S3, "source has a query string in"),
+        (f"https://b-1.s3-website-us-east-1.{AWS}/x", S3, "is an address of HTTP; use HttpToClickHouseOperator"),
+        ("https://example.com/x", S3, "is an address of HTTP; use HttpToClickHouseOperator for it"),
+    ],
+)
+def test_what_is_no_address_of_the_store_is_sent_to_the_right_operator(
+    source: str, scheme: Scheme, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+        parse_source(source, scheme)
+    assert (caught.value.code, "s3cret" in str(caught.value)) == ("address-invalid", False)
+
+
+def test_a_named_file_of_a_bucket_may_be_loaded_over_http() -> None:
+    source = f"https://b-1.s3.{AWS}/x.csv"
+    assert str(parse_source(source, HTTP)) == source
 
 
 @pytest.mark.parametrize(

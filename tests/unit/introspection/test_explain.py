@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.introspection.explain import (
     build_failure,
     explain,
     explain_expression,
+    explain_timeout,
     is_mistake_for_any_files,
 )
 
@@ -352,3 +353,27 @@ def test_a_constraint_is_that_of_the_table() -> None:
     said = explain(message)
     assert said.startswith("a row violates a constraint of the table: ")
     assert "Constraint `positive` for the table is violated at row 1" in said
+
+
+STOPPED = "Code: 159. DB::Exception: Timeout exceeded: elapsed 2 seconds, maximum: 2. (TIMEOUT_EXCEEDED)"
+LIMIT = {"max_execution_time": 2}
+
+
+@pytest.mark.parametrize(
+    ("settings", "connection", "seconds", "said"),
+    [
+        pytest.param({}, {}, 7200.0, "the task's execution_timeout of 2 h 00 min allows", id="task"),
+        pytest.param(LIMIT, LIMIT, 7200.0, "settings={'max_execution_time': 2} of the task allows", id="settings"),
+        pytest.param(
+            {}, LIMIT, 7200.0, "max_execution_time=2 in session_settings of the connection", id="connection"
+        ),
+        pytest.param({}, {}, None, "max_execution_time in the profile of the user allows", id="profile"),
+    ],
+)
+def test_whose_limit_stopped_a_query(
+    settings: dict[str, int], connection: dict[str, int], seconds: float | None, said: str
+) -> None:
+    how = {"settings": settings, "connection_settings": connection, "timeout_seconds": seconds}
+    assert explain_timeout(STOPPED, **how).startswith(f"it took longer than {said}")  # type: ignore[arg-type]
+    other = "Code: 241. DB::Exception: no. (MEMORY_LIMIT_EXCEEDED)"
+    assert explain_timeout(other, **how) == ""  # type: ignore[arg-type]

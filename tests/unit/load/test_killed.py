@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.errors import TargetChangingError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind
 from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.load import kill
 from airflow_provider_ch_s3.load.kill import describe_kill
 
 ID = AttemptId(load_id="ch-s3-a", generation=0, number=1)
@@ -62,3 +70,27 @@ THREE = ("n1", "n2", "n3")
 )
 def test_what_became_of_it(nodes: tuple[str, ...], attempts: list[Attempt], said: str) -> None:
     assert describe_kill(nodes, "d.t", attempts) == said
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "said"),
+    [
+        ((), "table-missing", "queries is running; the table d.t does not exist: nothing had been staged"),
+        (("n1",), "table-missing", "killed on 1 node; leaving staged rows"),
+        ((), "server-away", "killed: none of its queries is running; leaving staged rows"),
+    ],
+)
+def test_a_kill_before_the_table_exists_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, nodes: tuple[str, ...], code: str, said: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TargetChangingError(code, "no")
+
+    monkeypatch.setattr(kill, "kill_queries", lambda *_, **__: nodes)
+    monkeypatch.setattr(kill, "find_target", refuse)
+    client: Any = SimpleNamespace(within=lambda _: None)
+    since = datetime.datetime.now(datetime.UTC)
+    identity = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="d.t", since=since)
+    with caplog.at_level("INFO"):
+        kill.kill_load(client, ClusterDeclaration(), identity)
+    assert said in caplog.text

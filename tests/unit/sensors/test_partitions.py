@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.table.target import TableName, TablePartitions
         pytest.param(' {"2013-1": 5} ', ("2013-1",), id="json"),
         pytest.param(["201301", "201301"], ("201301",), id="list"),
         pytest.param("['201301']", ("201301",), id="rendered-list"),
+        pytest.param(["2013-01-31", "('a b',1)"], ("('a b',1)", "2013-01-31"), id="values"),
         pytest.param([{"201301": 5}, {}, {"201301": 1, "201302": 1}], ("201301", "201302"), id="mapped-loads"),
         pytest.param("[{'201301': 5}, {'201302': 5}]", ("201301", "201302"), id="rendered-mapped-loads"),
         pytest.param([{"201301": 5}, None], None, id="one-of-them-without-staging"),
@@ -48,12 +49,9 @@ def test_what_is_understood(value: object, expected: tuple[str, ...] | None) -> 
         pytest.param("2013-01", "partitions='2013-01' is neither a list nor a mapping", id="bare-text"),
         pytest.param("201301", "partitions='201301' is of type str", id="bare-number"),
         pytest.param(201301, "partitions=201301 is of type int", id="number"),
-        pytest.param(
-            [201301], "partitions=[201301] contains 201301, which is not a partition id", id="number-in-list"
-        ),
-        pytest.param(["a b"], "partitions=['a b'] contains 'a b', which is not a partition id", id="value"),
-        pytest.param([""], "partitions=[''] contains '', which is not a partition id", id="empty-id"),
-        pytest.param({1: 5}, "partitions={1: 5} contains 1, which is not a partition id", id="number-in-mapping"),
+        pytest.param([201301], "partitions=[201301] contains 201301, which is not a text", id="number-in-list"),
+        pytest.param([""], "partitions=[''] contains '', which is not a text", id="empty-id"),
+        pytest.param({1: 5}, "partitions={1: 5} contains 1, which is not a text", id="number-in-mapping"),
         pytest.param(
             {"query_id": "q", "rows_read": 5},
             "partitions={'query_id': 'q', 'rows_read': 5} does not map partition ids to numbers of rows",
@@ -184,6 +182,6 @@ class TestRead:
 def test_a_partition_that_is_nowhere_is_named() -> None:
     nodes = [NodeParts(node=node, absent_partitions=absent) for node, absent in (("a", ("x", "y")), ("b", ("x",)))]
     assert judge_parts(SettleRule(), nodes).reason == (
-        "settled: 0 parts on 2 nodes, 0 merges running, no parts in x (dropped, expired, or not a partition_id of"
+        "settled: 0 parts on 2 nodes, 0 merges running, no parts in x (dropped, expired, or not a partition of"
         " system.parts)"
     )

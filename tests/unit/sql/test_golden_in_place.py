@@ -18,6 +18,9 @@ SQL = "SELECT count() AS n FROM {files} WHERE id > 0 -- {not: a parameter}"
 
 CASES: dict[str, Statement] = {
     "select_files_keys": render_select_files(source(KEYS), SQL, structure="auto", limit_rows=11, settings=SETTINGS),
+    "select_files_described": render_select_files(
+        source(KEYS), SQL, structure="auto", limit_rows=11, settings=SETTINGS, is_described=True
+    ),
     "select_files_twice": render_select_files(
         source(COLLECTION),
         "SELECT * FROM {files} UNION ALL SELECT * FROM {files}",

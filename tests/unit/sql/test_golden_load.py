@@ -276,6 +276,7 @@ CASES: dict[str, Statement] = {
     **at_both("read_columns_cluster", table_queries.render_read_columns, TABLE),
     "find_on_nodes": table_queries.render_find_on_nodes(TABLE, CLUSTER),
     "check_grant": server_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
+    "read_collections": server_queries.render_read_collections(),
     "read_user": server_queries.render_read_user(),
     "read_formats": server_queries.render_read_formats(),
     "read_settings": server_queries.render_read_settings(),

@@ -1,0 +1,1 @@
+SELECT name FROM system.named_collections ORDER BY name

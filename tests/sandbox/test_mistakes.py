@@ -1,0 +1,92 @@
+"""Mistakes of the first night, each with the message that it gets from a real server and a real store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from airflow_provider_ch_s3.arguments import Csv, NamedCollection
+from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from tests.failures import coded, own_errors
+from tests.sandbox.conftest import SLOW, Lab, put_slow_files
+
+pytestmark = pytest.mark.sandbox
+
+
+def test_a_database_that_is_not_there(lab: Lab) -> None:
+    lab.put("in/a.csv", b"n\n1\n")
+    table = lab.create("t", "n UInt8")
+    lab.connect_clickhouse(schema="analytcs")
+    said = coded("database-missing", "'ch'", "'analytcs'", "Database (schema)", lab.database, "correct the field")
+    with pytest.raises(ChS3Error, match=said):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+
+
+def test_a_named_collection_that_is_not_there(lab: Lab) -> None:
+    lab.put("in/a.csv", b"n\n1\n")
+    table = lab.create("t", "n UInt8")
+    said = coded("collection-missing", "'sandbox_s4'", "this user sees", "sandbox_s3", "correct the name")
+    with pytest.raises(ChS3Error, match=said):
+        lab.load("in/*", table, credentials=NamedCollection("sandbox_s4"))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "said"),
+    [
+        pytest.param(b"n,s\n1,a\n", "n UInt8, s String", ("which is 'n,s'", "Csv(delimiter=',')"), id="commas"),
+        pytest.param(b"1|a\n", "n UInt8, s String", ("which is '1|a'", "Csv(delimiter='|')"), id="bars"),
+        pytest.param(b"1 a\n", "n UInt8, s String", ("which is '1 a'", "correct the delimiter"), id="blanks"),
+    ],
+)
+def test_a_wrong_delimiter(lab: Lab, text: bytes, columns: str, said: tuple[str, ...]) -> None:
+    lab.put("in/a.csv", text)
+    with pytest.raises(ChS3Error, match=coded("delimiter-wrong", "no ';' in the first line of 'in/a.csv'", *said)):
+        lab.load("in/*", lab.create("t", columns), data_format=Csv(delimiter=";"))
+
+
+def test_a_single_column_needs_no_delimiter(lab: Lab) -> None:
+    lab.put("in/a.csv", b"n\n1\n")
+    table = lab.create("t", "n UInt8")
+    lab.load("in/*", table, data_format=Csv(delimiter=";"))
+    assert lab.rows(table) == [{"n": 1}]
+
+
+def test_a_distributed_table_and_a_connection_without_a_cluster(lab: Lab) -> None:
+    lab.put("in/a.csv", b"n\n1\n")
+    table = lab.create("t", "n UInt8")
+    lab.distribute(table)
+    lab.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None})
+    said = coded("node-address-unknown", "set the connection's field cluster to 'sandbox'", "http_endpoints")
+    with pytest.raises(ChS3Error, match=said):
+        lab.load("in/*", f"{table}_all")
+
+
+def test_a_query_that_takes_longer_than_the_task_allows(lab: Lab) -> None:
+    """The limit of a deferred task is the same: the servers stop the query, before the triggerer would."""
+    put_slow_files(lab)
+    table = lab.create("t", "n UInt64")
+    words = (
+        "failed, and nothing of it was committed: it took longer than the task's execution_timeout of 2.0 s",
+        "raise",
+    )
+    with pytest.raises(ChS3Error, match=coded("execution-timeout", *words)):
+        lab.load("in/*", table, execution_timeout=timedelta(seconds=2), **SLOW)
+    assert lab.rows(table) == []
+
+
+def test_a_result_that_airflow_cannot_keep_is_refused_before_the_query(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.put_parquet("in/a.parquet", {"n": [1]})
+    sql = "SELECT n, [toIPv4('10.0.0.1')] AS at FROM {files}"
+    given = {"task_id": "ask", "source": lab.uri("in/*"), "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
+    operator = S3QueryOperator(sql=sql, **given)
+    refused = pytest.raises(
+        ChS3Error, match=coded("type-not-returned", "column at of the result is Array(IPv4)", "text")
+    )
+    with refused, own_errors():
+        operator.execute(lab.context(operator))
+    assert "submitting" not in caplog.text
