@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values combinations faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values combinations faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -78,6 +78,10 @@ bench-many-files: $(READY)
 # Threads for a SELECT over files in place, near to and far from the store; takes ten minutes.
 bench-in-place: $(READY)
 	$(BIN)/python -m ch_s3_lab.bench.scripts.in_place
+
+# CPU, parts, merges and bytes written of plans for 8 to 64 cores, on any machine; needs a C compiler, takes ten minutes.
+bench-cores: $(READY)
+	$(BIN)/python -m ch_s3_lab.bench.scripts.cores
 
 # Delayed streams for loads into a table on an S3 disk; takes five minutes.
 bench-s3-disk: $(READY)

@@ -39,6 +39,17 @@ def add_parser(subparsers: Subparsers) -> None:
         action="store_true",
         help="with --settings: also show the guards that every node has by itself, which the SQL does not name",
     )
+    for name, unit, what in (
+        ("--nodes", "a number of nodes", "nodes"),
+        ("--vcpus", "a number of cores", "cores of a node"),
+        ("--memory-gib", "a number of GiB", "memory of a node, in GiB"),
+    ):
+        parser.add_argument(
+            name,
+            type=count_of_some(unit),
+            metavar="N",
+            help=f"say what so many {what} would take",
+        )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--sql", action="store_true", help="print the SQL alone, with all of its lines")
     form.add_argument("--json", action="store_true", help="print plan and SQL as JSON")
@@ -80,18 +91,23 @@ def run(args: argparse.Namespace) -> int:
     with clean_output():
         from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-        from airflow_provider_ch_s3.load.plan_text import format_plan
+        from airflow_provider_ch_s3.load.plan_text import format_elsewhere, format_plan
 
         with clickhouse_hook(args.conn_id) as hook:
             load = read_load(args, hook)
             selection, prepared = load.preview_new()
         sql = _without_secrets(prepared.insert(load.identity))
+    asked = {"node_count": args.nodes, "vcpus": args.vcpus, "memory_gib": args.memory_gib}
+    elsewhere = prepared.on(prepared.cluster.resized(**asked)) if any(asked.values()) else None
     if args.json:
-        print_json({**_describe(prepared, selection), "sql": sql})
+        there = {"elsewhere": _describe_elsewhere(elsewhere)} if elsewhere else {}
+        print_json({**_describe(prepared, selection), **there, "sql": sql})
     elif args.sql:
         print_sql(sql)
     else:
         _print_summary(prepared, selection, args.mode)
+        if elsewhere:
+            print_text(format_elsewhere(elsewhere))
         if args.settings or args.all:
             print_text(f"\n{format_plan(prepared, show_all=args.all)}")
             print_sql(f"\n{shorten_lines(sql, limit=SQL_LINE_LIMIT)}")
@@ -107,6 +123,20 @@ def _print_summary(prepared: PreparedLoad, selection: ChunkSelection | None, mod
     if prepared.new_table:
         print_sql(f"{describe_table(prepared.new_table)}\n")
     print_text(format_summary(prepared, selection, mode))
+
+
+def _describe_elsewhere(prepared: PreparedLoad) -> dict[str, Any]:
+    """Describe what another cluster would take, as values for JSON."""
+    node, plan = prepared.cluster.weakest, prepared.plan
+    seconds = plan.prediction.load_seconds
+    return {
+        "nodes": prepared.cluster.node_count,
+        "vcpus": node.vcpus,
+        "memory_bytes": node.memory_bytes,
+        "settings": plan.in_text,
+        "expected": dataclasses.asdict(plan.prediction),
+        "trusted_load_seconds": [seconds * factor for factor in plan.trusted_range],
+    }
 
 
 def _describe(prepared: PreparedLoad, selection: ChunkSelection | None) -> dict[str, Any]:

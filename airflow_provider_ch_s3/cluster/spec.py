@@ -20,11 +20,16 @@ MEMORY_TOLERANCE_RATIO = 0.05
 """A machine sold with 64 GiB reports about 62 GiB: this difference is not worth a note."""
 
 
+SEVERAL = "several"
+"""Name of a cluster that does not exist yet."""
+
+
 class HardwareOrigin(Enum):
     """Where the vCPUs or the memory to plan loads with come from."""
 
     CONNECTION = "connection"
     DETECTED = "detected"
+    ASKED = "as asked for"
     SHARED = "detected, and shared by the servers of one machine"
 
 
@@ -110,6 +115,26 @@ class ClusterSpec:
     def node_count(self) -> int:
         """Nodes that share a load."""
         return self.declared_node_count or len(self.nodes)
+
+    def resized(self, *, node_count: int | None, vcpus: int | None, memory_gib: float | None) -> ClusterSpec:
+        """The cluster with other hardware; None for what stays."""
+        nodes = tuple(
+            replace(
+                node,
+                vcpus=vcpus or node.vcpus,
+                memory_bytes=round(memory_gib * GIB) if memory_gib else node.memory_bytes,
+            )
+            for node in self.nodes
+        )
+        return replace(
+            self,
+            # one server alone has no name for a cluster yet
+            name=self.name or (SEVERAL if node_count and node_count > 1 else None),
+            nodes=nodes,
+            declared_node_count=node_count or self.declared_node_count,
+            vcpus_origin=HardwareOrigin.ASKED if vcpus else self.vcpus_origin,
+            memory_origin=HardwareOrigin.ASKED if memory_gib else self.memory_origin,
+        )
 
     @property
     def shard_count(self) -> int:

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
-from airflow_provider_ch_s3.files.file_format import is_compressed
+from airflow_provider_ch_s3.files.file_format import find_format, is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.explain import read_misfit
@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 from airflow_provider_ch_s3.tuning import LoadLimit, MemorySharing, PastLoad, SettingValue
-from airflow_provider_ch_s3.tuning.predict import fixed_seconds
+from airflow_provider_ch_s3.tuning.predict import fixed_seconds, slowdown
 
 log = get_log(__name__)
 
@@ -226,21 +226,37 @@ def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:
         node_volume_bytes=node_volume_bytes,
         peak_memory_bytes=report.peak_memory_bytes,
         core_seconds_per_gib=core_seconds_per_gib(
-            report.seconds, node_volume_bytes, cluster, file_count=report.files_read
+            report.seconds,
+            node_volume_bytes,
+            cluster,
+            file_count=report.files_read,
+            data_format=report.data_format,
+            threads=report.settings.get("max_insert_threads", {}).get("value"),
         ),
         reduction=report.reduction,
     )
 
 
 def core_seconds_per_gib(
-    load_seconds: float, node_volume_bytes: float, cluster: ClusterSpec, *, file_count: int
+    load_seconds: float,
+    node_volume_bytes: float,
+    cluster: ClusterSpec,
+    *,
+    file_count: int,
+    data_format: str,
+    threads: SettingValue | None,
 ) -> float:
-    """Core seconds of one node for each GiB of rows in memory, without the fixed cost of every load."""
+    """Core seconds of one node for each GiB of rows in memory, without the fixed cost of every load.
+
+    :param threads: ``max_insert_threads`` of the load; anything but a number counts as all cores.
+    """
     vcpus = cluster.weakest.vcpus
     fixed = fixed_seconds(math.ceil(file_count / cluster.node_count), vcpus)
     # A store may open files faster than the model assumes; the rows took some of the time in any case.
     rows_seconds = max(load_seconds - fixed, load_seconds / 2)
-    return rows_seconds * vcpus / (node_volume_bytes / GIB)
+    writers = int(str(threads)) if str(threads).isdigit() else 0
+    slower = slowdown(find_format(data_format), vcpus=vcpus, threads=writers or vcpus)
+    return rows_seconds * vcpus / slower / (node_volume_bytes / GIB)
 
 
 def read_sharing(

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count, with_facts
+from airflow_provider_ch_s3.common.text import GIB, count_of, format_bytes, format_count, format_estimate, with_facts
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
@@ -46,6 +46,25 @@ def format_summary(prepared: PreparedLoad, selection: ChunkSelection | None, mod
     ]
     advice = advise(prepared) if new else []
     return "\n".join([*lines, *(_wrap(f"advice    {text}", indent=10) for text in advice)])
+
+
+def format_elsewhere(prepared: PreparedLoad) -> str:
+    """Say what a load would take on the cluster that it was planned for, and how far to trust the answer."""
+    node, plan = prepared.cluster.weakest, prepared.plan
+    settings = ", ".join(
+        f"{name} = {plan.sent[name]}"
+        for name in ("max_insert_threads", "min_insert_block_size_bytes", "max_threads")
+        if name in plan.sent
+    )
+    least, most = (plan.prediction.load_seconds * factor for factor in plan.trusted_range)
+    lines = [
+        f"on        {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
+        f" {format_bytes(node.memory_bytes)}: {plan.prediction}; {plan.basis}",
+        f"with      {settings}",
+        f"trust     {format_estimate(least)} to {format_estimate(most)} to load: published loads took"
+        f" {plan.trusted_range[0]:g} to {plan.trusted_range[1]:g} times the seconds of such a prediction",
+    ]
+    return "\n".join(_wrap(line, indent=10) for line in lines)
 
 
 def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:

@@ -13,7 +13,6 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, in
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.cluster.calibration import Calibration
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
@@ -85,7 +84,7 @@ INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0, CSV_SKIP_SET
 class PreparedLoad:
     """A load ready to start.
 
-    :param plan_with: computes the plan of the same load for a cluster with other constants.
+    :param plan_for: computes the plan of the same load for a cluster with different hardware or constants.
     :param sharing: the loads among which the memory of the nodes is divided.
     :param chunk: the part of the source that ``source`` has.
     :param merge: how rows are merged by their keys; None in other modes.
@@ -103,7 +102,7 @@ class PreparedLoad:
     mapping: tuple[MappedColumn, ...]
     where: str
     plan: LoadPlan
-    plan_with: Callable[[Calibration], LoadPlan]
+    plan_for: Callable[[ClusterSpec], LoadPlan]
     sharing: MemorySharing
     chunk: Chunk = field(default_factory=Chunk)
     merge: MergeRule | None = None
@@ -112,6 +111,10 @@ class PreparedLoad:
     volumes: tuple[Volume, ...] = ()
     line_format: LineFormat | None = None
     new_table: NewTable | None = None
+
+    def on(self, cluster: ClusterSpec) -> PreparedLoad:
+        """The same load, planned for a different cluster."""
+        return replace(self, cluster=cluster, plan=self.plan_for(cluster))
 
     def insert(self, identity: LoadIdentity, *, into: TableName | None = None) -> Statement:
         """Render the INSERT, with the plan's settings and, in its ``log_comment``, the load's identity and size.
@@ -207,11 +210,11 @@ def prepare_load(
     source = replace(source, may_list=may_list and access.lists_as_the_worker)
     volumes = read_volumes(client, target, cluster.name)
 
-    def plan(source: SourceSpec, sharing: MemorySharing, calibration: Calibration) -> LoadPlan:
+    def plan(source: SourceSpec, sharing: MemorySharing, cluster: ClusterSpec) -> LoadPlan:
         facts = replace(
             _facts(cluster, source, target, request, past.get(source.data_format)),
             sharing=sharing,
-            calibration=calibration,
+            calibration=cluster.calibration,
             one_sender=_find_one_sender(cluster, target, is_staged=is_staged),
             waits_for_replicas=waits_for_replicas,
             is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
@@ -224,7 +227,7 @@ def prepare_load(
         )
 
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
-    sent = {**inspection.settings, **plan(source, MemorySharing(), cluster.calibration).sent}
+    sent = {**inspection.settings, **plan(source, MemorySharing(), cluster).sent}
     if line_format is None:  # a sample would stop at the first bad row
         marks = _mark_deletions(request.mode.rule)
         source = measure.measure_rows(
@@ -234,7 +237,7 @@ def prepare_load(
             source = measure.estimate_row_count(client, source, settings=sent)
         source = measure.count_partitions(client, source, mapping, target.partition_key, settings=sent)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
-    final = plan(source, sharing, cluster.calibration)
+    final = plan(source, sharing, cluster)
     _check_expiry(access, final.prediction)
     # A merge tells the other shards what changes.
     if final.sends_rows or (request.mode.rule and cluster.shard_count > 1):
@@ -260,7 +263,7 @@ def prepare_load(
         mapping=mapping,
         where=request.where,
         plan=final,
-        plan_with=partial(plan, source, sharing),
+        plan_for=partial(plan, source, sharing),
         sharing=sharing,
         merge=request.mode.rule,
         held=held,

@@ -72,7 +72,7 @@ def search(
     """
 
     def plan(calibration: Calibration) -> PreparedLoad:
-        return dataclasses.replace(sample, plan=sample.plan_with(calibration))
+        return sample.on(dataclasses.replace(sample.cluster, calibration=calibration))
 
     def measure(prepared: PreparedLoad, name: str) -> Measurement:
         measured = measure_load(client, partial(_scratch_table, client, sample), prepared, name)
@@ -99,11 +99,13 @@ def search(
     if best_plan is not ours:
         finalists[CALIBRATED] = best_plan
     rounds = [measure(finalists[name], name) for number in range(ROUNDS) for name in rotate(list(finalists), number)]
-    return _judge(rounds, best, sample)
+    return _judge(rounds, best, plan(best), ours)
 
 
-def _judge(rounds: Sequence[Measurement], best: Calibration, sample: PreparedLoad) -> SearchResult:
-    cluster = sample.cluster
+def _judge(
+    rounds: Sequence[Measurement], best: Calibration, calibrated: PreparedLoad, ours: PreparedLoad
+) -> SearchResult:
+    cluster = ours.cluster
     seconds = {name: median_of(rounds, name, "settled_seconds") for name in (DEFAULTS, OURS, CALIBRATED)}
     winner = CALIBRATED if seconds[CALIBRATED] * MIN_GAIN < seconds[OURS] else OURS
     calibration = best if winner == CALIBRATED else Calibration()
@@ -113,7 +115,9 @@ def _judge(rounds: Sequence[Measurement], best: Calibration, sample: PreparedLoa
             median_of(rounds, winner, "load_seconds"),
             volume_bytes / cluster.node_count,
             cluster,
-            file_count=len(sample.source.files),
+            file_count=len(ours.source.files),
+            data_format=ours.source.data_format,
+            threads=(calibrated if winner == CALIBRATED else ours).plan.sent.get("max_insert_threads"),
         )
         calibration = dataclasses.replace(calibration, core_seconds_per_gib=round(core_seconds, 2))
     measured = {name: value for name, value in seconds.items() if not math.isnan(value)}

@@ -6,6 +6,7 @@ below this limit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import MIB, count_of, format_bytes
@@ -33,9 +34,10 @@ _NOTHING_SENT = "no row is sent to another node"
 
 
 def max_insert_threads(facts: LoadFacts) -> Decision:
-    """Half of the cores, so that the rest can read and merge; 4 on two to seven cores, 1 on one core.
+    """As many as leave at most 4 parts in a partition, up to half of the cores: 4 without partitions.
 
-    If all nodes send rows to each other, the threads of each node are divided among the senders.
+    No more than there are blocks. Half of the cores (at least 4) if memory does not hold the rows in so few blocks;
+    1 on one core. If all nodes send rows to each other, the threads of each node are divided among the senders.
     """
     threads = _count_threads(facts)
     if facts.reduction.memory:
@@ -45,8 +47,13 @@ def max_insert_threads(facts: LoadFacts) -> Decision:
         reason = f"{facts.calibration.insert_threads_per_core:g} per core were fastest when this cluster was tuned"
     elif facts.vcpus == 1:
         reason = "one core sorts and writes one block after the other"
-    elif threads == facts.vcpus // 2:
-        reason = f"half of {facts.vcpus} cores write, the others read and merge"
+    elif threads == _fewest_blocks(facts):
+        reason = f"{format_bytes(facts.node_volume_bytes)} of rows per node are {count_of(threads, 'block')}"
+    elif _threads_without_merge(facts) is None:
+        reason = (
+            f"the rows need more blocks than ClickHouse leaves unmerged, so {threads} threads on {facts.vcpus} cores"
+            " write, and the other cores read and merge"
+        )
     else:
         reason = (
             f"{threads} threads on {facts.vcpus} cores sort and write in parallel, and ClickHouse does not merge"
@@ -70,10 +77,36 @@ def _count_threads(facts: LoadFacts) -> int:
     """The best number of threads on one node."""
     if facts.calibration.insert_threads_per_core is not None:
         threads = round(facts.vcpus * facts.calibration.insert_threads_per_core)
+    elif facts.vcpus == 1:
+        threads = 1
     else:
+        full = replace(facts, reduction=Reduction())
         # Three servers on two cores: 1.82 s with one thread each, 1.90 s with two or four.
-        threads = 1 if facts.vcpus == 1 else max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
+        threads = min(_threads_without_merge(full) or _most_threads(full), _fewest_blocks(full))
     return max(1, threads >> facts.reduction.memory)
+
+
+def _most_threads(facts: LoadFacts) -> int:
+    """Half of the cores: the rest read and merge."""
+    return max(facts.vcpus // 2, PARTS_WITHOUT_MERGE)
+
+
+def _fewest_blocks(facts: LoadFacts) -> int:
+    """Number of blocks of the smallest size worth having: each further thread would only leave one more part."""
+    return max(1, math.ceil(facts.node_volume_bytes / MIN_BLOCK_BYTES))
+
+
+def _threads_without_merge(facts: LoadFacts) -> int | None:
+    """The most threads that each write one block, and together leave so few parts that nothing is merged.
+
+    :returns: None if memory does not hold such blocks, or too many rows share each partition.
+    """
+    for threads in range(_most_threads(facts), PARTS_WITHOUT_MERGE - 1, -1):
+        block_bytes = max(MIN_BLOCK_BYTES, math.ceil(facts.node_volume_bytes / threads))
+        is_few = parts_per_node(facts, block_bytes=block_bytes) <= PARTS_WITHOUT_MERGE * facts.partition_count
+        if is_few and block_bytes <= _ceiling_bytes(facts, threads):
+            return threads
+    return None
 
 
 def min_insert_block_size_bytes(facts: LoadFacts) -> Decision:

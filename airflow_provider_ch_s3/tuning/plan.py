@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Reduction, Senders
-from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict
+from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict, trusted_range
 from airflow_provider_ch_s3.tuning.rule import (
     Decision,
     Facts,
@@ -73,12 +73,14 @@ class LoadPlan(Plan):
     """The settings of a load, and the expected outcome.
 
     :param basis: where the constants of the prediction come from.
+    :param trusted_range: how many times the predicted seconds the load may take, least and most.
     :param sends_rows: nodes send rows to their shards.
     :param reduction: how far the load is reduced.
     """
 
     prediction: Prediction
     basis: str
+    trusted_range: tuple[float, float] = (1.0, 1.0)
     sends_rows: bool = False
     reduction: Reduction = field(default_factory=Reduction)
 
@@ -106,6 +108,7 @@ def plan_load(
         left_out=plan.left_out,
         prediction=_predict(facts, plan, server),
         basis=describe_basis(facts),
+        trusted_range=trusted_range(facts),
         sends_rows=facts.senders is not Senders.NONE,
         reduction=facts.reduction,
     )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import GIB, MIB, count_of, format_bytes, format_estimate
+from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, Senders
 from airflow_provider_ch_s3.tuning.read import count_readers, readers_bytes
 
@@ -22,6 +23,12 @@ READ_AHEAD_BYTES = 140 * MIB
 PARTS_WITHOUT_MERGE = 4
 # A merge takes about ten parts at once, so ten times the parts mean one more pass over the rows.
 PARTS_PER_MERGE = 10
+# Merges of a server run side by side, on as many threads by default (background_pool_size). The pool has 32 entries,
+# and 16 merges leave more than 8 free, so that the largest merges are not put off
+# (number_of_free_entries_in_pool_to_lower_max_size_of_merge).
+MERGE_THREADS = 16
+# No merge makes a larger part on disk, by default (max_bytes_to_merge_at_max_space_in_pool).
+LARGEST_PART_BYTES = 150 * GIB
 # Core seconds per GiB of rows in memory, on 2 cores of a virtual machine (docs/benchmarks.md): to read Parquet, to
 # parse CSV or JSON, to sort and write, to merge. `ch-s3 tune` measures the sum on your cluster, and the ledger
 # records it for each table.
@@ -29,6 +36,10 @@ READ_CORE_SECONDS_PER_GIB = 3.5
 PARSE_CORE_SECONDS_PER_GIB = 10.5
 WRITE_CORE_SECONDS_PER_GIB = 3.0
 MERGE_CORE_SECONDS_PER_GIB = 3.0
+# Published loads on 8 to 177 cores took so many times the predicted seconds (docs/tuning.md): with constants measured
+# by one load, also on other hardware, and with the constants above.
+MEASURED_RANGE = (0.7, 1.3)
+BUILT_IN_RANGE = (1.0, 7.0)
 # Minimum duration of an INSERT: 0.02 s on one node, 0.1 s on three (one file of ten rows).
 BEGIN_SECONDS = 0.1
 # To open, read and close a file of ten rows: 100 files take 0.5 s, 400 files 1.9 s, with two readers on two cores
@@ -65,14 +76,26 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
     :param threads: inserting threads per node; ``block_bytes``: size of each of their blocks.
     """
     parts = parts_per_node(facts, block_bytes=block_bytes)
-    rows_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts) / facts.vcpus
+    core_seconds = facts.node_volume_bytes / GIB * load_core_seconds_per_gib(facts)
+    rows_seconds = core_seconds / facts.vcpus * slowdown(facts.format, vcpus=facts.vcpus, threads=threads)
     load_seconds = rows_seconds + fixed_seconds(facts.files_per_node, facts.vcpus)
     return Prediction(
         initial_parts=facts.node_count * parts,
         peak_memory_bytes=int(peak_memory_bytes(facts, threads=threads, block_bytes=block_bytes)),
         load_seconds=load_seconds,
-        settled_seconds=load_seconds + _merge_seconds(facts, parts),
+        settled_seconds=load_seconds + _merge_seconds(facts, parts, load_seconds),
     )
+
+
+def slowdown(data_format: FileFormat, *, vcpus: int, threads: int) -> float:
+    """How many times as long a load takes as if all cores wrote.
+
+    All cores read; only inserting threads sort and write, and hardly any reading hides the writing. The published
+    loads with 8, 16, 32 and 59 threads on 59 cores took 10,824, 6,777, 4,760 and 3,885 s, and 2,728 s + 64,768 s /
+    threads are 10,824, 6,776, 4,752 and 3,826 s.
+    """
+    read, write = _read_core_seconds_per_gib(data_format), WRITE_CORE_SECONDS_PER_GIB
+    return (read + write * vcpus / min(threads, vcpus)) / (read + write)
 
 
 def fixed_seconds(files_per_node: int, vcpus: int) -> float:
@@ -96,10 +119,10 @@ def parts_per_node(facts: LoadFacts, *, block_bytes: int) -> int:
 def blocks_in_memory(facts: LoadFacts, *, threads: int) -> int:
     """Each inserting thread collects a block, and each running thread holds the sorted copy of another block.
 
-    With inserting threads on half of the cores, the sum equals the published formula's three blocks per thread.
-    Measured with 12 M rows in 4 blocks: 6.0 blocks with 2 readers, 8.0 with 4.
+    A thread collects a block, writes another, and sorts a copy of the latter: three blocks per thread at most, as in
+    the published formula. Measured with 12 M rows in 4 blocks: 6.0 blocks with 2 readers, 8.0 with 4.
     """
-    return threads + count_readers(facts)
+    return threads + min(count_readers(facts), 2 * threads)
 
 
 def buffer_bytes(facts: LoadFacts, *, threads: int) -> float:
@@ -119,6 +142,12 @@ def peak_memory_bytes(facts: LoadFacts, *, threads: int, block_bytes: int) -> fl
     return min(scaled_bytes, max(peak_bytes, facts.past.peak_memory_bytes))
 
 
+def trusted_range(facts: LoadFacts) -> tuple[float, float]:
+    """How many times the predicted seconds a load may take, according to published loads: least and most."""
+    is_measured = facts.past is not None or facts.calibration.core_seconds_per_gib is not None
+    return MEASURED_RANGE if is_measured else BUILT_IN_RANGE
+
+
 def describe_basis(facts: LoadFacts) -> str:
     """Describe the measurements behind a prediction."""
     if facts.past is not None:
@@ -129,21 +158,33 @@ def describe_basis(facts: LoadFacts) -> str:
 
 
 def load_core_seconds_per_gib(facts: LoadFacts) -> float:
-    """Core seconds per GiB of rows: measured on the table's last load, or on the cluster, or the model's constant."""
+    """Core seconds per GiB of rows, if all cores read and write.
+
+    Measured on the table's last load, or on the cluster, or the model's constant.
+    """
     if facts.past is not None:
         return facts.past.core_seconds_per_gib
     if facts.calibration.core_seconds_per_gib is not None:
         return facts.calibration.core_seconds_per_gib
-    return WRITE_CORE_SECONDS_PER_GIB + (
-        PARSE_CORE_SECONDS_PER_GIB if facts.format.is_text else READ_CORE_SECONDS_PER_GIB
-    )
+    return WRITE_CORE_SECONDS_PER_GIB + _read_core_seconds_per_gib(facts.format)
 
 
-def _merge_seconds(facts: LoadFacts, parts: int) -> float:
-    """Duration of the merges, which share the cores; a partition with few parts is not merged."""
+def _read_core_seconds_per_gib(data_format: FileFormat) -> float:
+    return PARSE_CORE_SECONDS_PER_GIB if data_format.is_text else READ_CORE_SECONDS_PER_GIB
+
+
+def _merge_seconds(facts: LoadFacts, parts: int, load_seconds: float) -> float:
+    """Duration of the merges after the load: of the last pass at least, as it needs all parts of the passes before.
+
+    Each pass leaves a tenth of the parts, until a partition has few parts, or the parts are too large to be merged.
+    """
     per_partition = parts / facts.partition_count
-    if per_partition <= PARTS_WITHOUT_MERGE:
-        return 0.0
-    passes = math.ceil(math.log(per_partition, PARTS_PER_MERGE))
-    merges_at_once = min(facts.vcpus, facts.partition_count)
-    return facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB * passes / merges_at_once
+    part_bytes = facts.size_bytes / facts.node_count / parts
+    core_seconds = facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB
+    passes = [0.0]
+    while per_partition > PARTS_WITHOUT_MERGE and PARTS_PER_MERGE * part_bytes <= LARGEST_PART_BYTES:
+        per_partition = math.ceil(per_partition / PARTS_PER_MERGE)
+        part_bytes *= PARTS_PER_MERGE
+        merges = max(1, round(per_partition * facts.partition_count))
+        passes.append(core_seconds / min(facts.vcpus, MERGE_THREADS, merges))
+    return max(passes[-1], sum(passes) - load_seconds)

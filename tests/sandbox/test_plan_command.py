@@ -46,6 +46,25 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     assert lab.rows(table) == []
 
 
+def test_what_another_cluster_would_take(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.put("in/a.csv", b"id\n1\n")
+    table = lab.create("t", "id UInt32")
+    other = ("--nodes", "12", "--vcpus", "32", "--memory-gib", "128")
+    assert main(["plan", *other, *lab.arguments(table)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("on ", "with ", "trust "))]
+    assert lines[0].startswith("on        12 x 32 cores, 128.0 GiB: 1")
+    settings = "max_insert_threads = 1, min_insert_block_size_bytes = 67108864, max_threads = 32"
+    assert lines[1] == f"with      {settings}"
+    assert lines[2].startswith("trust     under a second to under a second to load")
+    assert main(["plan", "--json", *other, *lab.arguments(table)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    there = found["elsewhere"]
+    assert (there["nodes"], there["vcpus"], there["memory_bytes"]) == (12, 32, 128 * 1024**3)
+    least, most = there["trusted_load_seconds"]
+    assert least <= there["expected"]["load_seconds"] < most
+    assert len(found["nodes"]) == len(lab.nodes())
+
+
 def test_six_lines_say_what_is_new(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.put("in/a.csv", b"id\n1\n")
     table = lab.create("t", "id UInt32")

@@ -95,7 +95,12 @@ class Arena:
 @contextmanager
 def open_sandbox(hardware: Hardware, store: S3Server) -> Iterator[Arena]:
     """Run a sandbox with this hardware that loads from a running store."""
-    config = SandboxConfig(shards=hardware.nodes, memory_bytes_per_node=hardware.memory_bytes)
+    config = SandboxConfig(
+        shards=hardware.nodes,
+        memory_bytes_per_node=hardware.memory_bytes,
+        cores=hardware.cores,
+        engine=hardware.engine,
+    )
     store.make_bucket(BUCKET)
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(config))

@@ -65,6 +65,8 @@ class Hardware:
 
     :param is_clustered: whether all nodes read, with ``s3Cluster``; otherwise one server reads, with ``s3``.
     :param memory_bytes: memory per node; None for the sandbox's default.
+    :param cores: that each node counts; None for the machine's.
+    :param engine: version of ClickHouse; '' for the sandbox's default.
     :param latency_seconds: latency added to each S3 request.
     :param storage_policy: of the table; '' for the server's default.
     """
@@ -72,6 +74,8 @@ class Hardware:
     nodes: int = 1
     is_clustered: bool = True
     memory_bytes: int | None = None
+    cores: int | None = None
+    engine: str = ""
     latency_seconds: float = 0.0
     storage_policy: str = ""
 

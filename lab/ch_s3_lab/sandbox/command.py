@@ -51,6 +51,11 @@ def add_parser(subparsers: Subparsers) -> None:
         type=count_of_some("a number of bytes"),
         help="default: 60%% of the available memory, shared",
     )
+    up.add_argument(
+        "--cores",
+        type=count_of_some("a number of cores"),
+        help="that each node counts, with the merge pools of a server; needs a C compiler (default: the machine's)",
+    )
     end = up.add_mutually_exclusive_group()
     end.add_argument("--detach", action="store_true", help="return when it is ready; ch-s3 sandbox down stops it")
     end.add_argument("--until-eof", action="store_true", help="also stop it when standard input ends")
@@ -74,6 +79,7 @@ def run_up(args: argparse.Namespace) -> int:
         directory=args.dir,
         library=args.library,
         memory_bytes_per_node=args.memory_bytes_per_node,
+        cores=args.cores,
     )
 
     def announce(sandbox: Sandbox) -> None:

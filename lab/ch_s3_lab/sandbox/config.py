@@ -33,6 +33,8 @@ class SandboxConfig:
         directory, removed at the end.
     :param library: the engine's shared library; by default the pinned library, downloaded on first use.
     :param memory_bytes_per_node: by default 60 % of the available memory, divided by the number of nodes.
+    :param cores: each node counts so many cores, and merges with the pools of a server; by default the machine's
+        cores, and the embedded engine's two threads for merges.
     :raises ConfigError: if ``shards`` or ``replicas`` is below 1, or the engine does not support the given fields.
     """
 
@@ -45,6 +47,7 @@ class SandboxConfig:
     directory: Path | None = None
     library: Path | None = None
     memory_bytes_per_node: int | None = None
+    cores: int | None = None
 
     def __post_init__(self) -> None:
         for name, count in (("shards", self.shards), ("replicas", self.replicas)):

@@ -116,6 +116,8 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
         command += ["--dir", str(config.directory)]
     if config.memory_bytes_per_node is not None:
         command += ["--memory-bytes-per-node", str(config.memory_bytes_per_node)]
+    if config.cores is not None:
+        command += ["--cores", str(config.cores)]
     # An unnamed file: unlike a pipe, it neither blocks nor breaks once nobody reads it.
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_ch_s3.common.text import KIB
 from ch_s3_lab.sandbox import node_main
+from ch_s3_lab.sandbox.cores import pretend_cores
 from ch_s3_lab.sandbox.info import Sandbox
 from ch_s3_lab.sandbox.object_store import DISKS_BUCKET
 from ch_s3_lab.sandbox.process import LOG_NAME, SandboxProcess, answers_ping, write_private
@@ -30,6 +31,7 @@ class Node(SandboxProcess):
     :param index: the node's number, from 0.
     :param library: the engine's shared library.
     :param memory_bytes: the node's ``max_server_memory_usage``.
+    :param cores: cores for the node to count; None for the machine's.
     :param interserver_port: port from which other replicas fetch parts; only for servers, like ``keeper_port``.
     """
 
@@ -44,6 +46,7 @@ class Node(SandboxProcess):
         index: int,
         library: Path,
         memory_bytes: int,
+        cores: int | None,
         interserver_port: int,
         keeper_port: int,
     ) -> None:
@@ -53,8 +56,14 @@ class Node(SandboxProcess):
         self.index = index
         self.library = library
         self.memory_bytes = memory_bytes
+        self.cores = cores
         self.interserver_port = interserver_port
         self.keeper_port = keeper_port
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables for the number of cores."""
+        return pretend_cores(self.cores)
 
     @abstractmethod
     def arguments(self) -> Sequence[str]:

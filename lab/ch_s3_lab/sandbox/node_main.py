@@ -62,6 +62,8 @@ def run_server(library: str, *words: str) -> None:
     """Run a server until the end of the standard input, a pipe from the supervisor."""
     # The server's own watchdog would be another process, which nothing supervises.
     os.environ["CLICKHOUSE_WATCHDOG_ENABLE"] = "0"
+    # By now, what it names is loaded (cores.py); a server ends at once if the variable is set.
+    os.environ.pop("LD_PRELOAD", None)
     threading.Thread(target=end_with_input, args=(0,), daemon=True).start()
 
     engine = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)

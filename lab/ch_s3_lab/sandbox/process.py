@@ -33,6 +33,11 @@ class SandboxProcess(ABC):
         self.started_at_seconds = 0.0
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """More variables of the process."""
+        return {}
+
     @abstractmethod
     def prepare(self) -> Sequence[str]:
         """Write the files that the process reads at startup; returns the command."""
@@ -53,7 +58,7 @@ class SandboxProcess(ABC):
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 # The caller's AWS_* would become the servers' own credentials, and HOME may hold a client config.
-                env={"HOME": str(self.directory), "PATH": os.defpath, "TZ": "UTC"},
+                env={"HOME": str(self.directory), "PATH": os.defpath, "TZ": "UTC", **self.environment},
                 # Ctrl-C is for the supervisor, which stops its processes cleanly.
                 start_new_session=True,
             )

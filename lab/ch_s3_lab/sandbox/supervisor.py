@@ -106,6 +106,7 @@ def _nodes(
             index=index,
             library=library,
             memory_bytes=memory_bytes,
+            cores=config.cores,
             interserver_port=next(interserver_ports),
             keeper_port=keeper_port,
         )

@@ -455,3 +455,21 @@ def test_hidden_hardware_must_be_declared() -> None:
         detect(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4))
     spec = detect(ScriptedClient(rows), ClusterDeclaration(vcpus_per_node=4, memory_gib_per_node=2))
     assert (spec.weakest.vcpus, spec.weakest.memory_bytes) == (4, 2_147_483_648)
+
+
+@pytest.mark.parametrize(
+    ("name", "node_count", "expected"),
+    [
+        pytest.param("c", 12, "c", id="a-cluster"),
+        pytest.param(None, 12, "several", id="one-server-becomes-several"),
+        pytest.param(None, 1, None, id="one-server"),
+        pytest.param(None, None, None, id="as-many-nodes"),
+    ],
+)
+def test_other_hardware(name: str | None, node_count: int | None, expected: str | None) -> None:
+    nodes = tuple(NodeSpec(host=f"n{n}", shard=n, vcpus=4, memory_bytes=16 * 1024**3) for n in (1, 2))
+    spec = ClusterSpec(name=name, nodes=nodes, server_version=(26, 7), ingest_memory_ratio=0.5)
+    other = spec.resized(node_count=node_count, vcpus=32, memory_gib=None)
+    assert (other.name, other.node_count, other.weakest.vcpus) == (expected, node_count or 2, 32)
+    assert (other.weakest.memory_bytes, other.memory_origin) == (16 * 1024**3, HardwareOrigin.DETECTED)
+    assert other.vcpus_origin is HardwareOrigin.ASKED

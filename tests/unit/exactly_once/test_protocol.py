@@ -330,7 +330,7 @@ def prepare_model_load(
         mapping=(MappedColumn(target="row", source="row"),),
         where="",
         plan=plan,
-        plan_with=lambda _: plan,
+        plan_for=lambda _: plan,
         sharing=read_sharing(),
     )
 

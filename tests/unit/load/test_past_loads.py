@@ -62,6 +62,13 @@ FIRST = PastLoad(
     [
         pytest.param({}, FIRST, id="as-it-was"),
         pytest.param({"seconds": 6.0}, dataclasses.replace(FIRST, core_seconds_per_gib=11.8), id="slower"),
+        # 3.5 of 6.5 core seconds read, 3.0 on half of the cores take twice as long: 5.8 / (9.5 / 6.5)
+        pytest.param(
+            {"settings": {"max_insert_threads": {"value": 2}}},
+            dataclasses.replace(FIRST, core_seconds_per_gib=pytest.approx(3.968421)),
+            id="half-of-the-cores-write",
+        ),
+        pytest.param({"settings": {"max_insert_threads": {"value": "auto"}}}, FIRST, id="the-server-chooses"),
         pytest.param({"size_bytes": 2 * GIB}, dataclasses.replace(FIRST, volume_ratio=2.0), id="larger-files"),
         pytest.param(
             # 50 of them on each node, 4 at a time, are 13 times 0.01 s

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.plan_text import advise, format_plan, format_summary, log_plan
+from airflow_provider_ch_s3.load.plan_text import advise, format_elsewhere, format_plan, format_summary, log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.selection import ChunkSelection, LeftOut
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -69,7 +69,7 @@ PREPARED = PreparedLoad(
     mapping=(MappedColumn(target="a", source="a"),),
     where="",
     plan=PLAN,
-    plan_with=lambda _: PLAN,
+    plan_for=lambda _: PLAN,
     sharing=MemorySharing(running=2),
 )
 HEAD = """\
@@ -293,3 +293,24 @@ def test_the_servers_log_says_which_chunk_an_insert_is(chunk: Chunk, told: dict[
     text = dataclasses.replace(PREPARED, chunk=chunk).insert(identity).text
     comment = json.loads(re.findall(r"log_comment = '(.*)'", text)[0])
     assert comment == {**identity.names, "try": 1, "files": 1, "bytes": 2048, "rows": 10, **told}
+
+
+def test_another_cluster_is_planned_by_the_same_code() -> None:
+    """12 nodes of 32 cores plan for themselves; the answer tells how far to trust it."""
+
+    def plan_for(cluster: ClusterSpec) -> LoadPlan:
+        seconds = 3072 / cluster.node_count / cluster.weakest.vcpus
+        prediction = dataclasses.replace(PLAN.prediction, load_seconds=seconds, settled_seconds=seconds)
+        return dataclasses.replace(PLAN, prediction=prediction, trusted_range=(0.5, 2.0))
+
+    prepared = dataclasses.replace(PREPARED, plan_for=plan_for)
+    other = prepared.on(prepared.cluster.resized(node_count=12, vcpus=32, memory_gib=128))
+    assert (
+        format_elsewhere(other)
+        == """\
+on        12 x 32 cores, 128.0 GiB: 4 initial parts, 1.0 GiB peak memory per node, 8.0 s to load,
+          8.0 s until settled; from a test
+with      max_threads = 8
+trust     4.0 s to 16.0 s to load: published loads took 0.5 to 2 times the seconds of such a
+          prediction"""
+    )
