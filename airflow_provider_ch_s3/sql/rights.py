@@ -224,6 +224,10 @@ def _of_sources(use: Use) -> Iterator[Right]:
     about = About.SOURCE
     source = {TableFunction.S3: "S3", TableFunction.AZURE: "AZURE", TableFunction.URL: "URL"}[use.function]
     yield Right(rights=(source,), on="*.*", about=about, why="to read the files")
+    if not use.is_staged:
+        # CREATE TABLE implies this right.
+        temporary, why = ("CREATE TEMPORARY TABLE",), "to use a table function"
+        yield Right(rights=temporary, on="*.*", about=About.TABLES, why=why)
     if use.collection:
         rights = ("NAMED COLLECTION",)
         yield Right(rights=rights, on=short_identifier(use.collection), about=about, why="the keys of the store")

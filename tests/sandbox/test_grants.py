@@ -88,7 +88,7 @@ def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.Captu
     sensor.poke({})
     assert lab.loads("prune", "--older-than-days", "0") == 0
     grant(lab, "all_modes", print_grants(capsys, *lab.arguments(new, "--create-table")))
-    assert lab.load("in/*.csv", new, create_table="auto")["rows_written"] == 4
+    assert lab.load("in/*.csv", new, create_table="auto", data_format=FILES["data_format"])["rows_written"] == 4
     assert is_clean(lab)
 
 
