@@ -159,19 +159,24 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 
 
 def check_known(target: Target, request: LoadRequest) -> None:
-    """Check that loads have filled this table, if loads have filled a table of this name.
+    """Check that loads have filled this table, if loads have filled a table of this name, or the mode needs it.
 
-    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy.
+    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows that
+        no load of the ledger has written.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if mode_for(request).effect.replaced is Replaced.TABLE or NO_UUID in uuids or ledger.names:
+    if mode_for(request).effect.replaced is Replaced.TABLE or ledger.names:
         return
     earlier = ledger.read_earlier_uuids()
-    if not earlier or set(earlier) & set(uuids):
+    if earlier and (NO_UUID in uuids or set(earlier) & set(uuids)):
         return
-    rows = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
+    if not (earlier or request.mode.refuses_unknown_rows):
+        return
+    partitions = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
-    if rows and not ledger.read().names:
+    if not partitions or ledger.read().names:
+        return
+    if earlier:
         raise TargetError(
             "table-replaced",
             f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
@@ -180,6 +185,13 @@ def check_known(target: Target, request: LoadRequest) -> None:
             f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
             " with mode='replace_table'",
         )
+    rows = count_of(sum(target.partition_rows(ledger.target).values()), "row")
+    raise TargetError(
+        "rows-unknown",
+        f"{ledger.target} holds {rows}, and the ledger {ledger.name} has no load into it: an INSERT of yours may have"
+        f" loaded the same files. `ch-s3 loads adopt {ledger.target} --source …` records which files the rows are of;"
+        " Append(on_unknown_rows='keep') keeps the rows, and adds those of all files; or empty the table (TRUNCATE)",
+    )
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:
