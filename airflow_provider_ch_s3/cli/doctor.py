@@ -27,7 +27,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="check what a load needs: connection, nodes, ledger; with --source and --table also files and rights",
         description=__doc__,
         examples=(
-            "ch-s3 doctor",
             "ch-s3 doctor --grants",
             "ch-s3 doctor --source 's3://flights/dt=2013-*/*.parquet' --table flights",
         ),
