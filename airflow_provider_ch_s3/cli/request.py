@@ -120,7 +120,7 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
 
 
 def add_store_arguments(parser: argparse.ArgumentParser) -> None:
-    """Register the arguments that say how to reach the files."""
+    """Register the arguments for reaching the files."""
     parser.add_argument(
         "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
     )
@@ -137,12 +137,12 @@ def add_store_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source_argument(parser: argparse._ActionsContainer, *, help: str, is_required: bool = False) -> None:
-    """Register the argument that names the files."""
+    """Register the argument for the files."""
     parser.add_argument("--source", action="append", required=is_required, help=help)
 
 
 def complete_arguments(args: argparse.Namespace) -> argparse.Namespace:
-    """Add the defaults of a load to the arguments of a command that has only some arguments of a load."""
+    """Add the defaults of a load to the arguments of a command with only some arguments of a load."""
     parser = argparse.ArgumentParser()
     add_load_arguments(parser, is_optional=True)
     return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(args)})

@@ -161,8 +161,8 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 def check_known(target: Target, request: LoadRequest) -> None:
     """Check that loads have filled this table, if loads have filled a table of this name, or the mode needs it.
 
-    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows that
-        no load of the ledger has written.
+    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows of
+        no load in the ledger.
     """
     ledger, uuids = target.ledger, target.spec.uuids
     if mode_for(request).effect.replaced is Replaced.TABLE or ledger.names:

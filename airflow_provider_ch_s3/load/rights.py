@@ -39,7 +39,7 @@ class Session:
 
     @property
     def can_check(self) -> bool:
-        """Whether the server can tell which rights the user has."""
+        """Whether the server can tell the rights of the user."""
         return self.version >= FIRST_VERSION
 
 
@@ -105,7 +105,7 @@ def find_use(
 
 
 def check_tables(target: Target, effect: Effect, views: Iterable[View]) -> None:
-    """Check that the user may write to the ledger, stage and commit.
+    """Check the rights to write to the ledger, to stage and to commit.
 
     :param effect: of the commit.
     :raises TargetError: if not; has the GRANT of the missing rights.
@@ -123,7 +123,7 @@ def check_tables(target: Target, effect: Effect, views: Iterable[View]) -> None:
 
 
 def check_rights(client: ClickHouseClient, use: Use, about: Set[About]) -> None:
-    """Check that the user has all rights that a load needs.
+    """Check all rights of a load.
 
     :param about: which rights to check.
     :raises TargetError: if not; has the GRANT of the missing rights.
@@ -133,7 +133,7 @@ def check_rights(client: ClickHouseClient, use: Use, about: Set[About]) -> None:
 
 
 def check_ledger(client: ClickHouseClient, session: Session, ledger: TableName, *, is_there: bool) -> None:
-    """Check that the user may use the ledger, and create the ledger if there is none, if the server can tell.
+    """Check the rights to use the ledger, and to create a missing ledger, if the server can tell.
 
     :raises TargetError: if not; has the GRANT of the missing rights.
     """
@@ -143,7 +143,7 @@ def check_ledger(client: ClickHouseClient, session: Session, ledger: TableName, 
 
 
 def _check_granted(client: ClickHouseClient, needed: Sequence[Right]) -> None:
-    """Check that the user has some rights.
+    """Check some rights.
 
     :raises TargetError: if not; has the GRANT of the missing rights.
     """
@@ -172,7 +172,7 @@ def _shown(table: TableName) -> str:
 
 
 def _ledger_apart(declaration: ClusterDeclaration, database: str) -> str:
-    """The ledger that the connection names, if the ledger is not among the other tables of loads."""
+    """The ledger named by the connection, unless the ledger is among the tables of loads."""
     return _apart(ledger_name(declaration.ledger_table, database), database)
 
 
@@ -185,7 +185,7 @@ def _replaces(effect: Effect) -> bool:
 
 
 def _engines(engine: str, *, rejects: bool) -> list[str]:
-    """The engines of the tables that a staged load creates, for a table with an engine."""
+    """The engines of the tables created by a staged load into a table with an engine."""
     plain = "ReplicatedMergeTree" if has_replicas(engine) else "MergeTree"
     return sorted({plain, engine, *(("MergeTree", "Null") if rejects else ())})
 
