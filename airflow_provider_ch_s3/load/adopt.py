@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.files import count_rows
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.base import Load
-from airflow_provider_ch_s3.modes import LoadMode
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import parse_table
@@ -103,7 +103,7 @@ def adopt_files(target: Target, load: Load, *, may_differ: Callable[[str], bool]
             definition=target.spec.definition,
             table=request.table,
             source=str(request.pattern),
-            load_mode=LoadMode.APPEND.value,
+            load_mode=Append.name,
             files=len(files),
             size_bytes=sum(file.size_bytes for file in files),
             rows=counted,
