@@ -55,6 +55,13 @@ class OnMissingFiles(Enum):
     DELETE = "delete"
 
 
+class OnUnknown(Enum):
+    """What to do with rows in a table that no load of the ledger has ever filled."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+
+
 class OnPartialPartitions(Enum):
     """What to do if a partition to be replaced holds rows from elsewhere than these files."""
 
@@ -102,6 +109,11 @@ class Mode(Value):
         return False
 
     @property
+    def refuses_unknown_rows(self) -> bool:
+        """Whether the table may hold no rows before its first load in the ledger."""
+        return False
+
+    @property
     def replays_views(self) -> bool:
         """Whether materialized views get their rows from the staged rows."""
         return False
@@ -126,6 +138,9 @@ class Append(Mode):
         ``replace`` the rows of the old version; ``provenance`` tells which rows these are.
     :param on_missing: with ``on_changed="replace"``, the rows of files missing in ``source``: ``keep`` or ``delete``
         them. Then ``source`` may have wildcards only after the last slash.
+    :param on_unknown_rows: rows in a table that no load in the ledger has filled, perhaps from the same files:
+        ``refuse`` to load, or ``keep`` these rows, and add the rows of the files. ``ch-s3 loads adopt`` records which
+        files the rows are of.
     :param views: materialized views fed by the table: ``refuse`` to load, or ``replay`` them from the staged rows.
     :param list_after_loaded: for keys that sort by time: list only the keys after the last key of this source in the
         table, instead of years of keys. A file that arrives later with an earlier key is not found.
@@ -136,6 +151,7 @@ class Append(Mode):
     on_loaded: OnLoadedFiles | str = declared(choice(OnLoadedFiles), OnLoadedFiles.SKIP)
     on_changed: OnChangedFiles | str = declared(choice(OnChangedFiles), OnChangedFiles.FAIL)
     on_missing: OnMissingFiles | str = declared(choice(OnMissingFiles), OnMissingFiles.KEEP, decides_rows=False)
+    on_unknown_rows: OnUnknown | str = declared(choice(OnUnknown), OnUnknown.REFUSE, decides_rows=False)
     views: Views | str = declared(choice(Views), Views.REFUSE)
     list_after_loaded: bool = declared(FLAG, default=False, decides_rows=False)
 
@@ -148,12 +164,16 @@ class Append(Mode):
         return self.on_loaded is OnLoadedFiles.SKIP
 
     @property
+    def refuses_unknown_rows(self) -> bool:
+        return self.on_unknown_rows is OnUnknown.REFUSE
+
+    @property
     def replays_views(self) -> bool:
         return self.views is Views.REPLAY
 
     @property
     def is_about_files(self) -> bool:
-        return self != Append(views=self.views)
+        return self != Append(views=self.views, on_unknown_rows=self.on_unknown_rows)
 
 
 @dataclass(frozen=True, repr=False)

@@ -296,8 +296,9 @@ class LoadReport:
                 f" after {after}{warned}"
             )
         if self.merge:
-            return f"{self.table} has merged {rows} from {files}: {self.merged}, after {after}{warned}"
-        return f"{self.table} has {rows} from {files}{partitions}{replaced}, after {after}{skipped}{rejected}{warned}"
+            return f"merged {rows} from {files} into {self.table}: {self.merged}, after {after}{warned}"
+        loaded = f"loaded {rows} from {files} into {self.table}{partitions}{replaced}"
+        return f"{loaded}, after {after}{skipped}{rejected}{warned}"
 
     @property
     def merged(self) -> str:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
-from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_line
+from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_line, print_text
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.load.doctor import Finding
+    from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.load.doctor import Finding, Subject
 
 MARKS = {"ok": "✔", "failed": "✘", "skipped": "-"}
 
@@ -25,10 +26,19 @@ def add_parser(subparsers: Subparsers) -> None:
         "doctor",
         help="check what a load needs: connection, nodes, ledger; with --source and --table also files and rights",
         description=__doc__,
-        examples=("ch-s3 doctor", "ch-s3 doctor --source 's3://flights/dt=2013-*/*.parquet' --table flights"),
+        examples=(
+            "ch-s3 doctor --grants",
+            "ch-s3 doctor --source 's3://flights/dt=2013-*/*.parquet' --table flights",
+        ),
     )
     add_load_arguments(parser, is_optional=True)
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print the findings as JSON")
+    output.add_argument(
+        "--grants",
+        action="store_true",
+        help="check nothing: print the GRANT statements that the user needs, for the load or for all loads",
+    )
     parser.set_defaults(run=run)
 
 
@@ -39,6 +49,11 @@ def run(args: argparse.Namespace) -> int:
             "argument-missing",
             "--source and --table belong together; give both, or neither to check the connection alone",
         )
+    if args.grants:
+        with clean_output():
+            block = _render_grants(args)
+        print_text(block)
+        return 0
     findings, shown = _examine(args), []
     while finding := _next(findings):
         shown.append(finding)
@@ -54,14 +69,30 @@ def _next(findings: Iterator[Finding]) -> Finding | None:
         return next(findings, None)
 
 
-def _examine(args: argparse.Namespace) -> Iterator[Finding]:
+def _render_grants(args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-    from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Finding, State, Subject, examine
+    from airflow_provider_ch_s3.load.rights import render_block
 
     with clickhouse_hook(args.conn_id) as hook:
-        find_load = partial(read_load, args, hook) if args.table else None
-        subject = Subject(client=hook, declaration=hook.declaration, find_load=find_load)
-        yield from examine(subject, (*CONNECTION_CHECKS, *(LOAD_CHECKS if find_load else ())))
-        if not find_load:
+        subject = _subject(args, hook)
+        what = f"mode={args.mode} into {args.table}" if args.table else "loads in all modes"
+        return render_block(subject.use, subject.session, what)
+
+
+def _subject(args: argparse.Namespace, hook: ClickHouseS3Hook) -> Subject:
+    from airflow_provider_ch_s3.load.doctor import Subject
+
+    find_load = partial(read_load, args, hook) if args.table else None
+    return Subject(client=hook, declaration=hook.declaration, find_load=find_load)
+
+
+def _examine(args: argparse.Namespace) -> Iterator[Finding]:
+    from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
+    from airflow_provider_ch_s3.load.doctor import CONNECTION_CHECKS, LOAD_CHECKS, Finding, State, examine
+
+    with clickhouse_hook(args.conn_id) as hook:
+        subject = _subject(args, hook)
+        yield from examine(subject, LOAD_CHECKS if subject.find_load else CONNECTION_CHECKS)
+        if not subject.find_load:
             text = "the store, table and rights are checked with --source 's3://…' and --table (--create-table)"
             yield Finding(check="load", state=State.SKIPPED, text=text)

@@ -11,6 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some
+from airflow_provider_ch_s3.cli.request import (
+    add_source_argument,
+    add_store_arguments,
+    complete_arguments,
+    read_load,
+)
 from airflow_provider_ch_s3.cli.screen import clean_output, confirm, print_json, print_table, print_text
 
 if TYPE_CHECKING:
@@ -77,15 +83,30 @@ def add_parser(subparsers: Subparsers) -> None:
     prune.set_defaults(action="prune")
     adopt = actions.add_parser(
         "adopt",
-        help="say what a table holds that was restored, copied or exchanged",
-        examples=("ch-s3 loads adopt flights --from flights_old",),
+        help="record what a table holds that others have filled: files, or the rows of another table",
+        examples=(
+            "ch-s3 loads adopt flights --source 's3://flights/dt=2013-*/*.parquet'",
+            "ch-s3 loads adopt flights --from flights_old",
+        ),
     )
     adopt.add_argument("table", metavar="TABLE", help="table or database.table")
     choice = adopt.add_mutually_exclusive_group()
+    add_source_argument(
+        choice, help="the files whose rows the table holds, as the operator's source names these files; repeatable"
+    )
     choice.add_argument(
-        "--from", dest="source", default="", help="name of the table that was loaded (default: TABLE)"
+        "--from",
+        dest="earlier",
+        default="",
+        metavar="TABLE",
+        help="the table that was restored, copied or exchanged (default: one of the same name)",
     )
     choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
+    add_store_arguments(adopt)
+    adopt.add_argument("--data-format", help="with --source, as of ch-s3 plan")
+    adopt.add_argument(
+        "--yes", action="store_true", help="with --source: record files without footers, or with more or fewer rows"
+    )
     adopt.set_defaults(action="adopt")
     undo = actions.add_parser(
         "undo",
@@ -200,9 +221,20 @@ def _check_names(args: argparse.Namespace, server: ConnectedServer) -> None:
 
 
 def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
-    from airflow_provider_ch_s3.load.adopt import adopt
+    from airflow_provider_ch_s3.load.adopt import adopt, adopt_files
 
-    return adopt(_find_target(hook, args, args.table), source=args.source, is_anew=args.anew)
+    target = _find_target(hook, args, args.table)
+    if not args.source:
+        return adopt(target, source=args.earlier, is_anew=args.anew)
+    load = read_load(complete_arguments(args), hook)
+    return adopt_files(target, load, may_differ=partial(_may_differ, is_sure=args.yes))
+
+
+def _may_differ(planned: str, *, is_sure: bool) -> bool:
+    """:raises ConfigError: if the answer is not yes, or there is no terminal to ask on."""
+    if not is_sure:
+        confirm(planned, "record these files as loaded?", otherwise="nothing was recorded")
+    return True
 
 
 def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:

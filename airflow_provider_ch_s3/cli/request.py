@@ -38,23 +38,10 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
     :param is_optional: the command may run without a load.
     """
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
-    parser.add_argument(
-        "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
-    )
-    parser.add_argument(
-        "--hmac-conn-id",
-        default="google_cloud_hmac",
-        help="Airflow connection to Google Cloud Storage; empty: the bucket is public",
-    )
-    parser.add_argument("--wasb-conn-id", default="wasb_default", help="Airflow connection to Azure Blob Storage")
-    parser.add_argument("--named-collection", default="", help="named collection on the servers with the keys")
-    parser.add_argument("--role-arn", default="", help="ARN of a role that the servers assume to read the files")
-    parser.add_argument("--external-id", default="", help="what the owner of that role asks for")
-    parser.add_argument("--requester-pays", action="store_true", help="agree to pay for the requests to S3")
-    parser.add_argument(
-        "--source",
-        action="append",
-        required=not is_optional,
+    add_store_arguments(parser)
+    add_source_argument(
+        parser,
+        is_required=not is_optional,
         help="s3://bucket/key, gs://bucket/key, az://container/path or https://host/path, with globs; repeatable",
     )
     parser.add_argument("--lake", choices=("iceberg", "delta"), help="the source is the location of such a table")
@@ -130,6 +117,35 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
         metavar="NAME",
         help="file without which a folder is not complete, such as _SUCCESS; repeatable",
     )
+
+
+def add_store_arguments(parser: argparse.ArgumentParser) -> None:
+    """Register the arguments for reaching the files."""
+    parser.add_argument(
+        "--aws-conn-id", default="aws_default", help="Airflow connection to S3; empty: the servers' own role"
+    )
+    parser.add_argument(
+        "--hmac-conn-id",
+        default="google_cloud_hmac",
+        help="Airflow connection to Google Cloud Storage; empty: the bucket is public",
+    )
+    parser.add_argument("--wasb-conn-id", default="wasb_default", help="Airflow connection to Azure Blob Storage")
+    parser.add_argument("--named-collection", default="", help="named collection on the servers with the keys")
+    parser.add_argument("--role-arn", default="", help="ARN of a role that the servers assume to read the files")
+    parser.add_argument("--external-id", default="", help="what the owner of that role asks for")
+    parser.add_argument("--requester-pays", action="store_true", help="agree to pay for the requests to S3")
+
+
+def add_source_argument(parser: argparse._ActionsContainer, *, help: str, is_required: bool = False) -> None:
+    """Register the argument for the files."""
+    parser.add_argument("--source", action="append", required=is_required, help=help)
+
+
+def complete_arguments(args: argparse.Namespace) -> argparse.Namespace:
+    """Add the defaults of a load to the arguments of a command with only some arguments of a load."""
+    parser = argparse.ArgumentParser()
+    add_load_arguments(parser, is_optional=True)
+    return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(args)})
 
 
 def parse_columns(text: str) -> list[str]:

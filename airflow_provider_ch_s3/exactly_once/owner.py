@@ -227,6 +227,21 @@ class Owner:
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
+    def record(
+        self,
+        attempt: AttemptId,
+        files: Sequence[SourceFile],
+        pattern: SourcePattern,
+        planned: Planned,
+        committed: Committed,
+    ) -> None:
+        """Record files whose rows the target has already, written by others, as a committed attempt."""
+        self.ledger.write_files(attempt, files, pattern)
+        self._write(EventKind.PLANNED, attempt, asdict(planned))
+        self._write(EventKind.COMMITTED, attempt, asdict(committed))
+        # Until the name is there, the table counts as unknown, and this can be repeated.
+        self.ledger.write_names()
+
     def drop_created(self) -> None:
         """Drop the staging tables created by this owner: a newer owner may have cleaned up before.
 

@@ -110,7 +110,10 @@ def grant_remedy(reason: str) -> str:
     if missing is None:
         return ""
     user = short_identifier(missing["user"])
-    return f"; have an administrator run GRANT {missing['grant']} TO {user} on every node"
+    return (
+        f"; have an administrator run GRANT {missing['grant']} TO {user} on every node (`ch-s3 doctor --grants`"
+        " prints all rights that a load needs)"
+    )
 
 
 def _read_code(error: Exception) -> int:

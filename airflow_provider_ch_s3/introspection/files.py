@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.introspection.heads import (
     delimiter_of,
     look_at_files,
 )
-from airflow_provider_ch_s3.introspection.schemas import compare_files, read_schemas
+from airflow_provider_ch_s3.introspection.schemas import compare_files, read_footers, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import identifier
@@ -45,6 +45,34 @@ GUESSED = "the fields of the files are separated by %r; if not, give data_format
 
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
 MAX_NESTING = 100
+
+
+def count_rows(
+    client: ClickHouseClient,
+    access: StoreAccess,
+    files: tuple[SourceFile, ...],
+    request: LoadRequest,
+    cluster: str | None,
+) -> int | None:
+    """Count the rows of files by their footers; None if the files have no footers, or are too many to name.
+
+    :raises SourceError: if the files cannot be read, or have too many schemas.
+    """
+    data_format, compression = infer_format(
+        (file.key for file in files), request.data_format.format, request.data_format.compression
+    )
+    source = SourceSpec(
+        pattern=request.pattern,
+        access=access,
+        files=files,
+        data_format=data_format,
+        compression=compression,
+        columns=(),
+    )
+    if not source.format.has_footers or source.path_filter:
+        return None
+    query = partial(query_files, client, source=source)
+    return read_footers(query, source, cluster, request.settings).row_count
 
 
 def read_source(

@@ -1,12 +1,26 @@
-"""Record what a table with the name of an earlier table holds: after a restore, a copy or an exchange."""
+"""Record what a table holds that loads have not filled: the rows of files, or of an earlier table.
+
+Others have filled the table: with an INSERT from these files, or with a restore, a copy or an exchange of tables.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
+from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
+from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.introspection.files import count_rows
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles
+from airflow_provider_ch_s3.load.base import Load
+from airflow_provider_ch_s3.modes import Append
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import parse_table
 
@@ -23,12 +37,7 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
             "nothing-to-adopt",
             f"{ledger.target} has no UUID, so the ledger knows it by its name alone, and there is nothing to adopt",
         )
-    if ledger.names:
-        raise ConfigError(
-            "nothing-to-adopt",
-            f"the ledger {ledger.name} knows what {ledger.target} holds, because it was loaded or adopted before;"
-            " there is nothing to decide",
-        )
+    _check_unknown(target)
     if is_anew:
         ledger.write_names()
         return f"{ledger.target} holds no file yet: the next load adds its files to the rows that are there"
@@ -52,3 +61,75 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
     )
     ledger.write_names(targets)
     return f"{ledger.target} holds the files that loads into {name} have added until now"
+
+
+def adopt_files(target: Target, load: Load, *, may_differ: Callable[[str], bool]) -> str:
+    """Record that a table holds the rows of files, as if a load had added them; return a description of the record.
+
+    :param load: names the files.
+    :param may_differ: asked if the files are not known to have as many rows as the table; without a yes, nothing is
+        recorded.
+    :raises ConfigError: if the ledger knows what the table holds.
+    :raises SourceError: if there is no file, or a file cannot be read.
+    :raises LoadError: if others change the table meanwhile.
+    """
+    request, local = load.request, target.spec.local
+    target.ledger.open([node.host for node in target.cluster.nodes])
+    _check_unknown(target)
+    files = tuple(ReadyFiles(store=load.store, request=request))
+    if not files:
+        raise SourceError("no-file-matches", f"no file matches {request.pattern}; correct --source")
+    counted = count_rows(target.client, load.store.access(), files, request, target.cluster.name)
+    partitions = target.partition_rows(local)
+    rows = sum(partitions.values())
+    adopted = f"{local} with {count_of(rows, 'row')} holds {count_of(len(files), 'file')} of {request.pattern}"
+    if counted is None:
+        adopted = f"{adopted}, whose rows were not counted: only Parquet files have footers"
+    elif counted != rows:
+        adopted = f"{adopted}, whose footers count {count_of(counted, 'row')}"
+    if counted != rows and not may_differ(adopted):
+        return f"nothing was recorded: {adopted}"
+    with owned(target) as owner:
+        _check_unknown(target)
+        if target.partition_rows(local) != partitions:
+            raise LoadError(
+                "table-changed-meanwhile",
+                f"others changed {local} meanwhile; nothing was recorded: try again when they are done",
+            )
+        identity = owner.identity
+        attempt = AttemptId(load_id=identity.load_id, generation=identity.generation, number=owner.epoch)
+        planned = replace(
+            Planned.by(identity),
+            definition=target.spec.definition,
+            table=request.table,
+            source=str(request.pattern),
+            load_mode=Append.name,
+            files=len(files),
+            size_bytes=sum(file.size_bytes for file in files),
+            rows=counted,
+        )
+        report = LoadReport(
+            query_id=attempt.query_id,
+            table=request.table,
+            load_mode=planned.load_mode,
+            files_read=len(files),
+            rows_written=rows,
+            partitions=partitions,
+            checks=[adopted],
+        )
+        committed = Committed(
+            load_mode=planned.load_mode, partitions=partitions, table_uuids=target.spec.uuids, report=report
+        )
+        owner.record(attempt, files, request.pattern, planned, committed)
+    return f"recorded: {adopted}"
+
+
+def _check_unknown(target: Target) -> None:
+    """:raises ConfigError: if the ledger knows what the table holds."""
+    ledger = target.ledger
+    if ledger.names or (NO_UUID in target.spec.uuids and ledger.read_last_commit()):
+        raise ConfigError(
+            "nothing-to-adopt",
+            f"the ledger {ledger.name} knows what {ledger.target} holds, because it was loaded or adopted before;"
+            " there is nothing to decide",
+        )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from types import MappingProxyType
 
-from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.discretion import get_log
@@ -19,14 +17,12 @@ from airflow_provider_ch_s3.errors import (
     TargetError,
     UnknownStateError,
 )
-from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
-from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
+from airflow_provider_ch_s3.exactly_once.history import EventKind, History
+from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN
-from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
@@ -34,9 +30,8 @@ from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_remo
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.sql import server_queries, staging_queries
-from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.table.target import TargetSpec
 
 log = get_log(__name__)
 
@@ -164,19 +159,24 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 
 
 def check_known(target: Target, request: LoadRequest) -> None:
-    """Check that loads have filled this table, if loads have filled a table of this name.
+    """Check that loads have filled this table, if loads have filled a table of this name, or the mode needs it.
 
-    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy.
+    :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows of
+        no load in the ledger.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if mode_for(request).effect.replaced is Replaced.TABLE or NO_UUID in uuids or ledger.names:
+    if mode_for(request).effect.replaced is Replaced.TABLE or ledger.names:
         return
     earlier = ledger.read_earlier_uuids()
-    if not earlier or set(earlier) & set(uuids):
+    if earlier and (NO_UUID in uuids or set(earlier) & set(uuids)):
         return
-    rows = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
+    if not (earlier or request.mode.refuses_unknown_rows):
+        return
+    partitions = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
-    if rows and not ledger.read().names:
+    if not partitions or ledger.read().names:
+        return
+    if earlier:
         raise TargetError(
             "table-replaced",
             f"{ledger.target} is not the table that was loaded under this name before (its UUID is another one, as"
@@ -185,65 +185,13 @@ def check_known(target: Target, request: LoadRequest) -> None:
             f" holds them, `ch-s3 loads adopt {ledger.target} --anew` that it holds no file yet; or replace its rows"
             " with mode='replace_table'",
         )
-
-
-# Older servers have no CHECK GRANT; there, the statement that lacks a right reports it.
-FIRST_VERSION = (25, 8)
-READ_AND_WRITE = ("SELECT", "INSERT")
-CREATE = ("CREATE TABLE", "DROP TABLE")
-# For a ledger that is not there yet.
-LEDGER = (*READ_AND_WRITE, "CREATE TABLE")
-# A MOVE removes rows from the staging table; the replacing modes remove them from the target as well.
-REMOVE = ("ALTER DELETE",)
-# To hold back merges of the staging table.
-HOLD = ("ALTER SETTINGS",)
-
-
-def check_rights(target: Target, effect: Effect, views: Iterable[View]) -> None:
-    """Check that the user may write to the ledger, stage and commit.
-
-    :param effect: of the commit.
-    :raises TargetError: if not; names the missing rights.
-    """
-    staged = target.staging.name(StagingTable(attempt=AttemptId(load_id="ch-s3-x", generation=0, number=0), epoch=0))
-    needs = {
-        staged: (*READ_AND_WRITE, *CREATE, *REMOVE, *HOLD),
-        target.spec.local: (*READ_AND_WRITE, *(() if effect.replaced is Replaced.NOTHING else REMOVE)),
-        target.ledger.name: READ_AND_WRITE,
-        **{view.table: READ_AND_WRITE for view in views},
-    }
-    # the names of staging tables are different in each load
-    check_needs(target.client, target.cluster, needs, but={staged: "*"})
-
-
-def check_needs(
-    client: ClickHouseClient,
-    cluster: ClusterSpec,
-    needs: Mapping[TableName, Sequence[str]],
-    *,
-    but: Mapping[TableName, str] = MappingProxyType({}),
-) -> None:
-    """Check that the user has these rights on tables, existing or not; older servers cannot tell.
-
-    :param but: table → a different name for messages.
-    :raises TargetError: if not; names the missing rights.
-    """
-    if cluster.server_version < FIRST_VERSION or _has(client, needs):
-        return
-    for table, rights in needs.items():
-        if missing := [right for right in rights if not _has(client, {table: [right]})]:
-            user = client.query(server_queries.render_read_user())[0]["user"]
-            where = f"{short_identifier(table.database)}.{but.get(table) or short_identifier(table.table)}"
-            raise TargetError(
-                "grant-missing",
-                f"user {user!r} may not {', '.join(missing)} on {where}, and nothing was changed; have an"
-                f" administrator run GRANT {', '.join(missing)} ON {where} TO {short_identifier(user)} on every node"
-                " (`ch-s3 docs permissions` lists all rights)",
-            )
-
-
-def _has(client: ClickHouseClient, needs: Mapping[TableName, Sequence[str]]) -> bool:
-    return bool(client.query(server_queries.render_check_grant(needs))[0]["result"])
+    rows = count_of(sum(target.partition_rows(ledger.target).values()), "row")
+    raise TargetError(
+        "rows-unknown",
+        f"{ledger.target} holds {rows}, and the ledger {ledger.name} has no load into it: an INSERT of yours may have"
+        f" loaded the same files. `ch-s3 loads adopt {ledger.target} --source …` records which files the rows are of;"
+        " Append(on_unknown_rows='keep') keeps the rows, and adds those of all files; or empty the table (TRUNCATE)",
+    )
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:

@@ -18,7 +18,6 @@ from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_es
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
-from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.introspection.cluster import (
     ConnectedServer,
     check_reach,
@@ -26,11 +25,13 @@ from airflow_provider_ch_s3.introspection.cluster import (
     read_memory,
     read_server,
 )
-from airflow_provider_ch_s3.load import checks
+from airflow_provider_ch_s3.load import checks, rights
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.rights import Session, find_use, read_session
 from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.sql import load_queries, server_queries
+from airflow_provider_ch_s3.sql.rights import About, Use
 
 # Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
 MAX_CLOCK_SECONDS = 60
@@ -72,6 +73,17 @@ class Subject:
     client: ClickHouseClient
     declaration: ClusterDeclaration
     find_load: Callable[[], StagedLoad] | None = None
+
+    @cached_property
+    def session(self) -> Session:
+        """The user, and what every user may know."""
+        return read_session(self.client)
+
+    @cached_property
+    def use(self) -> Use:
+        """What the load needs rights for."""
+        of_load = (self.load.request, self.load.store) if self.find_load else ()
+        return find_use(self.client, self.declaration, self.session, *of_load)
 
     @cached_property
     def server(self) -> ConnectedServer:
@@ -128,8 +140,15 @@ def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
 
 def check_connection(subject: Subject) -> str:
     """The server answers, and accepts the login."""
-    user = subject.client.query(server_queries.render_read_user())[0]["user"]
-    return f"user {user!r}, database {subject.server.database!r}"
+    return f"user {subject.session.user!r}, database {subject.session.database!r}"
+
+
+def check_rights(subject: Subject) -> str:
+    """The user has all rights that the load uses; ``plan`` and ``reading`` use the rights to read the files."""
+    if not subject.session.can_check:
+        return NotKnown("this version cannot tell; `ch-s3 doctor --grants` prints all rights that a load needs")
+    rights.check_rights(subject.client, subject.use, {About.READING, About.ENGINE, About.TABLES})
+    return "all that staging and committing take"
 
 
 def check_nodes(subject: Subject) -> str:
@@ -187,7 +206,7 @@ def check_ledger(subject: Subject) -> str:
     )
     is_there = bool(ledger.check())
     if has_database:
-        checks.check_needs(subject.client, cluster, {name: checks.READ_AND_WRITE if is_there else checks.LEDGER})
+        rights.check_ledger(subject.client, subject.session, name, is_there=is_there)
     created = "" if is_there else ", which the first load creates"
     return f"{name}{created}{'' if has_database else '; tables of other databases have one there'}"
 
@@ -201,17 +220,6 @@ def check_table(subject: Subject) -> str:
     checks.check_mode(spec, load.request)
     load.target.check_commit([view.table for view in load.site.views])
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
-
-
-def check_rights(subject: Subject) -> str:
-    """The user may stage and commit."""
-    load = subject.load
-    if not load.has_table:
-        return NotKnown("the load checks them when it has created the table")
-    checks.check_rights(load.target, mode_for(load.request).effect, load.site.views)
-    if load.target.cluster.server_version < checks.FIRST_VERSION:
-        return NotKnown("this version cannot tell; a statement that lacks one reports it")
-    return "all that staging and committing take"
 
 
 def check_arguments(subject: Subject) -> str:
@@ -289,19 +297,22 @@ def _least_free(room: Mapping[str, tuple[int, int]]) -> str:
     return f"{format_bytes(free)}{of_total} are free on {node}{others}"
 
 
-CONNECTION_CHECKS = (
-    Check(name="connection", run=check_connection),
+_CONNECTION = Check(name="connection", run=check_connection)
+_NODES = (
     Check(name="nodes", run=check_nodes, after=("connection",)),
     Check(name="clocks", run=check_clocks, after=("nodes",)),
     Check(name="ddl", run=check_ddl, after=("nodes",)),
     Check(name="addresses", run=check_addresses, after=("nodes", "ddl")),
     Check(name="ledger", run=check_ledger, after=("nodes",)),
 )
+CONNECTION_CHECKS = (_CONNECTION, *_NODES)
 LOAD_CHECKS = (
+    _CONNECTION,
     Check(name="arguments", run=check_arguments),
+    Check(name="rights", run=check_rights, after=("connection", "arguments")),
+    *_NODES,
     Check(name="files", run=check_files, after=("arguments",)),
     Check(name="table", run=check_table, after=("arguments", "addresses")),
-    Check(name="rights", run=check_rights, after=("table",)),
     Check(name="plan", run=check_plan, after=("files", "table")),
     Check(name="reading", run=check_reading, after=("plan",)),
     Check(name="disk", run=check_disk, after=("plan",)),

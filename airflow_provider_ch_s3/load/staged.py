@@ -45,10 +45,7 @@ from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.begin import ChunkPlanner
-from airflow_provider_ch_s3.load.checks import (
-    check_mode,
-    check_rights,
-)
+from airflow_provider_ch_s3.load.checks import check_mode
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.load.conclude import ChunkFinisher
 from airflow_provider_ch_s3.load.decide import (
@@ -67,6 +64,7 @@ from airflow_provider_ch_s3.load.decide import (
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.removal import remove_gone
+from airflow_provider_ch_s3.load.rights import check_tables
 from airflow_provider_ch_s3.load.selection import ChunkSelection
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import QueryState
@@ -184,7 +182,7 @@ class StagedLoad(Load):
         if self.request.rejects:
             create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.site.views])
-        check_rights(target, self.mode.effect, self.site.views)
+        check_tables(target, self.mode.effect, self.site.views)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()

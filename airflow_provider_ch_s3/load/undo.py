@@ -10,8 +10,8 @@ from airflow_provider_ch_s3.exactly_once.modes.registry import UNDO
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
 from airflow_provider_ch_s3.exactly_once.owner import owned
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.load.checks import check_rights
 from airflow_provider_ch_s3.load.removal import remove_rows
+from airflow_provider_ch_s3.load.rights import check_tables
 
 
 def undo(target: Target, name: str, *, may_remove: Callable[[str], bool], abandons_open: bool = False) -> str:
@@ -25,7 +25,7 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool], abando
     :raises LoadError: if the load is not over, or the table no longer holds exactly the load's rows.
     """
     target.check_commit([])
-    check_rights(target, UNDO.effect, ())
+    check_tables(target, UNDO.effect, ())
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
     if (found := find()) is not None:
         planned = f"{name} into {target.spec.local}: would remove {found.what}"

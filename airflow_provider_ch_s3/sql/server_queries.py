@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.sql.rights import Right
 
 
 @statement
@@ -90,14 +89,21 @@ def render_read_collections() -> str:
 
 
 @statement
-def render_read_user() -> str:
-    """Read the name of the session's user."""
-    return "SELECT currentUser() AS user"
+def render_read_session() -> str:
+    """Read user, database and version of the session: no right is needed for the answer."""
+    return "SELECT currentUser() AS user, currentDatabase() AS database, version() AS version"
 
 
-def render_check_grant(needs: Mapping[TableName, Sequence[str]]) -> Statement:
-    """Read whether the user has all of the given rights on tables, which need not exist."""
-    return render("check_grant", needs={table: Sql(", ".join(rights)) for table, rights in needs.items()})
+@statement
+def render_check_grant(rights: Sequence[Right]) -> str:
+    """Read whether the user has all of the given rights, on what exists and on what does not."""
+    return """
+        CHECK GRANT
+        {% for right in rights %}
+            {{ right.element }}{% if not loop.last %},{% endif %}
+
+        {% endfor %}
+    """
 
 
 def render_read_settings(cluster: str | None = None, *, nodes: int = 1) -> Statement:

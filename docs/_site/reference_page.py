@@ -111,6 +111,7 @@ EXAMPLES = {
     "on_new": '"add"',
     "on_none": '"skip"',
     "on_partial": '"replace"',
+    "on_unknown_rows": '"keep"',
     "only": '["time", "fare"]',
     "order_by": '["airline", "time"]',
     "overwrite": "True",

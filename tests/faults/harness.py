@@ -27,7 +27,7 @@ from tests.faults.proxies import Loop, Proxy
 from tests.faults.runners import OVER, AirflowRunner, ForkRunner, Runner
 from tests.faults.scene import Scene, Slot, key, wait_for
 from tests.faults.sources import FEW_REQUESTS, Objects, running_stores
-from tests.faults.tasks import CONNECTION_ARGUMENTS, OPERATORS, export_arguments, load_arguments
+from tests.faults.tasks import CONNECTION_ARGUMENTS, KEEPING, OPERATORS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
 from tests.sandbox.hostile_profiles import HOSTILE, write_profiles
 from tests.sandbox.processes import all_answer
@@ -231,7 +231,7 @@ class Harness:
             arguments["source"] = scene.objects.source(port, scene.prefix, names)
             arguments |= load_arguments(plan.mode, table, is_slow=plan.has_slow_insert)
         if plan.kind is Kind.NEW_VIEW:
-            arguments["mode"] = {"append": {"views": "replay"}}
+            arguments["mode"] = {"append": {"views": "replay", **KEEPING}}
         return {
             "operator": plan.mode if plan.mode in OPERATORS else plan.store,
             "arguments": arguments,

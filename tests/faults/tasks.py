@@ -28,6 +28,8 @@ CHECKS = {
 """Of every load: one that is fulfilled, and one that is only a warning."""
 
 PROVENANCE: Mapping[str, Any] = {"provenance": {"source_file": "path", "load_id": "load"}}
+KEEPING: Mapping[str, Any] = {"on_unknown_rows": "keep"}
+"""The tables hold rows that no load has written."""
 LOADS: Mapping[str, Mapping[str, Any]] = {
     "append": {},
     oracle.CHUNKS: {"chunks": {"max_files": oracle.FILES_PER_CHUNK}},
@@ -40,9 +42,9 @@ LOADS: Mapping[str, Mapping[str, Any]] = {
     "replace_where": {"mode": {"replace_where": oracle.REPLACE_WHERE}},
     "replace_table": {"mode": "replace_table"},
     oracle.MERGE: {"mode": {"merge": {"key": ["id"], "version": "at", "deleted": oracle.MERGE_DELETED}}},
-    oracle.REPLACED: {"mode": {"append": {"on_changed": "replace"}}, **PROVENANCE},
+    oracle.REPLACED: {"mode": {"append": {"on_changed": "replace", **KEEPING}}, **PROVENANCE},
     oracle.MISSING: {
-        "mode": {"append": {"on_changed": "replace", "on_missing": "delete"}},
+        "mode": {"append": {"on_changed": "replace", "on_missing": "delete", **KEEPING}},
         "data_format": "Parquet",
         **PROVENANCE,
     },
@@ -56,7 +58,7 @@ def load_arguments(mode: str, table: str, *, is_slow: bool) -> dict[str, Any]:
     :param is_slow: whether the INSERT takes some seconds; lines that are taken apart cannot be filtered.
     """
     slow = {"where": SLOW} if is_slow and mode != oracle.REJECT else {}
-    return {"table": table, "checks": CHECKS, **LOADS[mode], **slow}
+    return {"table": table, "checks": CHECKS, "mode": {"append": KEEPING}, **LOADS[mode], **slow}
 
 
 def export_arguments(table: str, folder: str, *, is_slow: bool, is_partitioned: bool) -> dict[str, Any]:

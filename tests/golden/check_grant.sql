@@ -1,3 +1,3 @@
 CHECK GRANT
-    SELECT, ALTER DELETE ON `it's`.`a\`b`,
-    INSERT ON `ops`.`ledger`
+    SELECT, ALTER DELETE ON d.t,
+    TABLE ENGINE ON Memory

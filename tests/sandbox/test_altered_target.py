@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
 from airflow_provider_ch_s3.load import wiring
-from airflow_provider_ch_s3.modes import ReplacePartitions
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
@@ -21,7 +21,11 @@ ROWS = [{"n": n, "m": n + 1} for n in range(30)]
 OTHER = [{"n": n, "m": n + 1} for n in range(100, 104)]
 COLUMNS = ("n", "m")
 # the files have both columns, and a load uses those that the table has
-LOAD: dict[str, Any] = {"data_format": "CSVWithNames", "settings": {"input_format_skip_unknown_fields": 1}}
+LOAD: dict[str, Any] = {
+    "data_format": "CSVWithNames",
+    "settings": {"input_format_skip_unknown_fields": 1},
+    "mode": Append(on_unknown_rows="keep"),
+}
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class TestYoungFiles:
             {"mode": ReplacePartitions(on_partial="replace")},
             {"mode": "replace_table"},
             {"mode": ReplaceWhere("n < 9")},
-            {"mode": Append(on_loaded="load")},
+            {"mode": Append(on_loaded="load", on_unknown_rows="keep")},
             {"mode": "direct"},
         ],
         ids=lambda how: "-".join(map(str, how.values())),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.modes import Merge, Mode, ReplacePartitions, ReplaceWhere
+from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceWhere
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -47,7 +47,9 @@ def disks(lab: Lab, table: str) -> dict[str, set[str]]:
 
 ON_S3 = {OLD_DAY: {"s3"}, NEW_DAY: {"s3"}}
 BY_AGE = {OLD_DAY: {"s3"}, NEW_DAY: {"default"}}
+KEEPING = Append(on_unknown_rows="keep")
 MODES: dict[str, Mode] = {
+    "append": KEEPING,
     "replace_partitions": ReplacePartitions(on_partial="replace"),
     "replace_where": ReplaceWhere(f"day IN ('{OLD_DAY}', '{NEW_DAY}')"),
     "merge": Merge(key=["n"]),
@@ -88,7 +90,7 @@ def test_a_worker_that_dies_in_the_commit(lab: Lab, settings: str, where: Any, m
 def test_rows_are_staged_where_they_will_stay(lab: Lab, freeze: Freeze) -> None:
     """Within a disk a commit links files; between disks it would copy them."""
     table = make_table(lab, TIERS)
-    gate = freeze(Gate("move_partitions"), "in/*.csv", table)
+    gate = freeze(Gate("move_partitions"), "in/*.csv", table, mode=KEEPING)
     stage = f"database = '{lab.database}' AND startsWith(name, 'ch_s3_stage_')"
     policies = lab.everywhere(f"SELECT storage_policy AS policy FROM system.tables WHERE {stage}")
     assert {row["policy"] for row in policies} == {"tiered"}
@@ -103,7 +105,7 @@ def test_a_plan_with_little_memory_knows_where_the_parts_are(lab: Lab) -> None:
     setting = "max_insert_delayed_streams_for_parallel_write"
     for name, settings, origin in (("on_s3", S3_DISK, "computed"), ("in_tiers", TIERS, "server default")):
         table = make_table(lab, settings, name)
-        assert lab.load("in/*.csv", table)["settings"][setting]["origin"] == origin
+        assert lab.load("in/*.csv", table, mode=KEEPING)["settings"][setting]["origin"] == origin
 
 
 @topologies("on-cluster")

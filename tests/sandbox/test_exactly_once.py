@@ -87,7 +87,13 @@ class TestRetry:
         lab.connect_one_node()
         lab.everywhere(f"INSERT INTO {table} VALUES (77)")
         with pytest.raises(LoadError, match=r"query \S+-insert failed, and nothing of it was committed: .*n is 29"):
-            lab.load("in/*.csv", table, where="throwIf(n = 29, 'n is 29') = 0", settings={"max_insert_threads": 1})
+            lab.load(
+                "in/*.csv",
+                table,
+                mode=Append(on_unknown_rows="keep"),
+                where="throwIf(n = 29, 'n is 29') = 0",
+                settings={"max_insert_threads": 1},
+            )
         assert lab.rows(table) == [{"n": 77}]
         assert is_clean(lab)
         lab.load("in/*.csv", table, try_number=2)
@@ -648,9 +654,9 @@ class TestTables:
         assert lab.rows(table) == []
         assert is_clean(lab)
 
-    @pytest.mark.parametrize("mode", ["append", "replace_partitions", "replace_table"])
+    @pytest.mark.parametrize("mode", [Append(on_unknown_rows="keep"), "replace_partitions", "replace_table"], ids=str)
     @pytest.mark.thorough
-    def test_no_rows_where_they_are_allowed(self, lab: Lab, table: str, mode: str) -> None:
+    def test_no_rows_where_they_are_allowed(self, lab: Lab, table: str, mode: Mode | str) -> None:
         lab.everywhere(f"INSERT INTO {table} VALUES (1)")
         report = lab.load("in/*.csv", table, where="n > 99", mode=mode, checks=Checks(min_rows=0))
         assert report["partitions"] == {}

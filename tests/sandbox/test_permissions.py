@@ -1,10 +1,9 @@
-"""A user with exactly the rights of docs/permissions.md."""
+"""A user with exactly the rights that ``ch-s3 doctor --grants`` prints."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,12 +16,8 @@ from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Merge, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
-from ch_s3_lab.sandbox import SandboxConfig
-from ch_s3_lab.sandbox.config import SERVERS
-from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.failures import own_errors
-from tests.marks import thorough
-from tests.sandbox.conftest import Lab, bag, lab_in
+from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, is_clean, put_numbers
 from tests.sandbox.topologies import only_on, topologies
 
@@ -55,27 +50,28 @@ def sharded(replicated_lab: Lab, table: str) -> str:
 
 
 @pytest.fixture
-def grants(replicated_lab: Lab, table: str) -> list[str]:
-    """The page's GRANT statements, for a user of this test, as whom the lab loads from now on."""
+def grants(replicated_lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The printed GRANT statements, for a user of this test, as whom the lab loads from now on."""
     lab = replicated_lab
     user = f"least_{lab.database}"
     lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
-    found = page_grants(lab, user)
+    lab.connect_clickhouse(login=user, password=f"secret of {user}")
+    # these servers ask for no grant of an engine
+    found = [f"{one} TO {user}" for one in print_grants(capsys) if not one.startswith("TABLE ENGINE")]
     for grant in (*found, f"{OPTIONAL} TO {user}"):
         lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {grant}")
     for number in range(3):
         put_numbers(lab, f"in/{number}.csv", ROWS[number::3])
-    lab.connect_clickhouse(login=user, password=f"secret of {user}")
     return found
 
 
-def page_grants(lab: Lab, user: str) -> list[str]:
-    """The statements of the page's first block, without GRANT, for a user and the test's database."""
-    block = PAGE.read_text().partition("```sql")[2].partition("```")[0]
-    if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
-        block = block.replace("analytics.ch_s3_*", "analytics.*")  # as the page says of 24.8
-    named = block.replace("analytics.", f"{lab.database}.").replace("TO loader", f"TO {user}")
-    return re.findall(r"^GRANT (.*);$", named, re.MULTILINE)
+def print_grants(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """The printed rights that are not optional, as parts of GRANT statements."""
+    capsys.readouterr()
+    assert main(["doctor", "--conn-id", "ch", "--grants", *arguments]) == 0
+    needed = re.sub("--.*", "", capsys.readouterr().out.partition("-- optional:")[0])
+    statements = re.findall(r"GRANT\s+(.+?)\s+TO \w+;", needed, re.DOTALL)
+    return [one.strip() for grant in statements for one in grant.split(",\n")]
 
 
 @pytest.mark.push
@@ -103,7 +99,7 @@ def test_they_are_enough_to_send_rows_to_their_shards(
 def test_without_the_optional_one_a_load_waits_for_the_log(
     replicated_lab: Lab, table: str, grants: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert f"`GRANT {OPTIONAL} TO loader` is optional" in PAGE.read_text()
+    assert f"-- GRANT {OPTIONAL} TO loader;" in PAGE.read_text()
     lab = replicated_lab
     lab.query(f"REVOKE ON CLUSTER {lab.sandbox.cluster} {OPTIONAL} FROM least_{lab.database}")
     caplog.set_level(logging.INFO)
@@ -197,7 +193,7 @@ def test_rights_on_each_table_by_its_name(replicated_lab: Lab, table: str, grant
                 lab.query(f"GRANT {on_cluster} {right} ON {table} TO {user}")
     lab.load("in/*.csv", table)
     assert bag(lab.rows(table)) == bag(ROWS)
-    says = rf"may not ALTER DELETE on {table}, and nothing was changed; .* GRANT ALTER DELETE ON {table} TO"
+    says = rf"lacks rights, and nothing was changed; .* GRANT ALTER DELETE ON {table} TO"
     with pytest.raises(TargetError, match=says):
         lab.load("in/*.csv", table, mode="replace_table", task_id="replace")
 
@@ -221,57 +217,4 @@ def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: l
     lab.query(f"GRANT {change} TO {user}")
     lab.load("in/*.csv", table, try_number=2)
     assert bag(lab.rows(table)) == bag(ROWS)
-    assert is_clean(lab)
-
-
-REQUIRE_ENGINES = """
-<clickhouse>
-  <access_control_improvements>
-    <table_engines_require_grant>true</table_engines_require_grant>
-  </access_control_improvements>
-</clickhouse>
-"""
-
-
-@pytest.fixture(params=[thorough((version, replicas)) for version in SERVERS for replicas in (1, 2)])
-def strict_lab(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Lab]:
-    """A shard whose servers ask for a grant for each table engine."""
-    directory, (version, replicas) = tmp_path_factory.mktemp("strict"), request.param
-    config = SandboxConfig(shards=1, replicas=replicas, engine=version, directory=directory)
-    for node in range(1, config.nodes + 1):
-        settings = directory / f"node{node}" / "config.d"
-        settings.mkdir(parents=True)
-        (settings / "strict.xml").write_text(REQUIRE_ENGINES)
-    with running_sandbox(config) as sandbox:
-        yield lab_in(sandbox, monkeypatch)
-
-
-@pytest.mark.timeout(900)
-def test_table_engines_that_need_a_grant(strict_lab: Lab) -> None:
-    """With the page's block all modes load; without one of its rights, the message has the GRANT."""
-    lab, user = strict_lab, f"least_{strict_lab.database}"
-    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
-    is_replicated = lab.sandbox.replicas > 1
-    on_cluster = f"ON CLUSTER {lab.sandbox.cluster}" if is_replicated else ""
-    block = PAGE.read_text().partition("## Table engines")[2].partition("bad_rows")[0]
-    memory, plain, replicated = re.findall(r"^GRANT (TABLE ENGINE ON \w+) TO loader;", block, re.MULTILINE)
-    engines = [memory, replicated if is_replicated else plain]
-    lab.query(f"CREATE USER {user} {on_cluster} IDENTIFIED BY 'pw of {user}'")
-    for grant in (*page_grants(lab, user), *(f"{engine} TO {user}" for engine in engines)):
-        lab.query(f"GRANT {on_cluster} {grant}")
-    put_numbers(lab, "in/0.csv", ROWS)
-    lab.connect_clickhouse(login=user, password=f"pw of {user}")
-
-    def load_all(name: str) -> None:
-        for mode, arguments in MODES.items():
-            lab.load("in/*.csv", table, task_id=f"{name}-{mode}", **arguments)
-
-    for engine in engines:
-        lab.query(f"REVOKE {on_cluster} {engine} FROM {user}")
-        with pytest.raises(ChS3Error, match=f"GRANT {engine}"):
-            load_all(engine.split()[-1])
-        lab.query(f"GRANT {on_cluster} {engine} TO {user}")
-    load_all("all")
     assert is_clean(lab)

@@ -187,7 +187,7 @@ def test_an_ordinary_load_fits_on_a_page(
         "plan: 3 x 1 thread, blocks of ",
         "::group::the settings that matter, with their reasons",
         "::group::the SQL",
-        f"{table} has (merged )?{files} rows? from {files} files?",
+        f"(loaded|merged) {files} rows? from {files} files? into {table}",
     ):
         assert re.search(words, said), words
     # what is said of each chunk has its number or its query id in it, but for these

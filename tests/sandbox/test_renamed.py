@@ -211,14 +211,6 @@ def test_a_copy_under_another_name_adopts_by_that_name(lab: Lab, table: str) -> 
 
 
 @pytest.mark.thorough
-def test_an_unknown_name_is_loaded_whatever_the_table_holds(lab: Lab, table: str) -> None:
-    lab.load("in/*.csv", table)
-    other = lab.create("other", "n UInt32", EVEN_AND_ODD)
-    lab.query(f"INSERT INTO {other} VALUES (7)")
-    assert lab.load("in/*.csv", other, task_id="other")["files_skipped"] == 0
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("together", [True, False], ids=["one-load", "a-load-for-each-file"])
 def test_a_part_of_an_attempt_was_replaced(lab: Lab, together: bool) -> None:
     table = lab.create("days", "day Date, n UInt32", "MergeTree PARTITION BY day ORDER BY n")

@@ -44,10 +44,10 @@ def delete(lab: Lab, key: str) -> None:
 def loaded(lab: Lab, **arguments: Any) -> str:
     """A table with the rows of two files, and one that no load has written."""
     table = lab.create("t", COLUMNS, BY_TENS)
-    lab.query(f"INSERT INTO {table} (n) VALUES (19)")
     put(lab, "in/a.csv", 1, 2, 11)
     put(lab, "in/b.csv", 3, 12, 31)
     lab.load("in/*.csv", table, task_id="first", **{**REPLACING, **arguments})
+    lab.query(f"INSERT INTO {table} (n) VALUES (19)")
     assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
     return table
 

@@ -424,7 +424,7 @@ def test_the_outcome_is_one_sentence() -> None:
         rows_rejected=2,
     )
     assert report.outcome == (
-        "d.t has 990 rows from 5 files in 2 partitions, in the place of 7 rows, after 5.2 s; 1 file skipped;"
+        "loaded 990 rows from 5 files into d.t in 2 partitions, in the place of 7 rows, after 5.2 s; 1 file skipped;"
         " 2 rows rejected"
     )
     assert LoadReport.nothing_new("d.t").outcome == "nothing new for d.t: no file matches the source"
@@ -612,7 +612,7 @@ def test_a_load_that_only_validated_says_so() -> None:
 def test_a_merge_says_what_became_of_its_rows() -> None:
     report = dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED, replaced={})
     assert report.outcome.startswith(
-        "d.t has merged 1,000 rows from 5 files: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late, after"
+        "merged 1,000 rows from 5 files into d.t: 3 inserted, 2 updated, 1 deleted, 1,000 unchanged, 0 late, after"
     )
     assert str(report).splitlines()[-3:] == [
         "  committed (merge) in 0.2 s: 2 partitions",

@@ -55,6 +55,7 @@ from airflow_provider_ch_s3.modes import (
     OnLoadedFiles,
     OnMissingFiles,
     OnPartialPartitions,
+    OnUnknown,
     ReplacePartitions,
     ReplaceTable,
     ReplaceWhere,
@@ -218,6 +219,7 @@ class Load:
             on_loaded=self.on_loaded_files,
             on_changed=OnChangedFiles.REPLACE if self.replaces_changed else OnChangedFiles.FAIL,
             on_missing=OnMissingFiles.DELETE if self.gone else OnMissingFiles.KEEP,
+            on_unknown_rows=OnUnknown.KEEP,
         )
 
     def store(self, cluster: Cluster) -> ObjectStore:

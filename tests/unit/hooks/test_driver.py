@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.driver import _ClientKind, _pin_settings, whole_text
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
-from airflow_provider_ch_s3.sql.server_queries import render_read_settings, render_read_user
+from airflow_provider_ch_s3.sql.server_queries import render_read_session, render_read_settings
 
 WHOLE = {
     *("limit", "offset", "additional_table_filters", "additional_result_filter", "final", "use_query_cache"),
@@ -68,7 +68,7 @@ def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str)
     "statement",
     [
         pytest.param(render_running_queries("ch-s3-", None), id="one-server"),
-        pytest.param(render_read_user(), id="without-settings"),
+        pytest.param(render_read_session(), id="without-settings"),
         pytest.param(render_read_settings("c", nodes=3), id="reads-profiles"),
         pytest.param(
             Statement(text="INSERT INTO FUNCTION cluster('c', 'd', 't')\nSELECT 1\nSETTINGS max_threads = 1"),

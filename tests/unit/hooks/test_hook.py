@@ -32,6 +32,8 @@ PARAMETER = "p4rameter"
 THREE = ["127.0.0.1:8001", "127.0.0.1:8002", "127.0.0.1:8003"]
 MakeHook = Callable[..., ClickHouseS3Hook]
 
+ALL_RIGHTS = "`ch-s3 doctor --grants` prints all rights that a load needs"
+
 
 @pytest.fixture(name="make_hook")
 def make_hook_fixture(monkeypatch: pytest.MonkeyPatch) -> MakeHook:
@@ -407,7 +409,7 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
             497,
             "ClickHouse at ch1:8123: Code: 497. DB::Exception: loader: Not enough privileges. To execute this query, "
             "it's necessary to have the grant SELECT(a, b) ON d.t. (ACCESS_DENIED); have an administrator run "
-            "GRANT SELECT(a, b) ON d.t TO loader on every node",
+            f"GRANT SELECT(a, b) ON d.t TO loader on every node ({ALL_RIGHTS})",
             id="missing-grant",
         ),
         pytest.param(
@@ -422,7 +424,7 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
             "ClickHouse at ch1:8123: Code: 497. DB::Exception: Received from ch2:9000. DB::Exception: it's me: Not "
             "enough privileges. To execute this query, it's necessary to have the grant INSERT(n) ON d.t. (Missing "
             "permissions: INSERT(n) ON d.t). (ACCESS_DENIED); have an administrator run GRANT INSERT(n) ON d.t TO "
-            "`it's me` on every node",
+            f"`it's me` on every node ({ALL_RIGHTS})",
             id="missing-grant-on-another-node",
         ),
         pytest.param(

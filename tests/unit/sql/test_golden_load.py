@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAcce
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
+from airflow_provider_ch_s3.sql.rights import About, Right
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import Origin, map_provenance
 from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
@@ -275,9 +276,14 @@ CASES: dict[str, Statement] = {
     **at_both("read_table_cluster", table_queries.render_read_table, TABLE),
     **at_both("read_columns_cluster", table_queries.render_read_columns, TABLE),
     "find_on_nodes": table_queries.render_find_on_nodes(TABLE, CLUSTER),
-    "check_grant": server_queries.render_check_grant({TABLE: ["SELECT", "ALTER DELETE"], LEDGER: ["INSERT"]}),
+    "check_grant": server_queries.render_check_grant(
+        [
+            Right(rights=["SELECT", "ALTER DELETE"], on="d.t", about=About.TABLES, why=""),
+            Right(rights=["TABLE ENGINE"], on="Memory", about=About.ENGINE, why=""),
+        ]
+    ),
+    "read_session": server_queries.render_read_session(),
     "read_collections": server_queries.render_read_collections(),
-    "read_user": server_queries.render_read_user(),
     "read_formats": server_queries.render_read_formats(),
     "read_settings": server_queries.render_read_settings(),
     "read_settings_cluster": server_queries.render_read_settings(CLUSTER, nodes=3),

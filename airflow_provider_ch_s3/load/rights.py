@@ -1,0 +1,202 @@
+"""Find out which rights a load needs, check the rights, and render the GRANT for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, parse_version
+from airflow_provider_ch_s3.create.make import LOCAL_SUFFIX
+from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
+from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
+from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
+from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.introspection.table import read_table
+from airflow_provider_ch_s3.modes import Direct
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.sql import server_queries
+from airflow_provider_ch_s3.sql.filters import short_identifier
+from airflow_provider_ch_s3.sql.rights import READ_AND_WRITE, About, Need, Right, Use, declare_rights, render_grants
+from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.target import TableName, engine_of, has_replicas, parse_distribution, parse_table
+
+# Older servers have neither CHECK GRANT nor rights on all tables whose names begin alike.
+FIRST_VERSION = (25, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What a server tells a user without any right."""
+
+    user: str
+    database: str
+    version: tuple[int, int]
+
+    @property
+    def can_check(self) -> bool:
+        """Whether the server can tell the rights of the user."""
+        return self.version >= FIRST_VERSION
+
+
+def read_session(client: ClickHouseClient) -> Session:
+    """Read who the user is, and where."""
+    row = client.query(server_queries.render_read_session())[0]
+    return Session(user=row["user"], database=row["database"], version=parse_version(row["version"]))
+
+
+def find_use(
+    client: ClickHouseClient,
+    declaration: ClusterDeclaration,
+    session: Session,
+    request: LoadRequest | None = None,
+    store: ObjectStore | None = None,
+) -> Use:
+    """Find out what a load needs rights for, as far as the user may see the table.
+
+    :param request: None for loads into any table of the session's database, in any mode.
+    """
+    name = parse_table(request.table, session.database) if request else None
+    database = name.database if name else session.database
+    use = Use(
+        database=database,
+        tables=[f"{short_identifier(database)}.*"],
+        ledger=_ledger_apart(declaration, database),
+        has_prefixes=session.version >= FIRST_VERSION,
+        has_cluster=bool(declaration.cluster),
+    )
+    if request is None or name is None or store is None:
+        return use
+    access = store.access()
+    use = dataclasses.replace(
+        use,
+        tables=[_shown(name)],
+        is_staged=not isinstance(request.mode, Direct),
+        replaces=_replaces(mode_for(request).effect),
+        adds_columns=request.adds_columns,
+        settles=request.settle_before_commit,
+        function=access.function,
+        collection=access.named_collection,
+    )
+    local, rows = name, read_table(client, name, None)
+    if rows and rows[0]["engine"] == "Distributed":
+        local = parse_distribution(rows[0]["engine_full"]).local
+        rows = read_table(client, local, None)
+        use = dataclasses.replace(
+            use,
+            database=local.database,
+            tables=[_shown(name), _shown(local)],
+            ledger=_ledger_apart(declaration, local.database),
+            has_cluster=True,
+        )
+    new = [reject_table(one) for one in {name, local}] if request.rejects else []
+    if rows:
+        engine = engine_of(rows[0]["engine_full"]).partition("(")[0]
+        use = dataclasses.replace(
+            use, engines=_engines(engine, rejects=request.rejects), is_replicated=has_replicas(engine)
+        )
+    elif request.create_table:
+        new += [name, dataclasses.replace(name, table=f"{name.table}{LOCAL_SUFFIX}")]
+    return dataclasses.replace(use, new_tables=sorted(map(_shown, new)))
+
+
+def check_tables(target: Target, effect: Effect, views: Iterable[View]) -> None:
+    """Check the rights to write to the ledger, to stage and to commit.
+
+    :param effect: of the commit.
+    :raises TargetError: if not; has the GRANT of the missing rights.
+    """
+    spec, ledger = target.spec, target.ledger.name
+    use = Use(
+        database=spec.local.database,
+        tables=[_shown(spec.local)],
+        views=[_shown(view.table) for view in views],
+        ledger=_apart(ledger, spec.local.database),
+        replaces=_replaces(effect),
+    )
+    if target.cluster.server_version >= FIRST_VERSION:
+        check_rights(target.client, use, {About.TABLES})
+
+
+def check_rights(client: ClickHouseClient, use: Use, about: Set[About]) -> None:
+    """Check all rights of a load.
+
+    :param about: which rights to check.
+    :raises TargetError: if not; has the GRANT of the missing rights.
+    """
+    needed = [one for one in declare_rights(use) if one.need is Need.LOAD and one.about in about]
+    _check_granted(client, needed)
+
+
+def check_ledger(client: ClickHouseClient, session: Session, ledger: TableName, *, is_there: bool) -> None:
+    """Check the rights to use the ledger, and to create a missing ledger, if the server can tell.
+
+    :raises TargetError: if not; has the GRANT of the missing rights.
+    """
+    rights = READ_AND_WRITE if is_there else (*READ_AND_WRITE, "CREATE TABLE")
+    if session.can_check:
+        _check_granted(client, [Right(rights=rights, on=_shown(ledger), about=About.TABLES, why="the ledger")])
+
+
+def _check_granted(client: ClickHouseClient, needed: Sequence[Right]) -> None:
+    """Check some rights.
+
+    :raises TargetError: if not; has the GRANT of the missing rights.
+    """
+    if _has(client, needed):
+        return
+    single = [dataclasses.replace(one, rights=[right]) for one in needed for right in one.rights]
+    missing = [one for one in single if not _has(client, [one])]
+    grants: dict[str, list[str]] = {}
+    for one in missing:
+        grants.setdefault(one.on, []).append(*one.rights)
+    what = ", ".join(f"{', '.join(dict.fromkeys(rights))} ON {on}" for on, rights in grants.items())
+    user = read_session(client).user
+    raise TargetError(
+        "grant-missing",
+        f"user {user!r} lacks rights, and nothing was changed; have an administrator run GRANT {what} TO"
+        f" {short_identifier(user)} on every node (`ch-s3 doctor --grants` prints all rights that a load needs)",
+    )
+
+
+def _has(client: ClickHouseClient, rights: Sequence[Right]) -> bool:
+    return bool(client.query(server_queries.render_check_grant(rights))[0]["result"])
+
+
+def _shown(table: TableName) -> str:
+    return f"{short_identifier(table.database)}.{short_identifier(table.table)}"
+
+
+def _ledger_apart(declaration: ClusterDeclaration, database: str) -> str:
+    """The ledger named by the connection, unless the ledger is among the tables of loads."""
+    return _apart(ledger_name(declaration.ledger_table, database), database)
+
+
+def _apart(ledger: TableName, database: str) -> str:
+    return "" if ledger == ledger_name(None, database) else _shown(ledger)
+
+
+def _replaces(effect: Effect) -> bool:
+    return effect.replaced is not Replaced.NOTHING
+
+
+def _engines(engine: str, *, rejects: bool) -> list[str]:
+    """The engines of the tables created by a staged load into a table with an engine."""
+    plain = "ReplicatedMergeTree" if has_replicas(engine) else "MergeTree"
+    return sorted({plain, engine, *(("MergeTree", "Null") if rejects else ())})
+
+
+def render_block(use: Use, session: Session, what: str) -> str:
+    """Render all GRANT statements, for an administrator to run.
+
+    :param what: describes the load.
+    """
+    head = (
+        f"-- {what}, on ClickHouse {'.'.join(map(str, session.version))}: an administrator runs this on every node,"
+        " or adds ON CLUSTER behind each GRANT"
+    )
+    return f"{head}\n{render_grants(list(declare_rights(use)), session.user)}"

@@ -1,0 +1,1 @@
+SELECT currentUser() AS user, currentDatabase() AS database, version() AS version

@@ -1,1 +1,0 @@
-SELECT currentUser() AS user

@@ -1,0 +1,137 @@
+"""A user without any right, whose administrator runs what ``ch-s3 doctor --grants`` prints once.
+
+The servers also ask for a grant for each table engine. ``test_permissions.py`` tests that none of the rights is too
+many.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.modes import Merge, ReplacePartitions, ReplaceWhere
+from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.config import SERVERS
+from ch_s3_lab.sandbox.launch import running_sandbox
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, lab_in
+from tests.sandbox.few import is_clean
+from tests.sandbox.test_permissions import OPTIONAL, print_grants
+from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.every_case, pytest.mark.push]
+
+MODES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "append": ("append", ()),
+    "replace_partitions": (ReplacePartitions(on_partial="replace"), ()),
+    "replace_where": (ReplaceWhere("n < 1000"), ("--replace-where", "n < 1000")),
+    "replace_table": ("replace_table", ()),
+    "merge": (Merge(key=["n"]), ("--merge-key", "n")),
+    "direct": ("direct", ()),
+}
+REQUIRE_ENGINES = """
+<clickhouse>
+  <access_control_improvements>
+    <table_engines_require_grant>true</table_engines_require_grant>
+  </access_control_improvements>
+</clickhouse>
+"""
+CLUSTERS = [(version, replicas) for version in SERVERS for replicas in (2, 1)]
+
+
+@pytest.fixture(params=[CLUSTERS[0], *map(thorough, CLUSTERS[1:])])
+def strict_lab(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lab]:
+    """A shard whose servers ask for a grant for each table engine."""
+    directory, (version, replicas) = tmp_path_factory.mktemp("strict"), request.param
+    config = SandboxConfig(shards=1, replicas=replicas, engine=version, directory=directory)
+    for node in range(1, config.nodes + 1):
+        settings = directory / f"node{node}" / "config.d"
+        settings.mkdir(parents=True)
+        (settings / "strict.xml").write_text(REQUIRE_ENGINES)
+    with running_sandbox(config) as sandbox:
+        lab = lab_in(sandbox, monkeypatch)
+        put(lab, "in/a.csv", 1, 2, 11)
+        yield lab
+
+
+def become(lab: Lab, user: str) -> None:
+    """Connect as a new user without any right."""
+    lab.everywhere(f"CREATE USER {user} IDENTIFIED BY 'secret of {user}'")
+    lab.connect_clickhouse(login=user, password=f"secret of {user}")
+
+
+def grant(lab: Lab, user: str, rights: list[str]) -> None:
+    # without the optional one, each load waits for the query log
+    lab.everywhere(f"GRANT {', '.join([*rights, OPTIONAL])} TO {user}")
+
+
+@pytest.mark.timeout(1800)
+def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    table, new = lab.create("t", COLUMNS, BY_TENS), f"{lab.database}.new"
+    become(lab, "all_modes")
+    grant(lab, "all_modes", print_grants(capsys))
+    for name, (mode, _) in MODES.items():
+        report = lab.load("in/*.csv", table, task_id=name, mode=mode, **FILES)
+        assert report["rows_written"] == 3
+    put(lab, "in/b.csv", 21)
+    report = lab.load("in/b.csv", table, task_id="undone", **FILES)
+    assert lab.loads("undo", "--yes", report["query_id"]) == 0
+    sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
+    sensor.poke({})
+    assert lab.loads("prune", "--older-than-days", "0") == 0
+    grant(lab, "all_modes", print_grants(capsys, *lab.arguments(new, "--create-table")))
+    assert lab.load("in/*.csv", new, create_table="auto", data_format=FILES["data_format"])["rows_written"] == 4
+    assert is_clean(lab)
+
+
+@pytest.mark.timeout(1800)
+def test_the_block_of_each_mode_is_enough_for_the_mode(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    lab.connect_clickhouse()
+    for name, (mode, options) in MODES.items():
+        lab.connect_clickhouse()
+        table = lab.create(name, COLUMNS, f"Replacing{BY_TENS}")
+        arguments = lab.arguments(table, "--mode", name, *options)
+        become(lab, f"only_{name}")
+        rights = print_grants(capsys, *arguments)
+        assert ("ALTER DELETE ON " + table in rights) == (name not in ("append", "direct"))
+        grant(lab, f"only_{name}", rights)
+        assert lab.load("in/*.csv", table, mode=mode, **FILES)["rows_written"] == 3
+
+
+@pytest.mark.timeout(1800)
+def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
+    become(lab, "lacking")
+    arguments = lab.arguments(table)
+    grant(lab, "lacking", print_grants(capsys, *arguments))
+    engine = "ReplicatedMergeTree" if lab.sandbox.replicas > 1 else "MergeTree"
+    missing = [
+        "SELECT ON system.query_log",
+        "SELECT ON system.parts",
+        f"INSERT ON {table}",
+        "TABLE ENGINE ON Memory",
+        f"TABLE ENGINE ON {engine}",
+    ]
+    lab.everywhere(f"REVOKE {', '.join(missing)} FROM lacking")
+    main(["doctor", *arguments, "--json"])
+    said = {one["check"]: (one["state"], one["text"]) for one in json.loads(capsys.readouterr().out)}["rights"]
+    if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
+        assert said[0] == "skipped"
+        return
+    for one in missing:
+        assert one in said[1]
+    assert said[1].count(" ON ") == len(missing)
+    assert said[0] == "failed"
+    grant(lab, "lacking", missing)
+    main(["doctor", *arguments, "--json"])
+    assert {one["state"] for one in json.loads(capsys.readouterr().out)} <= {"ok", "skipped"}

@@ -1,0 +1,139 @@
+"""The first append into a table that others have filled: refused, adopted, or loaded all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.modes import Append, OnUnknown, ReplacePartitions
+from tests.failures import coded
+from tests.sandbox.conftest import Lab
+from tests.sandbox.few import EVEN_AND_ODD, is_clean
+from tests.sandbox.topologies import topologies
+
+pytestmark = pytest.mark.sandbox
+
+
+def numbers(lab: Lab, table: str) -> list[int]:
+    return sorted(row["n"] for row in lab.rows(table))
+
+
+def fill(lab: Lab) -> str:
+    """Put two files into the store, and their rows into a table, without a load."""
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    lab.put_parquet("in/a.parquet", {"n": [1, 2]})
+    lab.put_parquet("in/b.parquet", {"n": [3]})
+    lab.query(f"INSERT INTO {table} VALUES (1), (2), (3)")
+    return table
+
+
+def unknown(lab: Lab, rows: int) -> str:
+    return coded("rows-unknown", f"{lab.database}.t holds {rows} rows", "has no load into it", "loads adopt")
+
+
+def test_adopted_files_are_loaded_already(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = fill(lab)
+    with pytest.raises(TargetError, match=unknown(lab, 3)):
+        lab.load("in/*", table)
+    assert numbers(lab, table) == [1, 2, 3]
+    adopt = ("adopt", table, "--source", lab.uri("in/*"), "--aws-conn-id", "aws")
+    assert lab.loads(*adopt) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"recorded: {table} with 3 rows holds 2 files of {lab.uri('in/*')}"
+    )
+    lab.put_parquet("in/c.parquet", {"n": [4]})
+    report = lab.load("in/*", table)
+    assert (report["files_listed"], report["files_skipped"]) == (1, 2)
+    assert numbers(lab, table) == [1, 2, 3, 4]
+    assert lab.loads(*adopt) == 1
+    assert "nothing-to-adopt" in capsys.readouterr().err
+    assert lab.loads() == 0
+    listed = capsys.readouterr().out
+    assert "adopt" in listed
+    # the rows count as rows of these loads
+    lab.load("in/*", table, mode="replace_partitions", task_id="replace")
+    assert numbers(lab, table) == [1, 2, 3, 4]
+    assert is_clean(lab)
+
+
+def test_other_numbers_of_rows_need_a_yes(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = fill(lab)
+    lab.put_parquet("in/c.parquet", {"n": [4, 5]})
+    adopt = ("adopt", table, "--source", lab.uri("in/*"), "--aws-conn-id", "aws")
+    assert lab.loads(*adopt) == 1
+    said = capsys.readouterr().err
+    assert f"{table} with 3 rows holds 3 files of {lab.uri('in/*')}, whose footers count 5 rows" in said
+    assert "nothing was recorded" in said
+    with pytest.raises(TargetError, match=unknown(lab, 3)):
+        lab.load("in/*", table)
+    assert lab.loads(*adopt, "--yes") == 0
+    assert lab.load("in/*", table)["files_skipped"] == 3
+
+
+@pytest.mark.thorough
+def test_text_has_no_footers(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", "n UInt32")
+    lab.put("in/a.csv", b"1\n2\n")
+    lab.query(f"INSERT INTO {table} VALUES (1), (2)")
+    adopt = ("adopt", table, "--source", lab.uri("in/*"), "--aws-conn-id", "aws")
+    assert lab.loads(*adopt) == 1
+    assert "whose rows were not counted" in capsys.readouterr().err
+    assert lab.loads(*adopt, "--yes") == 0
+    lab.load("in/*", table)
+    assert numbers(lab, table) == [1, 2]
+
+
+def test_rows_that_are_kept(lab: Lab) -> None:
+    table = fill(lab)
+    lab.load("in/a.parquet", table, mode=Append(on_unknown_rows=OnUnknown.KEEP))
+    assert numbers(lab, table) == [1, 1, 2, 2, 3]
+    lab.load("in/*", table, task_id="later")  # by now there is a load into the table
+    assert numbers(lab, table) == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.thorough
+def test_an_empty_table_takes_all_files(lab: Lab) -> None:
+    table = fill(lab)
+    lab.everywhere(f"TRUNCATE TABLE {table}")
+    lab.load("in/*", table)
+    assert numbers(lab, table) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_the_ledger_knows_nothing_of_direct_loads(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32", EVEN_AND_ODD)
+    lab.put_parquet("in/a.parquet", {"n": [1, 2]})
+    lab.load("in/*", table, mode="direct")
+    with pytest.raises(TargetError, match=unknown(lab, 2)):
+        lab.load("in/*", table, task_id="append")
+
+
+@pytest.mark.thorough
+def test_a_load_that_replaces_is_a_load(lab: Lab) -> None:
+    table = fill(lab)
+    lab.load("in/b.parquet", table, mode=ReplacePartitions(on_partial="replace"))
+    assert numbers(lab, table) == [2, 3]
+    lab.load("in/a.parquet", table, task_id="append")
+    assert numbers(lab, table) == [1, 2, 2, 3]
+    renamed = f"{table}_renamed"
+    lab.ddl(f"RENAME TABLE {table} TO {renamed} {{on_cluster}}")
+    lab.put_parquet("in/c.parquet", {"n": [7]})
+    lab.load("in/c.parquet", renamed, task_id="renamed")
+    assert numbers(lab, renamed) == [1, 2, 2, 3, 7]
+
+
+@topologies("on-cluster")
+@pytest.mark.push
+def test_replicas_and_a_distributed_table(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = replicated_lab
+    table = fill(lab)
+    for node in lab.nodes():
+        lab.query(f"SYSTEM SYNC REPLICA {table}", node=node)
+    everywhere = lab.distribute(table, "rand()")
+    with pytest.raises(TargetError, match=unknown(lab, 3)):
+        lab.load("in/*", everywhere)
+    assert lab.loads("adopt", everywhere, "--source", lab.uri("in/*"), "--aws-conn-id", "aws") == 0
+    assert "with 3 rows holds 2 files" in capsys.readouterr().out
+    lab.put_parquet("in/c.parquet", {"n": [4]})
+    lab.load("in/*", everywhere)
+    assert numbers(lab, table) == [1, 2, 3, 4]
