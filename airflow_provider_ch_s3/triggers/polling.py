@@ -23,7 +23,6 @@ from weakref import WeakKeyDictionary
 from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
 
-from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -33,7 +32,7 @@ log = get_log(__name__)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-Read = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
+Read = Callable[[ClickHouseS3Hook, Sequence[Item], str | None], Mapping[Item, Answer]]
 
 # A trigger ends itself at the deadline; Airflow's own timeout is a fallback for a triggerer that does not run.
 BACKSTOP_SECONDS = 60.0
