@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
 from contextlib import aclosing, closing
 from typing import Any
 
@@ -14,7 +13,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
-from tests.sandbox.conftest import ROWS, SLOW, Background, Freeze, Gate, Lab, put_slow_files, wait_until
+from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
