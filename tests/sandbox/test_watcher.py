@@ -94,7 +94,7 @@ def test_files_of_a_running_load_are_not_new_and_those_of_a_failed_load_are_new_
     lab: Lab, table: str, freeze: Freeze
 ) -> None:
     put(lab, 1)
-    gate = freeze(Gate("insert"), "in/*.csv", table)
+    gate = freeze(Gate("move_partitions"), "in/*.csv", table)
     put(lab, 2)
     watcher, impatient = Watcher(lab, table), Watcher(lab, table, again_after=0.0)
     assert [watcher.poll(), watcher.poll()] == [["2.csv"], []]
