@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_provider_ch_s3.arguments import Arrivals
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.common.work import batches
@@ -29,7 +28,6 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.selection import last_loaded_key
 from airflow_provider_ch_s3.load.wiring import find_target
-from airflow_provider_ch_s3.modes import Append, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 
 # Airflow stores each event as a row, and writes the event into the log of the triggerer.
@@ -50,37 +48,24 @@ class Position:
     until: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Watch:
     """A source to be compared with a table.
 
-    :param table: as the operator names the table.
-    :param min_age: seconds for which a file must not have changed.
-    :param list_after_loaded: list only the keys after the last key of the source in the table.
+    :param request: the load whose files are looked for.
     :param again_after: seconds after which files that the table still lacks count as new again.
     """
 
-    pattern: SourcePattern
-    table: str
-    min_age: float
-    list_after_loaded: bool
+    request: LoadRequest
     again_after: float
     position: Position = Position()
 
-    def request(self, account: str = "") -> LoadRequest:
-        """The load whose files are looked for.
-
-        :param account: of the store.
-        """
-        return LoadRequest(
-            table=self.table,
-            pattern=replace(self.pattern, account=account),
-            mode=Append(on_changed=OnChangedFiles.LOAD, list_after_loaded=self.list_after_loaded),
-            arrivals=Arrivals(min_age=self.min_age),
-        )
+    def request_for(self, store: ObjectStore) -> LoadRequest:
+        """The load from the account of a store."""
+        return replace(self.request, pattern=replace(self.request.pattern, account=store.account))
 
     def __str__(self) -> str:
-        return f"{self.pattern} for {self.table}"
+        return f"{self.request.pattern} for {self.request.table}"
 
 
 @dataclass(kw_only=True)
@@ -111,12 +96,12 @@ class NewFiles:
         ``source`` is a list of addresses for an operator: of just these files, or of the whole source if the files
         are too many to name, or if the key of a file has wildcards.
         """
-        pattern = watch.pattern
+        pattern = watch.request.pattern
         keys = [file.key for file in self.files]
         is_named = len(keys) == self.count and not any(map(WILDCARD.search, keys))
         return {
             "source": [pattern.address(key) for key in (keys if is_named else pattern.globs)],
-            "table": watch.table,
+            "table": watch.request.table,
             "files": self.count,
             "bytes": self.size_bytes,
             "first_key": self.first_key,
@@ -143,7 +128,7 @@ def has_news(store: ObjectStore, watch: Watch) -> bool:
     position = watch.position
     if not position.listed or time.monotonic() > position.until:
         return True
-    listing = _Listing(store, watch.request(store.account), position.after)
+    listing = _Listing(store, watch.request_for(store), position.after)
     for _ in listing:
         pass
     return listing.digest != position.listed
@@ -156,7 +141,7 @@ def find_new_files(
 
     :raises ChS3Error: if the store or a server does not answer, or refuses.
     """
-    request = watch.request(store.account)
+    request = watch.request_for(store)
     table = _Table.read(client, declaration, watch, request.pattern)
     new, listing = NewFiles(), _Listing(store, request, table.last_key)
     for group in batches(listing, FILES_PER_STATEMENT):
@@ -183,7 +168,7 @@ class _Table:
         cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: Watch, pattern: SourcePattern
     ) -> _Table:
         since = datetime.datetime.fromtimestamp(0, datetime.UTC)
-        nobody = LoadIdentity(dag_id="", task_id="", run_id="", table=watch.table, since=since)
+        nobody = LoadIdentity(dag_id="", task_id="", run_id="", table=watch.request.table, since=since)
         try:
             target = find_target(client, declaration, nobody)
         except TargetChangingError as error:
@@ -202,7 +187,7 @@ class _Table:
         return cls(
             read_versions=target.holdings.versions,
             underway={file for manifest in manifests for file in manifest.items()},
-            last_key=last_loaded_key(target.holdings, pattern) if watch.list_after_loaded else "",
+            last_key=last_loaded_key(target.holdings, pattern) if watch.request.mode.list_after_loaded else "",
         )
 
 

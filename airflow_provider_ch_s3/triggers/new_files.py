@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from airflow_provider_ch_s3.arguments import Arrivals
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_seconds
 from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, SECONDS, TEXT
@@ -19,15 +18,12 @@ from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, Scheme, find_scheme, parse_source
-from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
-from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
-from airflow_provider_ch_s3.triggers.polling import describe, join_poller
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, find_scheme, parse_source
+from airflow_provider_ch_s3.modes import Append, OnChangedFiles
+from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.triggers.describe import describe
 
 log = get_log(__name__)
-
-Result = TypeVar("Result")
 
 
 class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
@@ -78,10 +74,14 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         self.hmac_conn_id: str | None = CONNECTION.parse("hmac_conn_id", hmac_conn_id)
         self.wasb_conn_id: str | None = TEXT.parse("wasb_conn_id", wasb_conn_id)
         check_seconds("poll_interval", poll_interval, is_positive=True)
-        self._watch = self._parse_watch()
+        check_request(self._request)
 
-    def _parse_watch(self) -> Watch:
-        """:raises ConfigError: if the source is wrong, or cannot be watched."""
+    @property
+    def _request(self) -> LoadRequest:
+        """The load whose files are looked for: whatever that load does with a changed file, the file is new.
+
+        :raises ConfigError: if the source is wrong, or cannot be watched.
+        """
         if templates := [address for address in self.source if "{{" in address]:
             raise ConfigError(
                 "argument-invalid",
@@ -95,15 +95,12 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
                 f"source {str(pattern)!r} cannot be watched, because HTTP servers do not list their files; schedule"
                 " the load instead",
             )
-        watch = Watch(
-            pattern=pattern,
+        return LoadRequest(
             table=self.table,
-            min_age=self.min_age,
-            list_after_loaded=self.list_after_loaded,
-            again_after=self.again_after,
+            pattern=pattern,
+            mode=Append(on_changed=OnChangedFiles.LOAD, list_after_loaded=self.list_after_loaded),
+            arrivals=Arrivals(min_age=self.min_age),
         )
-        check_request(watch.request())
-        return watch
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the arguments to re-create this trigger: only names and numbers."""
@@ -111,9 +108,15 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll, and yield an event for each poll that finds new files; log and repeat a poll that fails."""
-        watch, pace = self._watch, Pace()
+        # imported here, because DAG files with a watcher import this module
+        from airflow_provider_ch_s3.load.watch import Watch
+        from airflow_provider_ch_s3.triggers.polling import join_poller
+        from airflow_provider_ch_s3.triggers.watching import share_store
+
+        request, pace = self._request, Pace()
+        watch, scheme = Watch(request=request, again_after=self.again_after), request.pattern.scheme
         conn_ids = {S3: self.aws_conn_id, GCS: self.hmac_conn_id, AZURE: self.wasb_conn_id}
-        store = _share_store(watch.pattern.scheme, conn_ids[watch.pattern.scheme])
+        store = share_store(scheme, conn_ids[scheme])
         async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
             while True:
                 found = await poller.poll(watch, self.poll_interval)
@@ -125,61 +128,3 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
                 if found.new.count:
                     log.info("%s: %s", watch, count_of(found.new.count, "new file"))
                     yield TriggerEvent(found.new.describe(watch))
-
-
-class _SharedStore:
-    """A store, opened once for all watchers on the same connection."""
-
-    def __init__(self, scheme: Scheme, conn_id: str | None) -> None:
-        self._scheme = scheme
-        self._conn_id = conn_id
-        self._store: ObjectStore | None = None
-
-    def poll(
-        self, hook: ClickHouseS3Hook, watches: Sequence[Watch], cluster: str | None
-    ) -> Mapping[Watch, Found | Exception]:
-        """Look for new files: list all sources side by side, then read the ledger where a listing has changed."""
-        del cluster  # the connection names the cluster of each table
-        if self._store is None:
-            self._store = _open_store(self._scheme, self._conn_id)
-            self._store.access()  # connects, and hides the secrets, before several threads use the store
-        store = self._store
-        hook.keep_secret(lambda: store.access().secrets)
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            are_changed = list(pool.map(partial(_try, partial(has_news, store)), watches))
-        answers: dict[Watch, Found | Exception] = {}
-        for watch, is_changed in zip(watches, are_changed, strict=True):
-            if is_changed is True:
-                answers[watch] = _try(partial(find_new_files, hook, hook.declaration, store), watch)
-            else:
-                answers[watch] = is_changed or Found(position=watch.position)
-        if any(isinstance(answer, Exception) for answer in answers.values()):
-            self._store = None  # the next poll reads the connection again: it may have been wrong
-        return answers
-
-
-@cache
-def _share_store(scheme: Scheme, conn_id: str | None) -> _SharedStore:
-    return _SharedStore(scheme, conn_id)
-
-
-def _open_store(scheme: Scheme, conn_id: str | None) -> ObjectStore:
-    """Open a store; import the module of just this store."""
-    if scheme is GCS:
-        from airflow_provider_ch_s3.stores.gcs import GCSFileStore
-
-        return GCSFileStore(hmac_conn_id=conn_id)
-    if scheme is AZURE:
-        from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
-
-        return AzureBlobFileStore(wasb_conn_id=str(conn_id))
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
-
-    return S3FileStore(aws_conn_id=conn_id)
-
-
-def _try(look: Callable[[Watch], Result], watch: Watch) -> Result | Exception:
-    try:
-        return look(watch)
-    except Exception as error:  # whatever it is, it concerns this watcher alone
-        return error

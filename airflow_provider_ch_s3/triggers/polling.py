@@ -16,11 +16,9 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.common.timing import Pace
@@ -166,13 +164,6 @@ def next_tick(now: float, interval_seconds: float) -> float:
     """Return the next multiple of the interval."""
     interval_seconds = max(interval_seconds, MIN_INTERVAL_SECONDS)
     return (now // interval_seconds + 1) * interval_seconds
-
-
-def describe(trigger: BaseTrigger) -> tuple[str, dict[str, Any]]:
-    """What Airflow re-creates a trigger from: class and arguments; the arguments are attributes of the same names."""
-    kind = type(trigger)
-    arguments = [name for name in signature(kind.__init__).parameters if name != "self"]
-    return f"{kind.__module__}.{kind.__qualname__}", {name: getattr(trigger, name) for name in arguments}
 
 
 def until(deadline: float | None) -> asyncio.Timeout:

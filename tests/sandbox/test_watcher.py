@@ -40,7 +40,8 @@ class Watcher:
     """Polls when told to."""
 
     def __init__(self, lab: Lab, table: str, **arguments: Any) -> None:
-        self.watch: Watch = trigger(lab, table, **arguments)._watch
+        given = trigger(lab, table, **arguments)
+        self.watch = Watch(request=given._request, again_after=given.again_after)
         self.store = S3FileStore(aws_conn_id="aws")
         self.compared = 0
 

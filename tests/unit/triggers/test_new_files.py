@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +22,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
 from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, Found, NewFiles, Position, Watch, has_news
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from airflow_provider_ch_s3.triggers import new_files
+from airflow_provider_ch_s3.triggers import watching
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from tests.failures import coded
 
@@ -33,6 +32,10 @@ SHORT = 0.25
 
 def trigger(source: str | Sequence[str] = "s3://shop/orders/*.csv", **arguments: Any) -> NewFilesTrigger:
     return NewFilesTrigger(source=source, **{"table": "orders", "clickhouse_conn_id": "away", **arguments})
+
+
+def watch_of(**position: Any) -> Watch:
+    return Watch(request=trigger()._request, again_after=60.0, position=Position(**position))
 
 
 def test_a_trigger_is_names_and_numbers_only() -> None:
@@ -89,7 +92,7 @@ def test_an_event_names_its_files_or_the_whole_source(keys: list[str], source: l
     for key in keys:
         new.add([file(key)])
     new.add([])
-    assert new.describe(trigger()._watch) == {
+    assert new.describe(watch_of()) == {
         "source": [f"s3://shop/{one}" for one in source],
         "table": "orders",
         "files": len(keys),
@@ -119,7 +122,7 @@ class Store:
 
 
 def digest(*files: SourceFile) -> str:
-    listing = watch_module._Listing(Store(*files), trigger()._watch.request(), "")  # type: ignore[arg-type]
+    listing = watch_module._Listing(Store(*files), trigger()._request, "")  # type: ignore[arg-type]
     assert len(list(listing)) == len(files)
     return listing.digest
 
@@ -129,7 +132,7 @@ def test_a_listing_is_compared_if_it_has_changed_or_after_a_while(monkeypatch: p
     a, b = file("orders/a.csv"), file("orders/b.csv")
 
     def is_compared(*files: SourceFile, listed: str, until: float = 100.0) -> bool:
-        watch = replace(trigger()._watch, position=Position(listed=listed, until=until))
+        watch = watch_of(listed=listed, until=until)
         return has_news(Store(*files), watch)  # type: ignore[arg-type]
 
     assert not is_compared(a, listed=digest(a))
@@ -145,17 +148,17 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     """The store of all watchers; each comparison finds all files new."""
     store = Store(file("orders/a.csv"))
     monkeypatch.setenv("AIRFLOW_CONN_AWAY", '{"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}')
-    new_files._share_store.cache_clear()
-    monkeypatch.setattr(new_files, "_open_store", lambda *_: opened.append(1) or store)
+    watching.share_store.cache_clear()
+    monkeypatch.setattr(watching, "_open_store", lambda *_: opened.append(1) or store)
     opened: list[int] = []
     store.opened = opened  # type: ignore[attr-defined]
 
     def find(client: object, declaration: object, found: Store, watch: Watch) -> Found:
         new = NewFiles()
-        new.add(list(watch_module._Listing(found, watch.request(), "")))  # type: ignore[arg-type]
+        new.add(list(watch_module._Listing(found, watch.request, "")))  # type: ignore[arg-type]
         return Found(new=new, position=Position(listed=digest(*found.files), until=1e18))
 
-    monkeypatch.setattr(new_files, "find_new_files", find)
+    monkeypatch.setattr(watching, "find_new_files", find)
     return store
 
 
