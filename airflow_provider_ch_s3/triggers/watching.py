@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
-from typing import TypeVar
+from functools import cache
 
 from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
-
-Result = TypeVar("Result")
 
 
 class SharedStore:
@@ -26,21 +23,24 @@ class SharedStore:
     def poll(
         self, hook: ClickHouseS3Hook, watches: Sequence[Watch], cluster: str | None
     ) -> Mapping[Watch, Found | Exception]:
-        """Look for new files: list all sources side by side, then read the ledger where a listing has changed."""
+        """Look for new files: list all sources side by side, and read the ledger where a listing has changed."""
         del cluster  # the connection names the cluster of each table
         if self._store is None:
             self._store = _open_store(self._scheme, self._conn_id)
             self._store.access()  # connects, and hides the secrets, before several threads use the store
-        store = self._store
+        store, declaration = self._store, hook.declaration
         hook.keep_secret(lambda: store.access().secrets)
+
+        def look(watch: Watch) -> Found | Exception:
+            try:
+                if not has_news(store, watch):
+                    return Found(position=watch.position)
+                return find_new_files(hook, declaration, store, watch)
+            except Exception as error:  # whatever it is, it concerns this watcher alone
+                return error
+
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            are_changed = list(pool.map(partial(_try, partial(has_news, store)), watches))
-        answers: dict[Watch, Found | Exception] = {}
-        for watch, is_changed in zip(watches, are_changed, strict=True):
-            if is_changed is True:
-                answers[watch] = _try(partial(find_new_files, hook, hook.declaration, store), watch)
-            else:
-                answers[watch] = is_changed or Found(position=watch.position)
+            answers = dict(zip(watches, pool.map(look, watches), strict=True))
         if any(isinstance(answer, Exception) for answer in answers.values()):
             self._store = None  # the next poll reads the connection again: it may have been wrong
         return answers
@@ -65,10 +65,3 @@ def _open_store(scheme: Scheme, conn_id: str | None) -> ObjectStore:
     from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
     return S3FileStore(aws_conn_id=conn_id)
-
-
-def _try(look: Callable[[Watch], Result], watch: Watch) -> Result | Exception:
-    try:
-        return look(watch)
-    except Exception as error:  # whatever it is, it concerns this watcher alone
-        return error
