@@ -7,9 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
-from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ObjectStore
+from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
+
+# As many as the connections in the pool of a client of ClickHouse; the pool of an S3 client has more.
+WATCHES_AT_ONCE = 8
 
 
 class SharedStore:
@@ -39,7 +42,7 @@ class SharedStore:
             except Exception as error:  # whatever it is, it concerns this watcher alone
                 return error
 
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(WATCHES_AT_ONCE) as pool:
             answers = dict(zip(watches, pool.map(look, watches), strict=True))
         if any(isinstance(answer, Exception) for answer in answers.values()):
             self._store = None  # the next poll reads the connection again: it may have been wrong
