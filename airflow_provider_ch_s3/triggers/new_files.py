@@ -56,7 +56,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         min_age: float | datetime.timedelta = 0.0,
         list_after_loaded: bool = False,
         again_after: float | datetime.timedelta = 3600.0,
-        poll_interval: float = 10.0,
+        poll_interval: float = 15.0,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",
         hmac_conn_id: str | None = "google_cloud_hmac",

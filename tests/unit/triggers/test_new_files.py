@@ -47,7 +47,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "min_age": 60.0,
         "list_after_loaded": False,
         "again_after": 3600.0,
-        "poll_interval": 10.0,
+        "poll_interval": 15.0,
         "clickhouse_conn_id": "away",
         "aws_conn_id": None,
         "hmac_conn_id": "google_cloud_hmac",
