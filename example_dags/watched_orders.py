@@ -1,7 +1,7 @@
 """Load files within a minute of their arrival: a watcher wakes the DAG when the table lacks files.
 
-The watcher runs in the triggerer, and asks the ledger which files the table holds. A run loads just the files of the
-events that woke it. A run started by hand loads what is new in the whole source.
+The watcher runs in the triggerer, and asks the ledger for the files in the table. A run loads just the files of the
+run's events. A run started by hand loads all new files of the source.
 """
 
 from __future__ import annotations

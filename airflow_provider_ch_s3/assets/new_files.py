@@ -1,4 +1,4 @@
-"""The files that woke a run, as the source of a load."""
+"""The new files of a run, as the source of a load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _NewFiles:
         return ()
 
     def resolve(self, context: Context) -> list[str]:
-        """Collect the addresses that the run's events name; without an event, the sources of the watchers."""
+        """Collect the addresses in the run's events; without an event, the sources of the watchers."""
         events = context["triggering_asset_events"].get(self._asset, ())
         found = [event.extra["payload"]["source"] for event in events if event.extra.get("from_trigger")]
         sources = found or [watcher.trigger.source for watcher in self._asset.watchers]
@@ -33,9 +33,9 @@ class _NewFiles:
 
 
 def new_files_of(asset: Asset) -> Any:
-    """Return the ``source`` of an operator that loads just the files that woke the run.
+    """Return the ``source`` of an operator to load just the new files of the run's events.
 
-    A run that no event woke, such as a run started by hand, loads what is new in the whole source of the watcher.
+    A run without an event, for example a run started by hand, loads all new files of the watcher's source.
 
     :param asset: has an ``AssetWatcher`` with a ``NewFilesTrigger``.
     :raises ConfigError: if the asset has no watcher.

@@ -1,4 +1,4 @@
-"""The trigger of an asset's watcher: an event tells of files that a table does not hold yet."""
+"""The trigger of an asset's watcher: an event names new files, not yet in a table."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ log = get_log(__name__)
 
 
 class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
-    """Wake DAGs when a source has files that a table does not hold yet; for the ``AssetWatcher`` of an asset.
+    """Wake DAGs when a source has files not yet in a table; for the ``AssetWatcher`` of an asset.
 
     The trigger lists the source, asks the ledger, and keeps nothing: it may be restarted at any time and anywhere.
-    An event tells of all ready files that the table lacks and that no load has planned; its payload has ``source``
+    An event tells of all ready files missing in the table and planned by no load; the payload has ``source``
     (a list of addresses), ``table``, ``files``, ``bytes``, ``first_key`` and ``last_key``.
 
     :param source: address of the files in S3, Google Cloud Storage or Azure, or a list of addresses in one bucket; as
         for the operator, but without templates.
     :param table: ``table`` or ``database.table``, as for the operator.
     :param min_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
-    :param list_after_loaded: for keys that sort by time: list only the keys after the last key of this source in the
-        table, instead of years of keys. A file that arrives later with an earlier key is not found.
-    :param again_after: seconds (or a ``timedelta``) after which there is another event for files that the table still
-        lacks, because their load failed, or did not begin. Longer than a load takes with all its retries.
+    :param list_after_loaded: for keys sorted by time: list only the keys after the last key of this source in the
+        table, instead of years of keys. A file with an earlier key is not found later.
+    :param again_after: seconds (or a ``timedelta``) until a further event for files still missing in the table,
+        because their load failed, or did not begin. Longer than a load takes with all its retries.
     :param poll_interval: seconds between two polls.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param aws_conn_id: connection for a source in S3; None: the triggerer's own role.
@@ -78,7 +78,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
 
     @property
     def _request(self) -> LoadRequest:
-        """The load whose files are looked for: whatever that load does with a changed file, the file is new.
+        """The load to look for files with; a changed file is new, whatever the real load does with the file.
 
         :raises ConfigError: if the source is wrong, or cannot be watched.
         """
@@ -107,7 +107,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll, and yield an event for each poll that finds new files; log and repeat a poll that fails."""
+        """Poll, and yield an event for each poll that finds new files; log and repeat a failed poll."""
         # imported here, because DAG files with a watcher import this module
         from airflow_provider_ch_s3.load.watch import Watch
         from airflow_provider_ch_s3.triggers.polling import join_poller
