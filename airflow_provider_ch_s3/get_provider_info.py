@@ -37,7 +37,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": _modules("operators.s3_query"),
         "hooks": _modules("hooks.clickhouse_s3"),
         "sensors": _modules("sensors.parts_settled"),
-        "triggers": _modules("triggers.export", "triggers.load", "triggers.parts_settled"),
+        "triggers": _modules("triggers.export", "triggers.load", "triggers.new_files", "triggers.parts_settled"),
         "extra-links": [
             "airflow_provider_ch_s3.transfers.links.LoadReportLink",
             "airflow_provider_ch_s3.transfers.links.ClickHouseLink",

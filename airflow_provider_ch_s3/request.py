@@ -118,7 +118,7 @@ class LoadRequest:
         """Argument → a hash of the value; only arguments that decide which rows are staged, or how to commit them."""
         values: dict[str, object] = {
             **dict(deciding_fields(self)),
-            "source": str(self.pattern),
+            "source": ", ".join(self.pattern.addresses),
             "the connection's settings": self.connection_settings,
             "the number of files": self.sample_files,
             "snapshot": self.snapshot,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from types import NoneType
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +15,7 @@ from urllib.parse import unquote
 from airflow_provider_ch_s3.common.arguments import refuse_argument
 from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind, parse_list
 from airflow_provider_ch_s3.common.text import is_text, show_name
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import (
     UNSAFE_IN_PATH,
@@ -28,6 +31,8 @@ from airflow_provider_ch_s3.files.globs import (
 )
 
 MAX_WILDCARDS = 16
+# A source may name thousands of files, and messages and records show the source.
+MAX_SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +144,9 @@ class SourcePattern:
 
     def matches(self, key: str) -> bool:
         """Whether the load selects the object with this key: a glob matches the key, and the object holds data."""
-        return any(regex.fullmatch(key) and not self._hides(glob, key) for glob, regex in self._regexes)
+        return key in self._keys or any(
+            regex.fullmatch(key) and not self._hides(glob, key) for glob, regex in self._regexes
+        )
 
     def leaves_out(self, key: str) -> bool:
         """Whether a glob matches the key, but the load leaves the object out because it holds no data."""
@@ -163,10 +170,26 @@ class SourcePattern:
         return f"{self.scheme.prefix}{self.bucket}/{key}"
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses as a user would write them, with strange characters escaped."""
+        return tuple(show_name(self.address(glob)) for glob in self.globs)
+
+    @cached_property
     def prefixes(self) -> tuple[str, ...]:
-        """The start of each glob, up to the first wildcard; no prefix starts with another prefix."""
-        found = sorted(set(map(before_wildcards, self.globs)))
-        return tuple(p for i, p in enumerate(found) if not any(p.startswith(other) for other in found[:i]))
+        """The start of each glob, up to the first wildcard, sorted; no prefix starts with another prefix."""
+        found: list[str] = []
+        for prefix in sorted(set(map(before_wildcards, self.globs))):
+            if not (found and prefix.startswith(found[-1])):
+                found.append(prefix)
+        return tuple(found)
+
+    def groups(self, most: int = sys.maxsize) -> Iterator[Sequence[str]]:
+        """Group the prefixes that a store lists together: keys of one folder; the prefix of a wildcard is alone.
+
+        :param most: how many keys a group may have.
+        """
+        for _, some in groupby(self.prefixes, lambda prefix: folder_of(prefix) if prefix in self._keys else prefix):
+            yield from batches(some, most)
 
     @property
     def folders(self) -> frozenset[str]:
@@ -185,11 +208,17 @@ class SourcePattern:
         return ""
 
     @cached_property
+    def _keys(self) -> frozenset[str]:
+        """The globs without wildcards, which may be thousands: each is the key of an object."""
+        return frozenset(glob for glob in self.globs if not WILDCARD.search(glob))
+
+    @cached_property
     def _regexes(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        return tuple((glob, re.compile(glob_regex(glob), re.DOTALL)) for glob in self.globs)
+        return tuple((glob, re.compile(glob_regex(glob), re.DOTALL)) for glob in self.globs if glob not in self._keys)
 
     def __str__(self) -> str:
-        return ", ".join(show_name(self.address(glob)) for glob in self.globs)
+        more = len(self.globs) - MAX_SHOWN
+        return ", ".join(self.addresses[:MAX_SHOWN]) + (f" and {more:,} more addresses" if more > 0 else "")
 
 
 def _parse_addresses(name: str, value: Any) -> list[str]:

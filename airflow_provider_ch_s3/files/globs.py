@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
@@ -29,6 +30,15 @@ def before_wildcards(glob: str) -> str:
 def folder_of(key: str) -> str:
     """The folder of a key, with a slash; '' for the bucket itself."""
     return key[: key.rfind("/") + 1]
+
+
+def begins_like(key: str, prefixes: Sequence[str]) -> bool:
+    """Whether a key begins with one of many prefixes.
+
+    :param prefixes: sorted, and none of them starts with another.
+    """
+    place = bisect_right(prefixes, key)
+    return place > 0 and key.startswith(prefixes[place - 1])
 
 
 def join_keys(keys: Sequence[str]) -> str:

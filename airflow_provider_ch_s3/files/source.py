@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +14,20 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
-from airflow_provider_ch_s3.files.globs import UNREADABLE_BRACES, before_wildcards, join_keys, list_together
+from airflow_provider_ch_s3.files.globs import (
+    UNREADABLE_BRACES,
+    before_wildcards,
+    folder_of,
+    join_keys,
+    list_together,
+)
 
 # ClickHouse accepts no form field longer than 128 KiB, and a statement with secrets is sent in one; the rest of the
 # statement needs room too.
 MAX_KEY_LIST_BYTES = 100_000
 MAX_LISTED_FILES = 10_000
+# Of a folder with a million files, the list takes 1,000 requests.
+MIN_KEYS_FOR_FOLDER = 1_000
 # A request for the list instead of so many requests for single files.
 MIN_LISTED_TOGETHER = 20
 
@@ -215,8 +224,16 @@ class SourceSpec:
                     " mapping does that)",
                 )
         elif self.may_list and len(self.files) >= MIN_LISTED_TOGETHER and "?" not in keys:
-            keys = list_together(keys, map(before_wildcards, self.pattern.globs)) or keys
+            keys = list_together(keys, self._list_starts) or keys
         return self.access.address(self.pattern.bucket, keys)
+
+    @property
+    def _list_starts(self) -> list[str]:
+        """Beginnings of keys that the servers may list: of the source, and the folder of very many keys."""
+        starts = [before_wildcards(glob) for glob in self.pattern.globs]
+        if len(self.files) >= MIN_KEYS_FOR_FOLDER:
+            starts.append(folder_of(os.path.commonprefix([file.key for file in self.files])))
+        return starts
 
     @property
     def is_pattern(self) -> bool:

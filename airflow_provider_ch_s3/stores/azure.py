@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import logging
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
@@ -21,9 +22,11 @@ from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.globs import begins_like
+from airflow_provider_ch_s3.files.source import MIN_LISTED_TOGETHER, SourceFile
 from airflow_provider_ch_s3.files.stores import Change
 from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
+from airflow_provider_ch_s3.stores.groups import list_groups
 from airflow_provider_ch_s3.stores.http import quiet_urllib3
 
 COPY_POLL_SECONDS = 1.0
@@ -132,28 +135,40 @@ class AzureBlobFileStore:
 
     def _list(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
         """List blobs, each with the time of the last change, and the header Date of the page."""
+        return list_groups(list(pattern.groups()), partial(self._list_group, pattern.bucket))
+
+    def _list_group(
+        self, bucket: str, prefixes: Sequence[str]
+    ) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
+        """List the blobs that begin with any of some prefixes, sorted."""
+        are_many = len(prefixes) >= MIN_LISTED_TOGETHER
+        for prefix in [os.path.commonprefix(prefixes)] if are_many else prefixes:
+            for found in self._list_prefix(bucket, prefix):
+                if not are_many or begins_like(found[0].key, prefixes):
+                    yield found
+
+    def _list_prefix(self, bucket: str, prefix: str) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
         dates = [""]
 
         def note_date(response: Any) -> None:
             dates[0] = response.http_response.headers.get("date", "")
 
-        container = self._client.get_container_client(pattern.bucket)
-        for prefix in pattern.prefixes:
-            try:
-                for blob in container.list_blobs(name_starts_with=prefix, raw_response_hook=note_date):
-                    yield listed_file(blob.name, blob.etag, blob.size), blob.last_modified, dates[0]
-            except ResourceNotFoundError as error:
-                raise SourceError(
-                    "bucket-missing",
-                    f"there is no container {pattern.bucket!r} for connection {self.wasb_conn_id!r}; create it, or"
-                    " correct the container in source",
-                ) from error
-            except AzureError as error:
-                message = (
-                    f"cannot list container {pattern.bucket!r} with connection {self.wasb_conn_id!r}:"
-                    f" {_first_line(error)}; check the connection's account, and that its key may list the container"
-                )
-                raise refusal("bucket-not-listed", message, error) from error
+        container = self._client.get_container_client(bucket)
+        try:
+            for blob in container.list_blobs(name_starts_with=prefix, raw_response_hook=note_date):
+                yield listed_file(blob.name, blob.etag, blob.size), blob.last_modified, dates[0]
+        except ResourceNotFoundError as error:
+            raise SourceError(
+                "bucket-missing",
+                f"there is no container {bucket!r} for connection {self.wasb_conn_id!r}; create it, or"
+                " correct the container in source",
+            ) from error
+        except AzureError as error:
+            message = (
+                f"cannot list container {bucket!r} with connection {self.wasb_conn_id!r}:"
+                f" {_first_line(error)}; check the connection's account, and that its key may list the container"
+            )
+            raise refusal("bucket-not-listed", message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a blob, or the whole blob if it is smaller.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
@@ -26,11 +27,12 @@ from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_sec
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.globs import mask_url
+from airflow_provider_ch_s3.files.globs import begins_like, mask_url
 from airflow_provider_ch_s3.files.regions import find_region
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, ChangedError, SmallObject
 from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
+from airflow_provider_ch_s3.stores.groups import list_groups
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 UNSIGNED_CONFIG = Config(signature_version=UNSIGNED)
+KEYS_TOGETHER = 500
+"""Keys of a folder that are listed together: S3 answers with a page of 1,000 objects."""
+
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, including tags and metadata."""
 
@@ -209,25 +214,50 @@ class S3FileStore:
                     yield _read_item(item), (now - item["LastModified"]).total_seconds()
 
     def _pages(self, pattern: SourcePattern, after: str) -> Iterator[dict[str, Any]]:
-        paginator = self._client.get_paginator("list_objects_v2")
-        for prefix in pattern.prefixes:
-            if prefix < after and not after.startswith(prefix):
-                continue  # all keys with this prefix come earlier
-            start = {"StartAfter": after} if after else {}
-            try:
-                yield from paginator.paginate(Bucket=pattern.bucket, Prefix=prefix, **start)
-            except (BotoCoreError, ClientError) as error:
-                remedy = "check the connection's endpoint_url, region and keys"
-                if isinstance(error, ClientError):
-                    code = error.response.get("Error", {}).get("Code", "")
-                    remedy = _REMEDIES.get(code, "check the connection and the bucket")
-                    if self._is_public:
-                        remedy = (
-                            f"if the bucket is not public, set {self.argument} to a connection with keys; if it is"
-                            " public and cannot be listed, name its files with HttpToClickHouseOperator"
-                        )
-                message = f"cannot list bucket {pattern.bucket!r} with {self._who}: {error}; {remedy}"
-                raise refusal("bucket-not-listed", message, error) from error
+        # all keys with an earlier prefix come before
+        groups = ([p for p in some if p >= after or after.startswith(p)] for some in pattern.groups(KEYS_TOGETHER))
+        return list_groups(list(filter(None, groups)), partial(self._pages_of_group, pattern.bucket, after))
+
+    def _pages_of_group(self, bucket: str, after: str, prefixes: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """List the objects that begin with any of some sorted prefixes, and leap over the objects between them.
+
+        A store that lists in no order, or from the start in any case, is listed to the end.
+        """
+        left, start = list(prefixes), after
+        while left:
+            if len(prefixes) > 1:
+                start = max(after, left[0][:-1])
+            for page in self._pages_after(bucket, os.path.commonprefix(prefixes), start):
+                items = page.get("Contents", ())
+                keys = [item["Key"] for item in items]
+                if len(prefixes) > 1:
+                    page["Contents"] = [i for i in items if i["Key"] > start and begins_like(i["Key"], prefixes)]
+                yield page
+                if not page.get("IsTruncated") or keys != sorted(keys):
+                    continue
+                while left and left[0] < keys[-1] and not keys[-1].startswith(left[0]):
+                    left.pop(0)
+                if not left or left[0][:-1] > max(keys[-1], start):
+                    break
+            else:
+                return
+
+    def _pages_after(self, bucket: str, prefix: str, after: str) -> Iterator[dict[str, Any]]:
+        start = {"StartAfter": after} if after else {}
+        try:
+            yield from self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, **start)
+        except (BotoCoreError, ClientError) as error:
+            remedy = "check the connection's endpoint_url, region and keys"
+            if isinstance(error, ClientError):
+                code = error.response.get("Error", {}).get("Code", "")
+                remedy = _REMEDIES.get(code, "check the connection and the bucket")
+                if self._is_public:
+                    remedy = (
+                        f"if the bucket is not public, set {self.argument} to a connection with keys; if it is"
+                        " public and cannot be listed, name its files with HttpToClickHouseOperator"
+                    )
+            message = f"cannot list bucket {bucket!r} with {self._who}: {error}; {remedy}"
+            raise refusal("bucket-not-listed", message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
         """When the store sent a page, by the store's own clock."""

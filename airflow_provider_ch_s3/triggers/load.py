@@ -19,7 +19,8 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.monitoring.progress import ProgressMeter, ProgressPace, read_running
-from airflow_provider_ch_s3.triggers.polling import connect, describe, in_thread, join_poller, until
+from airflow_provider_ch_s3.triggers.describe import describe
+from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_poller, until
 
 log = get_log(__name__)
 

@@ -12,7 +12,8 @@ from airflow_provider_ch_s3.errors import SettleError, TargetError
 from airflow_provider_ch_s3.introspection.parts import read_partitions, read_tables, select_nodes, summarize_parts
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
-from airflow_provider_ch_s3.triggers.polling import Read, describe, join_poller, until
+from airflow_provider_ch_s3.triggers.describe import describe
+from airflow_provider_ch_s3.triggers.polling import Read, join_poller, until
 
 log = get_log(__name__)
 

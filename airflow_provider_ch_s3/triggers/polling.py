@@ -16,14 +16,11 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from airflow.triggers.base import BaseTrigger
 from asgiref.sync import sync_to_async
 
-from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -33,7 +30,7 @@ log = get_log(__name__)
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-Read = Callable[[ClickHouseClient, Sequence[Item], str | None], Mapping[Item, Answer]]
+Read = Callable[[ClickHouseS3Hook, Sequence[Item], str | None], Mapping[Item, Answer]]
 
 # A trigger ends itself at the deadline; Airflow's own timeout is a fallback for a triggerer that does not run.
 BACKSTOP_SECONDS = 60.0
@@ -167,13 +164,6 @@ def next_tick(now: float, interval_seconds: float) -> float:
     """Return the next multiple of the interval."""
     interval_seconds = max(interval_seconds, MIN_INTERVAL_SECONDS)
     return (now // interval_seconds + 1) * interval_seconds
-
-
-def describe(trigger: BaseTrigger) -> tuple[str, dict[str, Any]]:
-    """What Airflow re-creates a trigger from: class and arguments; the arguments are attributes of the same names."""
-    kind = type(trigger)
-    arguments = [name for name in signature(kind.__init__).parameters if name != "self"]
-    return f"{kind.__module__}.{kind.__qualname__}", {name: getattr(trigger, name) for name in arguments}
 
 
 def until(deadline: float | None) -> asyncio.Timeout:

@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouse
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
 from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
@@ -46,12 +47,14 @@ OPERATORS: Sequence[Any] = (
     ClickHouseToS3Operator,
     S3QueryOperator,
     ClickHousePartsSettledSensor,
+    NewFilesTrigger,
 )
 REPORTS = {ClickHouseToS3Operator: ExportReport, ClickHousePartsSettledSensor: NodeParts}
 VALUES = (*modes.MODES, *(getattr(load_arguments, name) for name in load_arguments.__all__))
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
 EXAMPLES = {
+    "again_after": "timedelta(hours=4)",
     "after_load": 'Move("loaded/flights")',
     "arn": '"arn:aws:iam::123456789012:role/loads"',
     "arrivals": 'Arrivals(min_age=timedelta(minutes=10), expected="_SUCCESS")',
@@ -154,6 +157,7 @@ OWN_EXAMPLES = {
     (HttpToClickHouseOperator, "source"): '"https://data.example.com/{{ ds }}/{0..23}.csv.gz"',
     (IcebergToClickHouseOperator, "source"): '"s3://lake/warehouse/sales/orders"',
     (DeltaToClickHouseOperator, "source"): '"s3://lake/delta/events"',
+    (NewFilesTrigger, "source"): '"s3://shop/orders/**/*.csv"',
     (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
     (Expect, "expression"): '"avg(fare)"',
     (CreateTable, "settings"): '{"storage_policy": "tiered"}',
@@ -164,7 +168,7 @@ INDEX = """\
 Each argument has a heading to link to, with the type, the default, whether the argument is templated, and an example.
 *Templated SQL* may be the name of a [`.sql` file](operator.md#templates).
 
-## Operators and sensor
+## Operators, sensor and trigger
 
 All operators that load take the arguments of [FilesToClickHouseOperator](reference/files-to-clickhouse.md).
 
@@ -323,7 +327,7 @@ def _arguments(operator: Any) -> str:
             name,
             _type(one.annotation),
             "required" if one.default is one.empty else f"default {CONFIGURED.get(name) or _code(one.default)}",
-            _templated(operator.kinds.get(name)),
+            _templated(getattr(operator, "kinds", {}).get(name)),
             _example(operator, name),
             texts[name],
         )

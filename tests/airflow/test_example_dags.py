@@ -64,6 +64,7 @@ def test_all_examples_import() -> None:
         "new_table",
         "nightly_flights",
         "tell_failures",
+        "watched_orders",
     ]
 
 
@@ -214,6 +215,32 @@ def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task
     wait_for(lambda: "ch_s3.load.commit" in collector.children("worker.load", **task), "the spans of a load")
     names = [name for name in collector.children("worker.load", **task) if name.startswith("ch_s3.")]
     assert set(names) == {f"ch_s3.load.{step}" for step in ("plan", "insert", "verify", "prepare", "commit")}
+
+
+@pytest.mark.thorough
+def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox
+) -> None:
+    s3, state = flights_sandbox.s3_client(), "dags/watched_orders/dagRuns?state=success"
+    airflow_api.wait_for_dag("watched_orders")
+    airflow_api.call("PATCH", "dags/watched_orders", {"is_paused": False})
+    for number in (1, 2):
+        s3.put_object(Bucket="flights", Key=f"orders/{number}.csv", Body=b"id,item\n1,a\n2,b\n")
+        runs = wait_for(
+            lambda n=number: found if len(found := airflow_api.call("GET", state)["dag_runs"]) == n else [],
+            "the run that loads the file",
+            seconds=300,
+        )
+        rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM watched_orders")
+        assert rows == [{"n": 2 * number}]
+        (last,) = (run for run in runs if run["run_after"] == max(one["run_after"] for one in runs))
+        report = airflow_api.result("watched_orders", last["dag_run_id"], "load")
+        assert (report["files_read"], report["files_skipped"]) == (1, 0)
+    airflow_api.call("PATCH", "dags/watched_orders", {"is_paused": True})
+    events = airflow_api.call("GET", "assets/events?source_asset=s3://flights/orders")["asset_events"]
+    extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
+    assert sorted(extra["first_key"] for extra in extras) == ["orders/1.csv", "orders/2.csv"]
+    s3.delete_objects(Bucket="flights", Delete={"Objects": [{"Key": f"orders/{n}.csv"} for n in (1, 2)]})
 
 
 def test_a_failure_is_told_with_what_is_wrong_where_and_what_to_do(

@@ -36,6 +36,7 @@ OPERATORS = (
     "transfers.clickhouse_to_s3",
     "operators.s3_query",
     "sensors.parts_settled",
+    "triggers.new_files",
 )
 """Fewer modules of ours are imported when a DAG file is parsed."""
 EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("[a-z]*.py"))

@@ -291,6 +291,14 @@ def test_many_keys_are_listed_together(glob: str, names: str, expected: str) -> 
     assert ".." not in few.address
 
 
+def test_very_many_exact_keys_are_listed_with_their_folder() -> None:
+    names = [f"in/f{n:04}.csv" for n in range(1_000)]
+    many = dataclasses.replace(spec(*names, globs=tuple(names)), may_list=True)
+    assert many.address.startswith("http://s3:9000/b/in/f{0..0}{000,001,")
+    few = dataclasses.replace(many, files=many.files[:-1])
+    assert few.address.startswith("http://s3:9000/b/in/f0{000,001,")
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

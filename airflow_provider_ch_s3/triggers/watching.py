@@ -1,0 +1,70 @@
+"""Poll the stores of all watchers with few clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
+from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
+
+# As many as the connections in the pool of a client of ClickHouse; the pool of an S3 client has more.
+WATCHES_AT_ONCE = 8
+
+
+class SharedStore:
+    """A store, opened once for all watchers on the same connection."""
+
+    def __init__(self, scheme: Scheme, conn_id: str | None) -> None:
+        self._scheme = scheme
+        self._conn_id = conn_id
+        self._store: ObjectStore | None = None
+
+    def poll(
+        self, hook: ClickHouseS3Hook, watches: Sequence[Watch], cluster: str | None
+    ) -> Mapping[Watch, Found | Exception]:
+        """Look for new files: list all sources side by side, and read the ledger where a listing has changed."""
+        del cluster  # the connection names the cluster of each table
+        if self._store is None:
+            self._store = _open_store(self._scheme, self._conn_id)
+            self._store.access()  # connects, and hides the secrets, before several threads use the store
+        store, declaration = self._store, hook.declaration
+        hook.keep_secret(lambda: store.access().secrets)
+
+        def look(watch: Watch) -> Found | Exception:
+            try:
+                if not has_news(store, watch):
+                    return Found(position=watch.position)
+                return find_new_files(hook, declaration, store, watch)
+            except Exception as error:  # whatever it is, it concerns this watcher alone
+                return error
+
+        with ThreadPoolExecutor(WATCHES_AT_ONCE) as pool:
+            answers = dict(zip(watches, pool.map(look, watches), strict=True))
+        if any(isinstance(answer, Exception) for answer in answers.values()):
+            self._store = None  # the next poll reads the connection again: it may have been wrong
+        return answers
+
+
+@cache
+def share_store(scheme: Scheme, conn_id: str | None) -> SharedStore:
+    """Return the store for a connection, the same for all watchers."""
+    return SharedStore(scheme, conn_id)
+
+
+def _open_store(scheme: Scheme, conn_id: str | None) -> ObjectStore:
+    """Open a store; import the module of just this store."""
+    if scheme is GCS:
+        from airflow_provider_ch_s3.stores.gcs import GCSFileStore
+
+        return GCSFileStore(hmac_conn_id=conn_id)
+    if scheme is AZURE:
+        from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+
+        return AzureBlobFileStore(wasb_conn_id=str(conn_id))
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+    return S3FileStore(aws_conn_id=conn_id)
