@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.files import (
     check_condition,
+    check_readable,
     find_renamed_in,
     read_select_types,
     read_source,
@@ -178,7 +179,7 @@ def prepare_load(
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself, the files or the table.
     """
-    access.check_version(cluster.server_version)
+    check_readable(access, files, request, cluster)
     server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
