@@ -14,14 +14,12 @@ import pytest
 from airflow_provider_ch_s3.errors import ServerError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.lakes.functions import DELTA, ICEBERG, Version
-from airflow_provider_ch_s3.modes import Merge, ReplaceWhere
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.s3_server import S3Server
-from tests.failures import coded
 from tests.lake_features import CASES, Case, Written
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
@@ -72,7 +70,10 @@ class TestLoads:
 
     @staticmethod
     def read(lab: Lab) -> list[dict[str, Any]]:
-        found = [lab.query(f"SELECT * FROM {lab.database}.t_local SETTINGS {AS_NUMBERS}", node=node) for node in lab.nodes()]
+        found = [
+            lab.query(f"SELECT * FROM {lab.database}.t_local SETTINGS {AS_NUMBERS}", node=node)
+            for node in lab.nodes()
+        ]
         return [row for rows in found for row in rows]
 
     @pytest.mark.parametrize(
@@ -142,7 +143,8 @@ def questions(
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Statements about each snapshot, and the rows that each has to answer."""
     function = TableFunction.ICEBERG if kind == "iceberg" else TableFunction.DELTA
-    place = f"'{server.endpoint_url}/{BUCKET}/{written.location}/', '{server.access_key}', '{server.secret_key}'"
+    address = f"{server.endpoint_url}/{BUCKET}/{written.location}/"
+    place = f"'{address}', '{server.access_key}', '{server.secret_key}'"
     tables = [f"{function.value}({place})"]
     if engine != "26.9":  # a process without a server
         tables.append(f"{function.value}Cluster('{sandbox.cluster}', {place})")
@@ -153,7 +155,10 @@ def questions(
         middle = sorted(row[key] for row in rows)[len(rows) // 2]
         for table in tables:
             yield f"SELECT * FROM {table} {settings}", rows
-            yield f"SELECT {last} FROM {table} {settings}".replace(last, f"`{last}`", 1), [{last: r[last]} for r in rows]
+            yield (
+                f"SELECT {last} FROM {table} {settings}".replace(last, f"`{last}`", 1),
+                [{last: r[last]} for r in rows],
+            )
             later = [row for row in rows if row[key] >= middle]
             yield f"SELECT * FROM {table} WHERE `{key}` >= {middle} {settings}", later
 
