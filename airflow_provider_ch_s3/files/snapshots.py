@@ -86,8 +86,17 @@ class DataFile(SourceFile):
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:
-    """Add up the rows that the metadata count in some data files; None if the count of any file is missing."""
-    counts = [file.rows if isinstance(file, DataFile) else None for file in files]
+    """Add up the rows that the metadata count in some data files; None if the count of any file is missing.
+
+    Deleted rows do not count: then the files are those of a whole snapshot.
+    """
+    counts: list[int | None] = []
+    reader = None
+    for file in files:
+        counts.append(file.rows if isinstance(file, DataFile) else None)
+        reader = file.reader
+    if reader:
+        counts.append(None if reader.deleted_rows is None else -reader.deleted_rows)
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 

@@ -64,7 +64,8 @@ class LakeReader:
     """The servers' own function for a lake, pinned to one snapshot, whose rows plain Parquet files do not tell.
 
     :param location: folder of the lake table, without a slash at the end.
-    :param settings: name the snapshot.
+    :param settings: name the snapshot, and have the function read it right.
+    :param deleted_rows: rows of the data files that the snapshot no longer has; None if the metadata do not tell.
     :param metadata: path of the metadata file below the location; '' where the function finds the metadata.
     :param since: the first version of ClickHouse that reads the snapshot right.
     :param refusal: why the files cannot be read as plain Parquet files, and the remedy.
@@ -72,7 +73,8 @@ class LakeReader:
 
     function: TableFunction
     location: str
-    settings: Mapping[str, int]
+    settings: Mapping[str, int | str]
+    deleted_rows: int | None = 0
     metadata: str = ""
     since: tuple[int, int]
     refusal: SourceError

@@ -281,21 +281,14 @@ class DeltaTable:
         files = list(map(as_file, *columns))
         if deleted is not None:
             needs.append(need(DELTA, "deletion vectors", self._vectors_refused(version)))
-            files = [
-                DataFile(
-                    key=one.key,
-                    size_bytes=one.size_bytes,
-                    rows=None if one.rows is None or one.key not in deleted else one.rows - deleted[one.key],
-                    columns=one.columns,
-                )
-                for one in files
-            ]
+        counts = [0 if deleted is None else deleted.get(one.key) for one in files]
         return read_through(
             TableFunction.DELTA,
             files,
             needs,
             location=self._location,
             settings={"delta_lake_snapshot_version": version},
+            deleted_rows=None if None in counts else sum(filter(None, counts)),
         )
 
     def _has_vectors(self, table: DeltaLakeTable) -> bool:

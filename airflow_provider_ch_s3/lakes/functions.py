@@ -39,6 +39,11 @@ DELTA: Mapping[str, Version | None] = {
 }
 
 
+_SPLITS_SINCE: Version = (26, 7)
+# A node that reads a part of a file does not leave out the deleted rows of the file (26.7).
+_WHOLE_FILES: Mapping[str, str] = {"cluster_table_function_split_granularity": "file"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Need:
     """Something about a snapshot that plain Parquet files do not tell.
@@ -69,11 +74,13 @@ def read_through(
     *,
     location: str,
     settings: Mapping[str, int],
+    deleted_rows: int | None = 0,
     metadata: str = "",
 ) -> Sequence[SourceFile]:
     """Have the servers read all files of a snapshot with their own function, if anything needs the function.
 
     :param settings: name the snapshot.
+    :param deleted_rows: rows of the data files that are deleted; None if unknown.
     :param metadata: path of the metadata file below the location.
     """
     last = max(needs, key=lambda one: one.since, default=None)
@@ -82,7 +89,8 @@ def read_through(
     reader = LakeReader(
         function=function,
         location=location,
-        settings=settings,
+        settings={**settings, **(_WHOLE_FILES if last.since >= _SPLITS_SINCE else {})},
+        deleted_rows=deleted_rows,
         metadata=metadata,
         since=last.since,
         refusal=last.refusal,

@@ -292,8 +292,7 @@ class IcebergTable:
         self._check_each_once(files)
         for one in deletes:
             needs.append(_need_of_deletes(one, snapshot))
-        if deletes:  # several of them may delete the same row, and some delete rows that are gone
-            files = [DataFile(key=f.key, size_bytes=f.size_bytes, rows=None, columns=f.columns) for f in files]
+        by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
         metadata = self._address.removeprefix(f"s3://{self._bucket}/{self._location}/")
         if needs and "://" in metadata:  # written elsewhere, where the servers' function does not look
             raise needs[0].refusal
@@ -303,6 +302,7 @@ class IcebergTable:
             needs,
             location=self._location,
             settings={"iceberg_snapshot_id": int(snapshot)},
+            deleted_rows=sum(by_position) if len(by_position) == len(deletes) else None,
             metadata=metadata,
         )
 

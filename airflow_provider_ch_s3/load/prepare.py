@@ -463,6 +463,7 @@ def _facts(
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
         has_path_columns=has_folders(source.files),
+        is_lake_function=source.reader is not None,
         uses_server_role=source.access.uses_server_role,
         has_null_lists=source.has_null_lists,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),
