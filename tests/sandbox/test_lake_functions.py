@@ -20,7 +20,9 @@ from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouse
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.s3_server import S3Server
-from tests.lake_features import CASES, Case, Written
+from tests.failures import coded
+from tests.lake_features import CASES, Case, Iceberg, Written
+from tests.lakes import COLUMNS, orders
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.engine_in_process import answer_each
@@ -54,18 +56,24 @@ def server_of(sandbox: Sandbox) -> S3Server:
     return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
 
 
+def _use(lab: Lab, case: Case) -> None:
+    """Have the lab load by the lake's operator."""
+
+    def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
+        given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
+        made = OPERATORS[case.kind](source=lab.uri(location), table=table, **{**given, **arguments})
+        made.timing = lab.timing
+        return made
+
+    lab.monkeypatch.setattr(lab, "operator", operator)
+
+
 class TestLoads:
     """By the operators, on the sandbox's engine."""
 
     @pytest.fixture
     def written(self, case: Case, lab: Lab, tmp_path: Path) -> Written:
-        def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
-            given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
-            made = OPERATORS[case.kind](source=lab.uri(location), table=table, **{**given, **arguments})
-            made.timing = lab.timing
-            return made
-
-        lab.monkeypatch.setattr(lab, "operator", operator)
+        _use(lab, case)
         return case.build(server_of(lab.sandbox), lab.bucket, LOCATION, tmp_path)
 
     @staticmethod
@@ -93,6 +101,22 @@ class TestLoads:
             assert report["snapshot"]["id"] == snapshot
             assert bag(self.read(lab)) == bag(rows)
             lab.ddl(*(f"DROP TABLE {lab.database}.{name} {{on_cluster}} SYNC" for name in ("t", "t_local")))
+
+    @pytest.mark.parametrize("case", [CASES[0]], ids=str)
+    def test_append_goes_on_from_a_snapshot_with_deleted_rows(self, lab: Lab, case: Case, tmp_path: Path) -> None:
+        new = Iceberg(server_of(lab.sandbox), lab.bucket, LOCATION, tmp_path)
+        _use(lab, case)
+        lake = new.create(COLUMNS)
+        table = lab.distribute(lab.create("t_local", "id Int64, city String, amount Float64"))
+        lake.append(orders(*range(6)))
+        lake.delete_by_position(1, 3)
+        with pytest.raises(SourceError, match=coded("lake-rows-deleted", "delete files", "all modes but 'append'")):
+            lab.load(LOCATION, table, task_id="refused")
+        report = lab.load(LOCATION, table, task_id="whole", mode="replace_table")
+        assert "4 rows read, as many as the footers count" in report["checks"]
+        lake.append(orders(7))
+        lab.load(LOCATION, table, task_id="added")
+        assert bag(self.read(lab)) == bag(lake.rows())
 
 
 class TestEngines:
