@@ -394,7 +394,8 @@ class DeltaTable:
                 f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source",
             )
         found = DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows, columns=columns)
-        folders = {name: unquote(value) for name, value in folder_values(found).items()}
+        below = DataFile(key=key, size_bytes=size_bytes, rows=rows, columns=columns)
+        folders = {name: unquote(value) for name, value in folder_values(below).items()}
         for name, value in (partition or {}).items():
             folder = folders.get(name)
             expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
