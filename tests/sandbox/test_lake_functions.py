@@ -95,9 +95,9 @@ class TestLoads:
             table = f"{lab.database}.t"
             if is_last and (first is None or first > (26, 7)):
                 with pytest.raises(SourceError):
-                    lab.load(LOCATION, table, task_id=f"load{number}", **arguments)
+                    lab.load(written.location, table, task_id=f"load{number}", **arguments)
                 return
-            report = lab.load(LOCATION, table, task_id=f"load{number}", **arguments)
+            report = lab.load(written.location, table, task_id=f"load{number}", **arguments)
             assert report["snapshot"]["id"] == snapshot
             assert bag(self.read(lab)) == bag(rows)
             lab.ddl(*(f"DROP TABLE {lab.database}.{name} {{on_cluster}} SYNC" for name in ("t", "t_local")))
