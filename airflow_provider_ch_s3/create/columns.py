@@ -10,7 +10,7 @@ from types import MappingProxyType
 from urllib.parse import unquote
 
 from airflow_provider_ch_s3.arguments import OnNewColumns
-from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, parts, texts_inside
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, is_nullable, parts, texts_inside
 from airflow_provider_ch_s3.clickhouse.common_type import common_type_of
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
@@ -144,7 +144,7 @@ def _choose_typed(
 ) -> dict[str, str]:
     seen = _observe(client, source, [column for column in columns if is_scalar(column.type)], settings)
     is_whole = source.format.has_footers
-    null_free = _null_free(client, source, cluster, settings) if is_whole else set()
+    null_free = _null_free(client, source, cluster, settings) if source.has_footers else set()
     types = {}
     for column in columns:
         if column.name not in seen:
@@ -152,6 +152,8 @@ def _choose_typed(
             continue
         one = seen[column.name]
         has_null = column.name not in null_free if is_whole else one.null_count > 0
+        if source.reader:
+            has_null = is_nullable(column.type)
         types[column.name] = choose_typed_type(column.type, one, has_null=has_null)
     return types
 

@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.cluster import ConnectedServer, detect_cluster, read_server
+from airflow_provider_ch_s3.introspection.files import check_readable
 from airflow_provider_ch_s3.introspection.table import read_table
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import literal
@@ -93,7 +94,7 @@ class TableMaker:
         is_distributed = self.cluster.shard_count > 1 if chosen is None else chosen
         local = replace(self.name, table=f"{self.name.table}{LOCAL_SUFFIX}") if is_distributed else self.name
         self._check_types()
-        self.access.check_version(self.cluster.server_version)
+        check_readable(self.access, files, self.request, self.cluster)
         layout, inspection = self.read_layout(), self.read_inspection()
         try:
             columns = read_new_columns(self.client, self.access, files, inspection, self.cluster.name, layout.types)

@@ -27,6 +27,8 @@ class TableFunction(Enum):
     S3 = "s3"
     AZURE = "azureBlobStorage"
     URL = "url"
+    ICEBERG = "icebergS3"
+    DELTA = "deltaLake"
 
 
 @dataclass(frozen=True, kw_only=True)

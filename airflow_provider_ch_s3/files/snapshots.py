@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.source import LakeReader, SourceFile
 
 # Sorts after the names of all data files, so that a manifest begins with a data file.
 RECORD_NAME = "~snapshot"
@@ -62,23 +62,41 @@ class DataFile(SourceFile):
 
     :ivar rows: None if the metadata do not.
     :ivar columns: of the snapshot's schema, one mapping for all files: a file and its folders may have others, too.
+    :ivar reader: one for all files of a snapshot whose rows plain Parquet files do not tell.
     """
 
-    __slots__ = ("columns", "rows")
+    __slots__ = ("columns", "reader", "rows")
     rows: int | None
     columns: Mapping[str, bool] | None
+    reader: LakeReader | None
 
     def __init__(
-        self, *, key: str, size_bytes: int, rows: int | None, columns: Mapping[str, bool] | None = None
+        self,
+        *,
+        key: str,
+        size_bytes: int,
+        rows: int | None,
+        columns: Mapping[str, bool] | None = None,
+        reader: LakeReader | None = None,
     ) -> None:
         super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "reader", reader)
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:
-    """Add up the rows that the metadata count in some data files; None if the count of any file is missing."""
-    counts = [file.rows if isinstance(file, DataFile) else None for file in files]
+    """Add up the rows that the metadata count in some data files; None if the count of any file is missing.
+
+    Deleted rows do not count: then the files are those of a whole snapshot.
+    """
+    counts: list[int | None] = []
+    reader = None
+    for file in files:
+        counts.append(file.rows if isinstance(file, DataFile) else None)
+        reader = file.reader
+    if reader:
+        counts.append(None if reader.deleted_rows is None else -reader.deleted_rows)
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 

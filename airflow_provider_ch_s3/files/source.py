@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullabl
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.files.globs import (
@@ -61,6 +61,46 @@ class SourceFile:
     def columns(self) -> Mapping[str, bool] | None:
         """Column → whether a folder has the value; None if only the file and its folders tell the columns."""
         return None
+
+    @property
+    def reader(self) -> LakeReader | None:
+        """What reads the file together with all files of a lake's snapshot; None for plain files."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LakeReader:
+    """The servers' own function for a lake, pinned to one snapshot, whose rows plain Parquet files do not tell.
+
+    :param location: folder of the lake table, without a slash at the end.
+    :param settings: name the snapshot, and have the function read it right.
+    :param deleted_rows: rows of the data files that the snapshot no longer has; None if the metadata do not tell.
+    :param metadata: path of the metadata file below the location; '' where the function finds the metadata.
+    :param since: the first version of ClickHouse that reads the snapshot right.
+    :param refusal: why the files cannot be read as plain Parquet files, and the remedy.
+    """
+
+    function: TableFunction
+    location: str
+    settings: Mapping[str, int | str]
+    deleted_rows: int | None = 0
+    metadata: str = ""
+    since: tuple[int, int]
+    refusal: SourceError
+
+    def check(self, version: tuple[int, int], *, is_whole: bool) -> None:
+        """Check that all servers read the snapshot right, and that the load takes all of the snapshot.
+
+        :param version: year and release of the oldest server.
+        :raises SourceError: the refusal otherwise.
+        """
+        if is_whole and version >= self.since:
+            return
+        needed, found = (".".join(map(str, one)) for one in (self.since, version))
+        told = f"{self.refusal.sentence}; or load the whole snapshot, as all modes but 'append' do"
+        if version < self.since:
+            told += f", with ClickHouse {needed} on all servers: one has {found}"
+        raise type(self.refusal)(self.refusal.code, told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +235,21 @@ class SourceSpec:
         return find_format(self.data_format)
 
     @property
+    def reader(self) -> LakeReader | None:
+        """What reads all files together; None for plain files."""
+        return self.files[0].reader if self.files else None
+
+    @property
+    def function(self) -> TableFunction:
+        """The table function that reads the files."""
+        return self.reader.function if self.reader else self.access.function
+
+    @property
+    def has_footers(self) -> bool:
+        """Whether the footers of the files tell columns and rows."""
+        return self.format.has_footers and self.reader is None
+
+    @property
     def structure(self) -> str:
         """Names and types for the table function, without path columns."""
         return ", ".join(f"{quoted(c.name)} {c.parsed_type}" for c in self.columns if not c.in_path)
@@ -213,6 +268,8 @@ class SourceSpec:
 
         :raises SourceError: if ClickHouse cannot read the user's source.
         """
+        if self.reader:
+            return self.access.address(self.pattern.bucket, f"{self.reader.location}/")
         keys = list_keys(self.files, self.pattern)
         if not keys:
             keys = join_keys(self.pattern.globs)
@@ -238,7 +295,7 @@ class SourceSpec:
     @property
     def is_pattern(self) -> bool:
         """Whether the files are too many to name, so that the servers find them by the user's source."""
-        return not list_keys(self.files, self.pattern)
+        return self.reader is None and not list_keys(self.files, self.pattern)
 
     @property
     def described_address(self) -> str:
@@ -260,7 +317,11 @@ class SourceSpec:
     @property
     def path_filter(self) -> tuple[str, ...]:
         """Values of ``_path`` to keep; empty if the address alone matches exactly the files."""
-        if not self.is_pattern and any(self.pattern.scheme.unsafe.search(file.key) for file in self.files):
+        if (
+            not self.reader
+            and not self.is_pattern
+            and any(self.pattern.scheme.unsafe.search(file.key) for file in self.files)
+        ):
             return tuple(map(self.server_path, self.files))
         return ()
 

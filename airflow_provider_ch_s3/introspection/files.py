@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, ne
 from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
@@ -69,10 +70,23 @@ def count_rows(
         compression=compression,
         columns=(),
     )
-    if not source.format.has_footers or source.path_filter:
+    if not source.has_footers or source.path_filter:
         return None
     query = partial(query_files, client, source=source)
     return read_footers(query, source, cluster, request.settings).row_count
+
+
+def check_readable(
+    access: StoreAccess, files: Sequence[SourceFile], request: LoadRequest, cluster: ClusterSpec
+) -> None:
+    """Check that all servers can read the files, before they try.
+
+    :raises ConfigError: if a server is too old for the credentials.
+    :raises SourceError: if plain Parquet files do not tell the rows of a lake table, and no function reads them.
+    """
+    access.check_version(cluster.server_version)
+    if reader := files[0].reader:
+        reader.check(cluster.server_version, is_whole=not request.mode.skips_loaded)
 
 
 def read_source(

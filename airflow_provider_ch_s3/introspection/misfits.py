@@ -55,7 +55,7 @@ def explain_misfit(
     """
     told = misfit.somewhere_in(source.pattern)
     in_path = any(column.in_path and column.name == misfit.column for column in source.columns)
-    if in_path or not (source.format.is_typed or is_computed(message)):
+    if in_path or source.reader or not (source.format.is_typed or is_computed(message)):
         return str(told)
     deadline = now() + SEARCH_SECONDS
     columns = _suspects(source, mapping, misfit.column)

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.file_format import FileFormat
+from airflow_provider_ch_s3.files.snapshots import count_rows
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
@@ -54,8 +55,8 @@ def compare_files(
     :param source: files of a typed format; with the columns given by the user, if any.
     :raises SourceError: if no types hold all values, or the given types are too narrow.
     """
-    footers = read_footers(query, source, cluster, request.settings) if source.format.has_footers else None
-    source = replace(source, rows=footers.row_count if footers else None)
+    footers = read_footers(query, source, cluster, request.settings) if source.has_footers else None
+    source = replace(source, rows=footers.row_count if footers else count_rows(source.files))
     scheme = source.pattern.scheme
     in_path = path_column_names(source.files, scheme)
     try:
@@ -178,7 +179,12 @@ def _with_nulls(name: str, kind: str, empty: Set[str]) -> str:
 
 
 def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list[SourceFile]:
-    """Pick some files, evenly from the first to the last: columns and sizes change over time."""
+    """Pick some files, evenly from the first to the last: columns and sizes change over time.
+
+    Of files that are read together, pick one.
+    """
+    if files and files[0].reader:
+        return [files[0]]
     count = min(most, len(files))
     return [files[number * (len(files) - 1) // max(1, count - 1)] for number in range(count)]
 

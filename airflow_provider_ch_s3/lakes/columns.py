@@ -13,6 +13,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, StructType
 
 from airflow_provider_ch_s3.errors import SnapshotError
+from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need
 from airflow_provider_ch_s3.lakes.parquet import Field
 
 REWRITE = (
@@ -21,11 +22,11 @@ REWRITE = (
 )
 
 
-class SnapshotColumns:
-    """The columns of one snapshot, and whether data files have them under their names.
+_RENAMED = "renamed and re-added columns, and fields of structs"
 
-    :raises SnapshotError: if writers give a column another name in files.
-    """
+
+class SnapshotColumns:
+    """The columns of one snapshot, and whether data files have them under their names."""
 
     def __init__(self, metadata: TableMetadata, schema: Schema) -> None:
         self._metadata = metadata
@@ -33,13 +34,18 @@ class SnapshotColumns:
         self._fields = index_by_id(schema)
         self._ids = {name: number for number, name in self._names.items()}
         self.in_files = dict.fromkeys((one.name for one in schema.fields), False)
-        written = index_name_by_id(sanitize_column_names(schema))
-        if other := next((name for number, name in self._names.items() if written[number] != name), ""):
-            raise SnapshotError(
-                "lake-columns-renamed",
-                f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of"
-                f" its characters, and plain Parquet files are read by names; rename it, {REWRITE}",
-            )
+        self._written = index_name_by_id(sanitize_column_names(schema))
+
+    @cached_property
+    def needs(self) -> Sequence[Need]:
+        """What the names alone need, whatever the files have."""
+        other = next((name for number, name in self._names.items() if self._written[number] != name), "")
+        refusal = SnapshotError(
+            "lake-columns-renamed",
+            f"writers give the column {other!r} another name in Parquet files, because Avro does not allow all of"
+            f" its characters, and plain Parquet files are read by names; rename it, {REWRITE}",
+        )
+        return [need(ICEBERG, "names that Avro does not allow", refusal)] if other else []
 
     @cached_property
     def _were_always(self) -> bool:
@@ -67,25 +73,28 @@ class SnapshotColumns:
         is_known = self._were_always and self._mapped is None and not self._filled
         return not is_known or any(one not in (file.column_sizes or {}) for one in _identities(spec))
 
-    def check(self, address: str, fields: Sequence[Field], spec: PartitionSpec) -> None:
-        """Check that a file with these fields has the values of the table's columns under the columns' names.
+    def find_needs(self, address: str, fields: Sequence[Field], spec: PartitionSpec) -> Iterator[Need]:
+        """Find what a file with these fields needs so that each column of the table has its values.
 
-        :raises SnapshotError: if plain Parquet would read other values, or none.
+        :raises SnapshotError: if no server would read the values.
         """
         has = set(_ids_in(fields))
-        what = ""
-        if not has:
-            what = self._find_unclear(fields)
+        is_mapped = not has
+        if is_mapped:
+            if what := self._find_unclear(fields):
+                raise _unsupported(address, what)
             known = self._ids if self._mapped is None else self._mapped
             fields = [Field(name=one.name, id=known.get(one.name), children=()) for one in fields]
             has = set(_ids_in(fields))
-        if what := what or self._find_lacking(has, spec):
-            raise SnapshotError("lake-feature-unsupported", f"{address} {what}; {REWRITE}")
+        for feature, what in self._find_lacking(has, spec):
+            yield need(ICEBERG, feature, _unsupported(address, what))
         if renamed := next(self._renamed(fields, None), ""):
-            raise SnapshotError(
+            feature = "files without field ids, with a mapping of names" if is_mapped else _RENAMED
+            refusal = SnapshotError(
                 "lake-columns-renamed",
                 f"{address} has a column {renamed}, and plain Parquet files are read by names; {REWRITE}",
             )
+            yield need(ICEBERG, feature, refusal)
 
     def _find_unclear(self, fields: Sequence[Field]) -> str:
         """Say why the names of fields without ids do not tell the columns; '' if the names do."""
@@ -94,33 +103,38 @@ class SnapshotColumns:
         where = "" if self._mapped is None else " inside of its columns"
         return f"has no field ids{where}, and the columns of the table have changed"
 
-    def _find_lacking(self, has: Set[int], spec: PartitionSpec) -> str:
-        """Say which values a file lacks that readers of Iceberg take from the metadata; '' if none."""
+    def _find_lacking(self, has: Set[int], spec: PartitionSpec) -> Iterator[tuple[str, str]]:
+        """Say which values a file lacks that readers of Iceberg take from the metadata."""
         for one in _identities(spec):
             if one in self._names and one not in has:
-                return f"has the values of the partition column {self._names[one]!r} in the metadata only"
+                what = f"has the values of the partition column {self._names[one]!r} in the metadata only"
+                yield "partition values only in the metadata", what
         for one in self._filled:
             if one not in has:
-                return f"lacks the column {self._names[one]!r}, which has an initial default for such rows"
-        return ""
+                what = f"lacks the column {self._names[one]!r}, which has an initial default for such rows"
+                yield "initial defaults", what
 
     def _renamed(self, fields: Sequence[Field], parent: int | None) -> Iterator[str]:
         """Names of fields that are not the columns of these names, each with what became of the field."""
-        around = self._names.get(parent, "") if parent else ""
+        around = self._written.get(parent, "") if parent else ""
         kind = self._fields[parent].field_type if parent else StructType()
         for one in fields:
             if isinstance(kind, ListType | MapType):
                 if one.id is None:  # only groups the elements
                     yield from self._renamed(one.children, parent)
                     continue
-                name = self._names.get(one.id, one.name)
+                name = self._written.get(one.id, one.name)
             else:
                 name = f"{around}.{one.name}" if around else one.name
-            now = self._names.get(one.id or 0)
+            now = self._written.get(one.id or 0)
             if now == name:
                 yield from self._renamed(one.children, one.id)
-            elif now or name in self._ids or parent:
+            elif now or name in self._written.values() or parent:
                 yield f"{name!r} that was {f'renamed to {now!r}' if now else 'dropped'}"
+
+
+def _unsupported(address: str, what: str) -> SnapshotError:
+    return SnapshotError("lake-feature-unsupported", f"{address} {what}; {REWRITE}")
 
 
 def _ids_in(fields: Sequence[Field]) -> Iterator[int]:

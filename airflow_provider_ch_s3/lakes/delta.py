@@ -21,10 +21,12 @@ from deltalake import DeltaTable as DeltaLakeTable
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.functions import DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time, type_of
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
@@ -50,7 +52,8 @@ _TYPES = {
 _UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
-# What does not change how data files are read.
+# What does not change how data files are read, or is looked at.
+_KNOWN_FEATURES = frozenset({"columnMapping", "typeWidening"})
 HARMLESS_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
@@ -124,7 +127,7 @@ class DeltaTable:
 
         :raises SnapshotError: if the log is too short for the version, or deltalake cannot read the log.
         """
-        begins = max((n for n, keys in self._checkpoints.items() if n <= version and _is_all(keys)), default=0)
+        begins = self._begin_of(version)
         keys = [*self._checkpoints.get(begins, ()), *(self._sidecars if begins else ())]
         keys += [key for number, key in self._commits.items() if begins <= number <= version]
         with TemporaryDirectory() as folder:
@@ -148,6 +151,10 @@ class DeltaTable:
                     f" {remedy}",
                 ) from error
 
+    def _begin_of(self, version: int) -> int:
+        """The version of the last whole checkpoint up to a version; 0 if there is none."""
+        return max((n for n, keys in self._checkpoints.items() if n <= version and _is_all(keys)), default=0)
+
     def _copy(self, log: Path, key: str) -> None:
         (log / key.removeprefix(self._log)).write_bytes(self._read(key))
 
@@ -159,38 +166,50 @@ class DeltaTable:
             )
         return found
 
-    def _check_features(self, table: DeltaLakeTable) -> None:
-        """:raises SnapshotError: if plain Parquet files in their folders are not what the table means by them."""
-        self._check_names(table.metadata().configuration)
-        unknown = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES - {"columnMapping"}
-        if unknown:
-            raise SnapshotError(
+    def _find_needs(self, table: DeltaLakeTable) -> Iterator[Need]:
+        """Find what is not in plain Parquet files in their folders.
+
+        :raises SnapshotError: if readers need a feature that no server is known to have.
+        """
+        yield from self._find_mapping(table.metadata().configuration)
+        features = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES
+        for feature in sorted(features, key=lambda one: (one in _KNOWN_FEATURES, one)):
+            refusal = SnapshotError(
                 "lake-feature-unsupported",
-                f"readers of {self._address} need the feature {sorted(unknown)[0]!r}, which plain Parquet files do"
+                f"readers of {self._address} need the feature {feature!r}, which plain Parquet files do"
                 " not have; it cannot be loaded as files",
             )
+            if feature not in _KNOWN_FEATURES:
+                raise refusal
+            if feature == "typeWidening":
+                yield need(DELTA, "widened types", refusal)
         for name, kind in _partition_types(table).items():
             if f"/{name}=" in f"/{self._location}":
-                raise SnapshotError(
+                refusal = SnapshotError(
                     "folder-values-unclear",
                     f"{self._address} is in a folder {name}=…, and has a partition column {name!r}, whose values the"
                     " servers read from the folders of the whole path; copy the table to another location",
                 )
+                yield need(DELTA, "a location in a folder of a partition column", refusal)
             if kind in _UNCLEAR_IN_FOLDERS:
-                raise SnapshotError(
+                refusal = SnapshotError(
                     "lake-feature-unsupported",
                     f"{self._address} is partitioned by {name!r}, a {kind}, and the text of its folders has no time"
                     " zone, or has its bytes escaped; write the table again (Spark: CREATE OR REPLACE TABLE),"
                     " partitioned by a date or a text",
                 )
+                if kind != "timestamp":
+                    raise refusal
+                yield need(DELTA, "partitions by a timestamp", refusal)
 
-    def _check_names(self, configuration: Mapping[str, Any]) -> None:
+    def _find_mapping(self, configuration: Mapping[str, Any]) -> Iterator[Need]:
         if configuration.get("delta.columnMapping.mode", "none") != "none":
-            raise SnapshotError(
+            refusal = SnapshotError(
                 "lake-columns-renamed",
                 f"{self._address} maps its columns (delta.columnMapping.mode), so that their names in the files may"
                 " be others, and plain Parquet files are read by names; it cannot be loaded as files",
             )
+            yield need(DELTA, "mapped columns, also renamed and re-added", refusal)
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a version.
@@ -245,31 +264,51 @@ class DeltaTable:
             yield str(version)
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
-        """The data files of a version.
+        """The data files of a version, with their reader if plain Parquet does not describe the rows.
 
-        :raises SnapshotError: if the version has deletion vectors.
+        :raises SnapshotError: if no server would read the rows right.
         """
-        with self._opened(int(snapshot)) as table:
-            self._check_features(table)
-            self._check_vectors(table)
-            as_file = partial(self._as_file, _columns(table))
+        version = int(snapshot)
+        with self._opened(version) as table:
+            needs = list(self._find_needs(table))
+            deleted = self._count_deleted(version) if self._has_vectors(table) else None
+            as_file = partial(self._as_file, _columns(table), needs)
             actions = table.get_add_actions()
             columns: list[Any] = [
                 actions.column(name).to_pylist() if name in actions.schema.names else [None] * actions.num_rows
                 for name in ("path", "size_bytes", "num_records", "partition")  # tables may lack the last two
             ]
-        return list(map(as_file, *columns))
+        files = list(map(as_file, *columns))
+        if deleted is not None:
+            needs.append(need(DELTA, "deletion vectors", self._vectors_refused(version)))
+        counts = [0 if deleted is None else deleted.get(one.key) for one in files]
+        return read_through(
+            TableFunction.DELTA,
+            files,
+            needs,
+            location=self._location,
+            settings={"delta_lake_snapshot_version": version},
+            deleted_rows=None if None in counts else sum(filter(None, counts)),
+        )
 
-    def _check_vectors(self, table: DeltaLakeTable) -> None:
-        """:raises SnapshotError: if rows of data files are deleted by vectors."""
+    def _has_vectors(self, table: DeltaLakeTable) -> bool:
+        """Whether rows of data files are deleted by vectors."""
         if "deletionVectors" not in (table.protocol().reader_features or ()):
-            return
+            return False
         try:
-            are_there = table.deletion_vectors().read_all().num_rows > 0
-        except DeltaError as error:  # most are in files, which are not in the copy of the log
-            raise self._has_vectors(table.version()) from error
-        if are_there:
-            raise self._has_vectors(table.version())
+            return bool(table.deletion_vectors().read_all().num_rows)
+        except DeltaError:  # most are in files, which are not in the copy of the log
+            return True
+
+    def _count_deleted(self, version: int) -> Mapping[str, int]:
+        """Key of a data file → rows that its vector deletes, for the files in the commits after the checkpoint."""
+        deleted = {}
+        for number in range(self._begin_of(version), version + 1):
+            for action in self._actions(number) if number in self._commits else ():
+                if add := action.get("add"):
+                    vector = add.get("deletionVector") or {}
+                    deleted[f"{self._location}/{unquote(add['path'])}"] = int(vector.get("cardinality", 0))
+        return deleted
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         """The data files added by the versions after a version.
@@ -279,16 +318,16 @@ class DeltaTable:
         if after == snapshot:
             return []
         table = self._table
-        self._check_features(table)
+        needs = list(self._find_needs(table))
         if int(snapshot) != self._latest:  # a later version may be partitioned by other columns
             with self._opened(int(snapshot)) as table:
-                self._check_features(table)
+                needs += self._find_needs(table)
         columns = _columns(table)
-        added: dict[str, SourceFile] = {}
+        added: dict[str, DataFile] = {}
         for version in range(int(after) + 1, int(snapshot) + 1):
             for action in self._actions(version):
                 removed, file = action.get("remove"), action.get("add")
-                self._check_names(action.get("metaData", {}).get("configuration") or {})
+                needs += self._find_mapping(action.get("metaData", {}).get("configuration") or {})
                 if removed and removed.get("dataChange", True):
                     raise removes_rows(
                         f"version {version} ({self._info(version).get('operation', 'unknown')}) of {self._address}"
@@ -296,11 +335,13 @@ class DeltaTable:
                     )
                 if file and file.get("dataChange", True):
                     if file.get("deletionVector"):
-                        raise self._has_vectors(version)
+                        raise self._vectors_refused(version)
                     rows = json.loads(file.get("stats") or "{}").get("numRecords")
                     added[file["path"]] = self._as_file(
-                        columns, file["path"], file["size"], rows, file["partitionValues"]
+                        columns, needs, file["path"], file["size"], rows, file["partitionValues"]
                     )
+        if needs:
+            raise needs[0].refusal
         return list(added.values())
 
     def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:
@@ -326,7 +367,7 @@ class DeltaTable:
     def _info(self, version: int) -> Mapping[str, Any]:
         return next((one["commitInfo"] for one in self._actions(version) if "commitInfo" in one), {})
 
-    def _has_vectors(self, version: int) -> SnapshotError:
+    def _vectors_refused(self, version: int) -> SnapshotError:
         return SnapshotError(
             "lake-rows-deleted",
             f"version {version} of {self._address} has deletion vectors, which say that rows of its data files are"
@@ -336,12 +377,16 @@ class DeltaTable:
     def _as_file(
         self,
         columns: Mapping[str, bool],
+        needs: list[Need],
         path: str,
         size_bytes: int,
         rows: int | None,
         partition: Mapping[str, Any] | None,
-    ) -> SourceFile:
-        """:raises SnapshotError: if the file is elsewhere, or the folders do not have the values of the partition."""
+    ) -> DataFile:
+        """Take a data file; add to ``needs`` if the folders do not have the values of the partition.
+
+        :raises SnapshotError: if the file is elsewhere.
+        """
         key = unquote(path)
         if "://" in key or key.startswith("/"):
             raise SnapshotError(
@@ -349,18 +394,20 @@ class DeltaTable:
                 f"{path} is outside of {self._address}, as in a shallow clone; load the clone's source",
             )
         found = DataFile(key=f"{self._location}/{key}", size_bytes=size_bytes, rows=rows, columns=columns)
-        folders = {name: unquote(value) for name, value in folder_values(found).items()}
+        below = DataFile(key=key, size_bytes=size_bytes, rows=rows, columns=columns)
+        folders = {name: unquote(value) for name, value in folder_values(below).items()}
         for name, value in (partition or {}).items():
             folder = folders.get(name)
             expected = DEFAULT_PARTITION if value in (None, "") else _text_of(value)
             if folder is None or expected not in (None, folder):
-                raise SnapshotError(
+                refusal = SnapshotError(
                     "lake-feature-unsupported",
                     f"the file {key!r} belongs to the partition {name}={'NULL' if value in (None, '') else value},"
                     " and its path has no folder of this value, from which the servers read partition columns; write"
                     " the rows again into folders name=value/, with NULL for the text '', which Delta reads as NULL,"
                     " and load with mode='replace_table'",
                 )
+                needs.append(need(DELTA, "partition values without folders", refusal))
         return found
 
 

@@ -24,7 +24,14 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.manifest import DataFile as ManifestDataFile
-from pyiceberg.manifest import FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, index_name_by_id
 from pyiceberg.table import Table, snapshots
@@ -37,11 +44,13 @@ from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
+from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
+from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_fields
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
@@ -158,9 +167,10 @@ class IcebergTable:
         self._bucket = bucket
         self._location = location
         self._columns: dict[str, SnapshotColumns] = {}
-        self._metadata = self._read(address) if address else self._read_newest()
+        self._address = address or self._find_newest()
+        self._metadata = self._read(self._address)
 
-    def _read_newest(self) -> TableMetadata:
+    def _find_newest(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
         folder = f"s3://{self._bucket}/"
         key, written_last = _find_metadata(self._files, self._bucket, self._location)
@@ -172,7 +182,7 @@ class IcebergTable:
                 " table at the same location; only the catalog knows which of them there is: give catalog_conn_id, or"
                 " remove the metadata files of the table that was dropped",
             )
-        return metadata
+        return folder + key
 
     def _read(self, address: str) -> TableMetadata:
         body = self._io.new_input(address).open().getvalue()
@@ -267,28 +277,41 @@ class IcebergTable:
         return snapshots.ancestors_of(found, self._metadata)
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
-        """The data files of a snapshot.
+        """The data files of a snapshot, with their reader if plain Parquet does not describe the rows.
 
-        :raises SnapshotError: if the snapshot has delete files, or files that plain Parquet does not describe.
+        :raises SnapshotError: if no server would read the rows right.
         """
-        files = []
+        files: list[DataFile] = []
+        needs: list[Need] = []
+        deletes: list[ManifestDataFile] = []
         for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
-            if manifest.content is ManifestContent.DELETES and entries:
-                raise SnapshotError(
-                    "lake-rows-deleted",
-                    f"snapshot {snapshot} has delete files, such as {entries[0].data_file.file_path}, which say that"
-                    " rows of its data files are deleted, and plain Parquet files do not know them:"
-                    f" {_APPLY_DELETES}, and load again",
-                )
-            files += self._as_files(entries, manifest, snapshot)
-        return self._each_once(files)
+            if manifest.content is ManifestContent.DELETES:
+                deletes += [one.data_file for one in entries]
+            else:
+                files += self._as_files(entries, manifest, snapshot, needs)
+        self._check_each_once(files)
+        for one in deletes:
+            needs.append(_need_of_deletes(one, snapshot))
+        by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
+        metadata = self._address.removeprefix(f"s3://{self._bucket}/{self._location}/")
+        if needs and "://" in metadata:  # written elsewhere, where the servers' function does not look
+            raise needs[0].refusal
+        return read_through(
+            TableFunction.ICEBERG,
+            files,
+            needs,
+            location=self._location,
+            settings={"iceberg_snapshot_id": int(snapshot)},
+            deleted_rows=sum(by_position) if len(by_position) == len(deletes) else None,
+            metadata=metadata,
+        )
 
     def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         """The data files added by the snapshots after a snapshot.
 
         :raises SnapshotError: if any of these snapshots has removed rows, or has expired.
         """
-        files: list[SourceFile] = []
+        files: list[DataFile] = []
         number = int(snapshot)
         while str(number) != after:
             one = self._find(number)
@@ -304,7 +327,8 @@ class IcebergTable:
                     f"snapshot {after} no longer comes before snapshot {snapshot}; clear the task",
                 )
             number = one.parent_snapshot_id
-        return self._each_once(files)
+        self._check_each_once(files)
+        return files
 
     def _find(self, snapshot_id: int) -> snapshots.Snapshot:
         found = self._metadata.snapshot_by_id(snapshot_id)
@@ -314,8 +338,9 @@ class IcebergTable:
             )
         return found
 
-    def _added_by(self, one: snapshots.Snapshot, snapshot: str) -> Sequence[SourceFile]:
-        files = []
+    def _added_by(self, one: snapshots.Snapshot, snapshot: str) -> Sequence[DataFile]:
+        files: list[DataFile] = []
+        needs: list[Need] = []
         own = [manifest for manifest in one.manifests(self._io) if manifest.added_snapshot_id == one.snapshot_id]
         for manifest, entries in self._read_manifests(own, with_removed=True):
             added = []
@@ -325,7 +350,9 @@ class IcebergTable:
                 if manifest.content is ManifestContent.DELETES or entry.status is ManifestEntryStatus.DELETED:
                     raise removes_rows(f"{_describe(one)} removed rows, such as by {entry.data_file.file_path}")
                 added.append(entry)
-            files += self._as_files(added, manifest, snapshot)
+            files += self._as_files(added, manifest, snapshot, needs)
+        if needs:
+            raise needs[0].refusal
         if removed := _count(one, "deleted-records"):  # by a writer that does not list removed files
             raise removes_rows(f"{_describe(one)} says that it removed {count_of(removed, 'row')}")
         told, found = _count(one, "added-records"), count_rows(files)
@@ -346,17 +373,22 @@ class IcebergTable:
             for some in batches(manifests, REQUESTS_AT_ONCE):
                 yield from zip(some, pool.map(read, some), strict=True)
 
-    def _as_files(self, entries: Iterable[ManifestEntry], manifest: ManifestFile, snapshot: str) -> list[SourceFile]:
-        """:raises SnapshotError: if plain Parquet is not what the table means by a file."""
+    def _as_files(
+        self, entries: Iterable[ManifestEntry], manifest: ManifestFile, snapshot: str, needs: list[Need]
+    ) -> list[DataFile]:
+        """Take the data files of a manifest; add to ``needs`` where plain Parquet is not what the table means."""
         if snapshot not in self._columns:
             schema = self._schema(self._find(int(snapshot)).schema_id)
             self._columns[snapshot] = SnapshotColumns(self._metadata, schema)
+        needs += self._columns[snapshot].needs
         spec = next(one for one in self._metadata.partition_specs if one.spec_id == manifest.partition_spec_id)
-        as_file = partial(self._as_file, columns=self._columns[snapshot], spec=spec)
+        as_file = partial(self._as_file, columns=self._columns[snapshot], spec=spec, needs=needs)
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             return list(pool.map(as_file, (one.data_file for one in entries)))
 
-    def _as_file(self, file: ManifestDataFile, *, columns: SnapshotColumns, spec: PartitionSpec) -> SourceFile:
+    def _as_file(
+        self, file: ManifestDataFile, *, columns: SnapshotColumns, spec: PartitionSpec, needs: list[Need]
+    ) -> DataFile:
         bucket, key = split_location(file.file_path)
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
@@ -372,18 +404,17 @@ class IcebergTable:
             )
         if columns.may_differ(file, spec):
             fields = read_fields(file.file_path, partial(self._files.read_tail, bucket, key))
-            columns.check(file.file_path, fields, spec)
+            needs += columns.find_needs(file.file_path, fields, spec)
         size, rows = file.file_size_in_bytes, file.record_count
         return DataFile(key=key, size_bytes=size, rows=rows, columns=columns.in_files)
 
-    def _each_once(self, files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+    def _check_each_once(self, files: Sequence[SourceFile]) -> None:
         if len(set(files)) < len(files):
             twice = next(file.key for file, count in Counter(files).items() if count > 1)
             raise SnapshotError(
                 "lake-file-twice",
                 f"{twice!r} was added to the lake's table twice, and the servers read each file once; {REWRITE}",
             )
-        return files
 
     def _schema(self, schema_id: int | None) -> Schema:
         wanted = self._metadata.current_schema_id if schema_id is None else schema_id
@@ -459,6 +490,17 @@ class CatalogTable:
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
                 f" ({why or type(error).__name__}); check its address and credentials",
             ) from None
+
+
+def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:
+    kind = "equality deletes" if file.content is DataFileContent.EQUALITY_DELETES else "position deletes"
+    kind = kind if file.file_format is FileFormat.PARQUET else "deletion vectors (format version 3)"
+    refusal = SnapshotError(
+        "lake-rows-deleted",
+        f"snapshot {snapshot} has delete files, such as {file.file_path}, which say that rows of its data files are"
+        f" deleted, and plain Parquet files do not know them: {_APPLY_DELETES}, and load again",
+    )
+    return need(ICEBERG, kind, refusal)
 
 
 def _metadata_of(files: ReadableStore, limit_bytes: int) -> MetadataStore:

@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.files import (
     check_condition,
+    check_readable,
     find_renamed_in,
     read_select_types,
     read_source,
@@ -181,7 +182,7 @@ def prepare_load(
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself, the files or the table.
     """
-    access.check_version(cluster.server_version)
+    check_readable(access, files, request, cluster)
     server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
@@ -465,6 +466,7 @@ def _facts(
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
         has_path_columns=has_folders(source.files),
+        is_lake_function=source.reader is not None,
         uses_server_role=source.access.uses_server_role,
         has_null_lists=source.has_null_lists,
         parses_times=not source.format.is_typed and any("Date" in column.type for column in target.columns),

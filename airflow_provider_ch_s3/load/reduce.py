@@ -37,7 +37,7 @@ def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
     :raises LoadError: if a row group alone is larger than the load's memory; names the file.
     """
     source, cluster = prepared.source, prepared.cluster
-    if not source.format.has_footers:
+    if not source.has_footers:
         return
     share_bytes = cluster.weakest.memory_bytes * cluster.ingest_memory_ratio / prepared.sharing.loads
     largest = client.query(render_largest_row_group(source, prepared.plan.sent))[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
@@ -25,11 +26,18 @@ class ExportFiles:
     :param compression: ClickHouse's name, or ``auto``.
     """
 
+    reader: ClassVar[None] = None
+
     access: StoreAccess
     address: str
     data_format: str
     compression: str = "auto"
     structure: str = "auto"
+
+    @property
+    def function(self) -> TableFunction:
+        """The table function that writes the files."""
+        return self.access.function
 
 
 def select_table(table: TableName, cluster: str | None) -> str:

@@ -103,12 +103,15 @@ def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
     """Render a statement.
 
     :param values: the variables of the text. ``source`` (files) adds ``access``, ``address``, ``data_format`` and
-        ``structure``. ``access`` adds the values of placeholders in the text.
+        ``structure``, and the settings that name the snapshot of a lake. ``access`` adds the values of placeholders
+        in the text.
     :raises UnquotedValueError: if the text prints a value without a filter.
     """
     if source := values.get("source"):
         of_source = ("access", "address", "data_format", "structure")
         values = {attribute: getattr(source, attribute) for attribute in of_source} | values
+        if source.reader:
+            values["settings"] = {**values.get("settings", {}), **source.reader.settings}
     parameters = values["access"].parameters if "access" in values else {}
     template = _template(text) if text else _ENVIRONMENT.get_template(f"{name}.sql.jinja")
     text = template.render(**values).strip()

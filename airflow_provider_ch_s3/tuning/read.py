@@ -53,6 +53,8 @@ def cluster_table_function_split_granularity(facts: LoadFacts) -> Decision:
     2 files with 12 M rows on 3 nodes settle after 2.5 s instead of 4.3 s: otherwise one node would be idle.
     """
     readers = facts.node_count * facts.vcpus
+    if facts.is_lake_function:
+        return Decision("file", "the servers' function for a lake leaves out deleted rows in whole files only")
     if not facts.is_clustered or facts.node_count == 1:
         return Decision(None, "one node reads all files")
     if facts.file_count >= readers:

@@ -1,7 +1,7 @@
 """An engine that is newer than those of the sandbox, and no server: it answers statements in a process of its own.
 
-``python engine_in_process.py WHEEL DIRECTORY`` reads statements from its standard input, a JSON list, and
-writes a JSON list of what the engine said to each: its error, or ''.
+``python engine_in_process.py WHEEL DIRECTORY FORMAT`` reads statements from its standard input, a JSON list, and
+writes a JSON list of pairs: the error of each, or '', and its answer in the format.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ CONFIG = """<clickhouse>
 
 def ask_each(statements: Sequence[str], directory: Path) -> list[str]:
     """Run statements; returns what the engine said to each: its error, or ''."""
+    return [error for error, _ in answer_each(statements, directory, "Null")]
+
+
+def answer_each(
+    statements: Sequence[str], directory: Path, output_format: str = "JSONEachRow"
+) -> list[tuple[str, str]]:
+    """Run statements; returns the error of each, or '', and the answer."""
     from ch_s3_lab.sandbox.engine import EnginePackage, ensure_library
     from ch_s3_lab.sandbox.registries import Registry
 
@@ -38,17 +45,17 @@ def ask_each(statements: Sequence[str], directory: Path) -> list[str]:
         parts=("chdb", "chdb_core.libs"),
     )
     wheel = ensure_library(package).parents[1]
-    command = [sys.executable, __file__, str(wheel), str(directory)]
+    command = [sys.executable, __file__, str(wheel), str(directory), output_format]
     asked = subprocess.run(
         command, input=json.dumps(statements), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert asked.returncode == 0, asked.stderr
     said = json.loads(asked.stdout.splitlines()[-1])
     assert len(said) == len(statements)
-    return [str(one) for one in said]
+    return [(str(error), str(answer)) for error, answer in said]
 
 
-def main(wheel: str, directory: str) -> None:
+def main(wheel: str, directory: str, output_format: str) -> None:
     sys.path.insert(0, wheel)
     from chdb.session import Session
 
@@ -56,12 +63,11 @@ def main(wheel: str, directory: str) -> None:
     config.write_text(CONFIG)
     session = Session(f"file:{directory}/data?config-file={config}")
 
-    def ask(statement: str) -> str:
+    def ask(statement: str) -> tuple[str, str]:
         try:
-            session.query(statement, "Null")
+            return "", session.query(statement, output_format).bytes().decode()
         except RuntimeError as error:
-            return str(error)
-        return ""
+            return str(error), ""
 
     answers = [ask(statement) for statement in json.load(sys.stdin)]
     sys.stdout.write(f"\n{json.dumps(answers)}\n")

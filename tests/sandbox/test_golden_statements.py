@@ -77,6 +77,20 @@ WHERE_KNOWN = {
 }
 NOT_FOR_24_8 = WHERE_KNOWN | {
     "check_grant": "sent from 25.8 on",
+    "describe_files_iceberg": "24.8 has no functions that read lakes right: they are refused",
+    **dict.fromkeys(
+        (
+            "insert_load_delta_named_collection",
+            "insert_load_delta_nosign",
+            "insert_load_delta_requester_pays",
+            "insert_load_delta_server_role",
+            "insert_load_delta_session_token",
+            "insert_load_iceberg_assumed_role",
+            "insert_load_iceberg_keys",
+            "insert_load_iceberg_single",
+        ),
+        "as describe_files_iceberg",
+    ),
     "flush_logs_on_cluster": "24.8 is sent flush_logs_old",
     "insert_export_assumed_role": "24.8 knows no roles: they are refused",
     "insert_lines_cluster": "24.8 does not number the lines of a file: bad_rows=Reject(…) is refused",

@@ -24,7 +24,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
 from airflow_provider_ch_s3.lakes.iceberg import split_location
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
@@ -58,6 +58,12 @@ def test_delete_files_are_refused(lake: IcebergLake, copy: Copy, content: DataFi
         copy.append(lake)
     with pytest.raises(SnapshotError, match=r"has delete files, such as .*deletes\.parquet.*rewrite_data_files"):
         copy.replace(lake)
+    store = open_lake(lake, copy.uri)
+    (file,) = store.at(store.pin(())).list_files(store.pattern)
+    assert count_rows([file]) == (3 if content is DataFileContent.POSITION_DELETES else None)
+    assert file.reader is not None
+    assert file.reader.settings["iceberg_snapshot_id"] == int(lake.snapshot)
+    assert lake.table.metadata_location.endswith(f"/lake/t/{file.reader.metadata}")
 
 
 def test_a_renamed_column_is_refused_where_files_have_its_old_name(lake: IcebergLake, copy: Copy) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
-from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
+from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, TableFunction, UrlAccess
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
-from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.files.snapshots import DataFile
+from airflow_provider_ch_s3.files.source import FileColumn, LakeReader, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
 from airflow_provider_ch_s3.sql.rights import About, Right
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -67,6 +69,24 @@ def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet")
     )
 
 
+def through(access: StoreAccess, function: TableFunction, metadata: str = "", **settings: int) -> SourceSpec:
+    """All rows of a lake's snapshot."""
+    reader = LakeReader(
+        function=function,
+        location="it's/t",
+        settings=settings,
+        metadata=metadata,
+        since=(26, 7),
+        refusal=SnapshotError("lake-rows-deleted", "rows are deleted"),
+    )
+    file = DataFile(key="it's/t/a.parquet", size_bytes=9, rows=1, reader=reader)
+    return dataclasses.replace(source(access), files=(file,), columns=source().columns[:2])
+
+
+ICEBERG = partial(
+    through, function=TableFunction.ICEBERG, metadata="metadata/1-it's.metadata.json", iceberg_snapshot_id=7
+)
+DELTA = partial(through, function=TableFunction.DELTA, delta_lake_snapshot_version=0)
 BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
     source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
@@ -139,6 +159,15 @@ CASES: dict[str, Statement] = {
     "insert_load_assumed_role": insert(source(ASSUMED)),
     "insert_load_external_id": insert(source(ASSUMED_FOR)),
     "insert_load_requester_pays": insert(source(PAID)),
+    "insert_load_iceberg_keys": insert(ICEBERG(KEYS), where="id > 1"),
+    "insert_load_iceberg_assumed_role": insert(ICEBERG(ASSUMED_FOR)),
+    "insert_load_iceberg_single": insert(ICEBERG(COLLECTION), LOCAL, cluster=None),
+    "insert_load_delta_session_token": insert(DELTA(TEMPORARY)),
+    "insert_load_delta_nosign": insert(DELTA(ANONYMOUS)),
+    "insert_load_delta_server_role": insert(DELTA(ROLE)),
+    "insert_load_delta_requester_pays": insert(DELTA(PAID), LOCAL, cluster=None),
+    "insert_load_delta_named_collection": insert(DELTA(COLLECTION)),
+    "describe_files_iceberg": load_queries.render_describe_files(ICEBERG(KEYS), {}),
     "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
     "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
     "insert_load_azure_identity": insert(

@@ -325,6 +325,12 @@ def test_the_reason_for_a_block_size_holds_its_numbers(changes: dict[str, Any], 
             id="text-is-not-split-between-nodes",
         ),
         pytest.param("cluster_table_function_split_granularity", {"file_count": 1}, None, id="one-node-has-them-all"),
+        pytest.param(
+            "cluster_table_function_split_granularity",
+            {"node_count": 7, "is_lake_function": True},
+            "file",
+            id="deleted-rows",
+        ),
         pytest.param("input_format_parallel_parsing", {"file_count": 16}, None, id="parsing-parquet"),
         pytest.param(
             "max_download_buffer_size", {"file_count": 1, "size_bytes": 104_857_599}, 52_428_800, id="buffer-small"
