@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.grants:
         with clean_output():
-            block = _render_grants(args)
+            block = _show_grants(args)
         print_text(block)
         return 0
     findings, shown = _examine(args), []
@@ -69,7 +69,7 @@ def _next(findings: Iterator[Finding]) -> Finding | None:
         return next(findings, None)
 
 
-def _render_grants(args: argparse.Namespace) -> str:
+def _show_grants(args: argparse.Namespace) -> str:
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
     from airflow_provider_ch_s3.load.rights import render_block
 

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.sql.rights import READ_AND_WRITE, About, Need, Right, Use, declare_rights, render_grants
+from airflow_provider_ch_s3.sql.rights import READ_AND_WRITE, About, Need, Right, Use, declare_rights, show_grants
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, engine_of, has_replicas, parse_distribution, parse_table
 
@@ -199,4 +199,4 @@ def render_block(use: Use, session: Session, what: str) -> str:
         f"-- {what}, on ClickHouse {'.'.join(map(str, session.version))}: an administrator runs this on every node,"
         " or adds ON CLUSTER behind each GRANT"
     )
-    return f"{head}\n{render_grants(list(declare_rights(use)), session.user)}"
+    return f"{head}\n{show_grants(list(declare_rights(use)), session.user)}"

@@ -121,7 +121,7 @@ def declare_rights(use: Use) -> Iterator[Right]:
     yield from _of_engines(use)
 
 
-def render_grants(rights: Iterable[Right], user: str) -> str:
+def show_grants(rights: Iterable[Right], user: str) -> str:
     """Render a GRANT for each reason, behind the reason; rights that a user can do without, as comments."""
     rights = list(rights)
     needed = [one for one in rights if one.need is not Need.OPTIONAL]

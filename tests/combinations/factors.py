@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.arguments import (
@@ -186,16 +187,19 @@ def _provenance(*words: str) -> dict[str, str]:
     return {SOURCE_COLUMNS[word]: word for word in words}
 
 
+# No load has written what the table holds before the first night.
+_append = partial(Append, on_unknown_rows="keep")
 # The first level of each factor is the usual one.
 FACTORS: Mapping[str, Mapping[str, Level]] = {
     "mode": {
-        "append": None,
-        "append all": Append(on_loaded="load", on_changed="load"),
-        "append, skip changed": Append(on_changed="skip"),
-        "append, replace changed": Append(on_changed="replace"),
-        "append, delete missing": Append(on_changed="replace", on_missing="delete"),
-        "append, replay views": Append(views="replay"),
-        "append, list later keys": Append(list_after_loaded=True),
+        "append": _append(),
+        "append, nothing unknown": Append(),
+        "append all": _append(on_loaded="load", on_changed="load"),
+        "append, skip changed": _append(on_changed="skip"),
+        "append, replace changed": _append(on_changed="replace"),
+        "append, delete missing": _append(on_changed="replace", on_missing="delete"),
+        "append, replay views": _append(views="replay"),
+        "append, list later keys": _append(list_after_loaded=True),
         "replace partitions": ReplacePartitions(),
         "replace partial partitions": ReplacePartitions(on_partial="replace"),
         "replace where": ReplaceWhere("kind = 'loaded'"),

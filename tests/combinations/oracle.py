@@ -18,6 +18,8 @@ FOLDING = ("replacing", "summing", "collapsing")
 """Tables whose merges fold rows."""
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 ELSEWHERE = "2025-12-31"
+STRICT = ("append", "append, nothing unknown", "append, replay views", "append, list later keys")
+"""Modes for which a file that has changed is an error."""
 DELETED = 900
 """Id of a row that a lightweight DELETE has removed."""
 
@@ -259,7 +261,7 @@ def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, F
         return dict(listed)
     old = {key for key, file in listed.items() if file.version in world.loaded.get(key, ())}
     changed = {key for key in listed if key in world.loaded and key not in old}
-    if changed and case.is_in(mode=("append", "append, replay views", "append, list later keys")):
+    if changed and case.is_in(mode=STRICT):
         return None
     if case["mode"] == "append, skip changed":
         old |= changed

@@ -19,7 +19,6 @@ from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferr
 from airflow_provider_ch_s3.arguments import CreateTable
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, ServerError
-from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.combinations import oracle
 from tests.combinations.factors import COLUMN_TYPES, ESCAPED, PROVENANCE_TYPES, Case
@@ -326,14 +325,8 @@ class Trial:
             "aws_conn_id": "aws",
             "poll_interval": 0.25,
             **self.case.arguments,
-            **self._mode(),
             **self._replicated_table(),
         }
-
-    def _mode(self) -> dict[str, Any]:
-        """Return the mode of a load that adds rows: the table holds rows that no load has written."""
-        mode = self.case.arguments.get("mode", Append())
-        return {"mode": replace(mode, on_unknown_rows="keep")} if isinstance(mode, Append) else {}
 
     def _replicated_table(self) -> dict[str, Any]:
         """Return ``create_table`` with an engine for replicas, where the nodes are replicas."""

@@ -207,6 +207,18 @@ APART: tuple[Apart, ...] = (
         code="view-not-fed",
     ),
     Apart(
+        what=('`Append()` without `on_unknown_rows="keep"`', "a table with rows that no load has written"),
+        levels={"mode": ("append, nothing unknown",), "held": but("held", "nothing")},
+        reason="the rows may be those of the files",
+        code="rows-unknown",
+    ),
+    Apart(
+        what=('`Append()` without `on_unknown_rows="keep"`', "a table whose rows a lightweight DELETE has removed"),
+        levels={"mode": ("append, nothing unknown",), "feature": ("lightweight delete",)},
+        reason="such rows count until a merge removes them",
+        code="rows-unknown",
+    ),
+    Apart(
         what=('`Append(on_changed="replace")`', "Replacing, Summing, Aggregating and Collapsing tables"),
         levels={"mode": REPLACING_FILES, "kind": FOLDING},
         reason="merges fold rows",

@@ -9,7 +9,7 @@ import pytest
 
 import airflow_provider_ch_s3
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.sql.rights import About, Need, Use, declare_rights, render_grants
+from airflow_provider_ch_s3.sql.rights import About, Need, Use, declare_rights, show_grants
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
 SQL = Path(airflow_provider_ch_s3.__file__).parent / "sql"
@@ -28,7 +28,7 @@ def use(**fields: object) -> Use:
 
 
 def test_the_page_has_the_block(request: pytest.FixtureRequest) -> None:
-    block = render_grants(declare_rights(Use(database="analytics", tables=["analytics.*"])), "loader")
+    block = show_grants(declare_rights(Use(database="analytics", tables=["analytics.*"])), "loader")
     head, _, rest = PAGE.read_text().partition("```sql\n")
     if request.config.getoption("--update-golden"):
         PAGE.write_text(f"{head}```sql\n{block}\n```{rest.partition('```')[2]}")
@@ -65,7 +65,7 @@ def test_older_servers_take_no_beginnings_of_names() -> None:
 
 
 def test_names_are_quoted() -> None:
-    block = render_grants(declare_rights(use(database="it's", collection="a b")), "it's me")
+    block = show_grants(declare_rights(use(database="it's", collection="a b")), "it's me")
     assert "ON `it's`.ch_s3_*" in block
     assert "NAMED COLLECTION ON `a b` TO `it's me`;" in block
 
