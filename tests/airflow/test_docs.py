@@ -83,18 +83,20 @@ def test_every_block_is_run_here() -> None:
         "ch-s3 sandbox up",
         "ch-s3 sandbox up",
         "airflow pools set",
+        "ch-s3 plan",
     ]
 
 
 @pytest.mark.thorough  # make test has the README's
 @pytest.mark.usefixtures("flights_table")
 def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
-    doctor, plan, validate, loads, *_ = BLOCKS
+    doctor, plan, validate, loads, *_, elsewhere = BLOCKS
     assert "✔ reading: 3 nodes can read 'dt=2013-01-01/" in run(doctor, examples, tmp_path)
     planned = run(plan, examples, tmp_path)
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
+    assert "on        12 x 32 cores, 128.0 GiB: " in run(elsewhere, examples, tmp_path)
     assert "committed: nothing, because of Checks(validate_only=True)" in run(validate, examples, tmp_path)
     assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
     page = json.loads(run(loads.replace("loads", "loads --json"), examples, tmp_path))

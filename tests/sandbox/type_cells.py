@@ -49,6 +49,7 @@ class _Source:
     access = StoreAccess(endpoint_url="http://x")
     address = data_format = structure = ""
     read_columns = ()
+    reader = None
 
 
 def text_of(conversion: Conversion | None, source: str, target: str, values: list[str]) -> str:

@@ -36,6 +36,7 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 from airflow_provider_ch_s3.triggers import load as load_module
 from airflow_provider_ch_s3.triggers.export import ExportTrigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
+from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from airflow_provider_ch_s3.triggers.polling import join_poller, next_tick
 
@@ -411,5 +412,5 @@ def test_a_statement_holds_500_items() -> None:
 def test_airflow_learns_of_the_triggers() -> None:
     (listed,) = get_provider_info()["triggers"]
     assert listed["python-modules"] == [
-        trigger.__module__ for trigger in (ExportTrigger, LoadTrigger, PartsSettledTrigger)
+        trigger.__module__ for trigger in (ExportTrigger, LoadTrigger, NewFilesTrigger, PartsSettledTrigger)
     ]
