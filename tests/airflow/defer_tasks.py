@@ -1,7 +1,7 @@
 """Write deferred tasks to Airflow's database, as a worker that has deferred them would leave them; run as a program.
 
 Reads ``[[classpath, arguments], …]``: each becomes a mapped task of the DAG ``deferred``. Needs no scheduler, and
-creates a thousand tasks within seconds.
+creates a thousand tasks within seconds. The argument is the id of the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 
-DAG, RUN, TASK = "deferred", "run", "wait"
+DAG, TASK = "deferred", "wait"
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
         assert version is not None
         now = timezone.utcnow()
         dag.create_dagrun(
-            run_id=RUN,
+            run_id=sys.argv[1],
             run_after=now,
             run_type=DagRunType.MANUAL,
             triggered_by=DagRunTriggeredByType.TEST,
@@ -47,7 +47,7 @@ def main() -> None:
             task = TaskInstance(
                 dag.get_task(TASK),
                 dag_version_id=version.id,
-                run_id=RUN,
+                run_id=sys.argv[1],
                 map_index=index,
                 state=TaskInstanceState.DEFERRED,
             )

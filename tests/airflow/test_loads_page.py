@@ -68,7 +68,7 @@ def run_id(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[str]:
     for conn_id, changed in (
         (DOWN, {"host": "127.0.0.1", "port": CLOSED_PORT, "password": CANARY, "extra": "{}"}),
         (OTHER_TYPE, {"conn_type": "http", "password": CANARY, "extra": "{}"}),
-        # the server's answer quotes the name of the database, which is the password here
+        # the log quotes the name of the database, which is the password here
         (QUOTED, {"schema": connection["password"], "extra": json.dumps(connection["extra"])}),
         (WRONG, {"extra": json.dumps({**connection["extra"], "vcpus_per_node": CANARY})}),
     ):
@@ -247,7 +247,7 @@ def test_what_prevents_an_answer_is_a_sentence_that_gives_nothing_away(
         ({"conn_id": "nothing"}, 404, "no load has used a connection 'nothing' to ClickHouse"),
         ({"conn_id": OTHER_TYPE}, 404, f"no load has used a connection '{OTHER_TYPE}' to ClickHouse"),
         ({"conn_id": DOWN}, 502, f"there is no answer from ClickHouse through the connection '{DOWN}'"),
-        ({"conn_id": QUOTED}, 502, f"ClickHouse refuses what the page asks through the connection '{QUOTED}'"),
+        ({"conn_id": QUOTED}, 404, f"the connection '{QUOTED}' is wrong; the log of Airflow's API server says why"),
         ({"conn_id": WRONG}, 404, f"the connection '{WRONG}' is wrong; the log of Airflow's API server says why"),
         ({"ledger": "listed.flights"}, 404, "there is no ledger listed.flights on the server of the connection"),
         ({"ledger": LEDGER, "after": "0"}, 404, "'0' is not a valid page token"),

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -47,15 +48,16 @@ class Resumed:
 
 @dataclass(frozen=True, kw_only=True)
 class Deferral:
-    """One Airflow home with its database."""
+    """One run with deferred tasks, in an Airflow home with its database."""
 
     airflow: LocalAirflow
+    run: str
 
     def defer(self, triggers: Sequence[BaseTrigger]) -> None:
         """Create tasks that wait for these triggers; to be called only once."""
         script = Path(__file__).with_name("defer_tasks.py")
         subprocess.run(
-            [sys.executable, str(script)],
+            [sys.executable, str(script), self.run],
             input=json.dumps([trigger.serialize() for trigger in triggers]),
             env=dict(self.airflow.environment),
             capture_output=True,
@@ -82,7 +84,7 @@ class Deferral:
     def resumed(self) -> list[Resumed]:
         """List the tasks that have received their event."""
         columns = "map_index, scheduled_dttm, next_kwargs"
-        rows = self._query(f"SELECT {columns} FROM task_instance WHERE state = 'scheduled'")
+        rows = self._query(f"SELECT {columns} FROM task_instance WHERE state = 'scheduled' AND run_id = '{self.run}'")
         return [
             Resumed(index=index, time=datetime.fromisoformat(f"{time}+00:00").timestamp(), kwargs=str(kwargs))
             for index, time, kwargs in rows
@@ -90,11 +92,11 @@ class Deferral:
 
     def mark_failed(self, index: int) -> None:
         """Change a deferred task as the UI's button does."""
-        self._query(f"UPDATE task_instance SET state = 'failed' WHERE map_index = {index}")
+        self._query(f"UPDATE task_instance SET state = 'failed' WHERE map_index = {index} AND run_id = '{self.run}'")
 
     def log(self, index: int) -> list[dict[str, str]]:
         """Read the task's log, as the triggers wrote it."""
-        task = self.airflow.home / "logs" / "dag_id=deferred" / "run_id=run" / "task_id=wait"
+        task = self.airflow.home / "logs" / "dag_id=deferred" / f"run_id={self.run}" / "task_id=wait"
         paths = sorted((task / f"map_index={index}").glob("*.trigger.*.log"))
         return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
@@ -114,7 +116,7 @@ class Deferral:
 def make_deferral(airflow: LocalAirflow, dags: Path) -> Deferral:
     """Write the DAG ``deferred`` to a folder, from which tasks of this Airflow can be deferred."""
     (dags / "deferred.py").write_text(DAG)
-    return Deferral(airflow=with_dags(airflow, dags))
+    return Deferral(airflow=with_dags(airflow, dags), run=uuid.uuid4().hex)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -88,8 +88,13 @@ class TestSource:
         # a bucket that the worker can list and the servers cannot read, as if their rights differed
         lab.put_parquet("in/a.parquet", IDS)
         table = lab.create("t", "id UInt32")
-        words = ("ClickHouse cannot read", lab.uri("in/*"), "no_such_collection", "check that the servers reach")
-        refuse(lab, SourceError, "in/*", table, *words, credentials=NamedCollection("no_such_collection"))
+        name = f"other_keys_{lab.database}"
+        lab.everywhere(f"CREATE NAMED COLLECTION {name} AS access_key_id = 'other', secret_access_key = 'other'")
+        words = ("ClickHouse cannot read", lab.uri("in/*"), "check that the servers reach")
+        try:
+            refuse(lab, SourceError, "in/*", table, *words, credentials=NamedCollection(name))
+        finally:
+            lab.everywhere(f"DROP NAMED COLLECTION {name}")
 
     @pytest.mark.parametrize("glob", ["in", "in/"])
     def test_a_folder_instead_of_its_files(self, lab: Lab, glob: str) -> None:
@@ -416,7 +421,7 @@ def test_a_missing_grant_is_named_as_a_statement(lab: Lab) -> None:
     with pytest.raises(ServerError) as caught:
         lab.ddl(f"CREATE USER {lab.database}")
     remedy = f"; have an administrator run GRANT CREATE USER ON {lab.database} TO loader on every node"
-    assert caught.value.sentence.endswith(remedy)
+    assert remedy in caught.value.sentence
 
 
 @pytest.mark.parametrize(
