@@ -92,6 +92,7 @@ def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.Captu
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_the_block_of_each_mode_is_enough_for_the_mode(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab
