@@ -58,11 +58,26 @@ def count_rows(
     """Count the rows of files by their footers; None if the files have no footers, or are too many to name.
 
     :raises SourceError: if the files cannot be read, or have too many schemas.
+    :raises ConfigError: if the server does not know the format.
     """
-    data_format, compression = infer_format(
-        (file.key for file in files), request.data_format.format, request.data_format.compression
-    )
-    source = SourceSpec(
+    source = _find_format(client, access, files, request)
+    if not source.has_footers or source.path_filter:
+        return None
+    query = partial(query_files, client, source=source)
+    return read_footers(query, source, cluster, request.settings).row_count
+
+
+def _find_format(
+    client: ClickHouseClient, access: StoreAccess, files: tuple[SourceFile, ...], request: LoadRequest
+) -> SourceSpec:
+    """Return the source with the format that the user gives or the names say, and without columns.
+
+    :raises ConfigError: if the server does not know the format.
+    :raises SourceError: if the names say nothing, or differ.
+    """
+    given = check_format(client, request.data_format.format) if request.data_format.format else None
+    data_format, compression = infer_format((file.key for file in files), given, request.data_format.compression)
+    return SourceSpec(
         pattern=request.pattern,
         access=access,
         files=files,
@@ -70,10 +85,6 @@ def count_rows(
         compression=compression,
         columns=(),
     )
-    if not source.has_footers or source.path_filter:
-        return None
-    query = partial(query_files, client, source=source)
-    return read_footers(query, source, cluster, request.settings).row_count
 
 
 def check_readable(
@@ -106,18 +117,7 @@ def read_source(
     named = None if request.columns.only is None else {*request.columns.only, *request.select}
     wanted = {c.name: c.type for c in target.columns if c.is_insertable and (not named or c.name in named)}
     check_nesting(wanted, f"of {target.name}", "make it a String or a JSON column")
-    given_format = check_format(client, request.data_format.format) if request.data_format.format else None
-    data_format, compression = infer_format(
-        (file.key for file in files), given_format, request.data_format.compression
-    )
-    source = SourceSpec(
-        pattern=request.pattern,
-        access=access,
-        files=files,
-        data_format=data_format,
-        compression=compression,
-        columns=(),
-    )
+    source = _find_format(client, access, files, request)
     check_csv(source, request)
     beginnings = Beginnings()
     if source.format.has_lines:
