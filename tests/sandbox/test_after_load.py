@@ -84,14 +84,11 @@ def test_the_chunks_before_one_that_fails_for_good(
 ) -> None:
     lab.put("in/2.csv", BROKEN)
     how = {**how, "chunks": Chunks(max_files=1), "retries": 1}
-    with pytest.raises(SourceError, match="cannot read"):
+    with pytest.raises(SourceError, match=coded("value-does-not-fit")):
         lab.load("in/*.csv", table, max_tries=1, **how)
-    assert len(keys(lab, "in/")) == 3  # the retry counts what is listed
-    with pytest.raises(SourceError, match="cannot read"):
-        lab.load("in/*.csv", table, try_number=2, max_tries=1, **how)
     assert keys(lab, "in/") == left
     put_numbers(lab, "in/2.csv", FEW[2::3])
-    lab.load("in/*.csv", table, try_number=3, max_tries=2, **how)
+    lab.load("in/*.csv", table, try_number=2, max_tries=2, **how)
     assert keys(lab, "in/") == []
     assert bag(lab.rows(table)) == bag(FEW)
 
@@ -104,7 +101,7 @@ def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
     put_numbers(lab, f"{public}/1.csv", FEW)
     lab.put(f"{public}/2.csv", BROKEN)
     lab.connect_aws(UNSIGNED, **NO_KEYS)
-    with pytest.raises(SourceError, match="cannot read"):
+    with pytest.raises(SourceError, match=coded("value-does-not-fit")):
         lab.load(f"{public}/*", table, chunks=Chunks(max_files=1), after_load="delete")
     assert "the files of the chunks before stay, too: " in caplog.text
     assert bag(lab.rows(table)) == bag(FEW)
