@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     """Group tests by the fixture that they share; mark tests on real servers that others represent.
 
     The first case represents a test: all others are thorough. The first test represents a module: all others are for
-    a push.
+    a push, and so is what shares a fixture that takes long to set up, so that it is set up once.
     """
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
     opened: set[Path] = set()
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
                     item.add_marker(pytest.mark.thorough)
                 stood_for.add(test)
             if not item.get_closest_marker("thorough"):
-                if item.path in opened:
+                if item.path in opened or shared:
                     item.add_marker(pytest.mark.push)
                 if not item.get_closest_marker("push"):
                     opened.add(item.path)

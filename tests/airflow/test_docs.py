@@ -113,7 +113,7 @@ def operator_of(code: str) -> S3ToClickHouseOperator:
     return operator
 
 
-@pytest.mark.push
+@pytest.mark.thorough
 def test_from_raw_sql_and_permissions(
     flights_sandbox: Sandbox, examples: LocalAirflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,6 +264,7 @@ def running(run: Run, flights_sandbox: Sandbox) -> Iterator[Run]:
         running.fail("load")
 
 
+@pytest.mark.thorough
 def test_a_running_load_shows_its_progress_and_how_it_ended(
     page: Page, running: Run, flights_sandbox: Sandbox
 ) -> None:

@@ -187,6 +187,7 @@ def open_page(page: Page, api: AirflowApi, **filters: str) -> Locator:
 
 
 @pytest.mark.usefixtures("run_id")
+@pytest.mark.thorough
 def test_every_route_needs_a_login(strict_address: str) -> None:
     routes = {"loads": {}, "load_files": {"load": "x"}, "table_files": {"table": TABLE}}
     for route, values in routes.items():
@@ -199,6 +200,7 @@ def test_every_route_needs_a_login(strict_address: str) -> None:
 
 
 @pytest.mark.usefixtures("run_id")
+@pytest.mark.thorough
 def test_no_secrets_backend_is_asked_for_what_a_viewer_may_not_see(
     strict_address: str, served_airflow: LocalAirflow
 ) -> None:
@@ -212,6 +214,7 @@ def test_no_secrets_backend_is_asked_for_what_a_viewer_may_not_see(
 
 
 @pytest.mark.usefixtures("run_id")
+@pytest.mark.thorough
 def test_a_viewer_reads_no_view_that_calls_itself_a_ledger(strict_address: str, flights_sandbox: Sandbox) -> None:
     """Whoever may create a view would have it read with the rights of the connection's user."""
     (row,) = flights_sandbox.query(

@@ -15,7 +15,7 @@ from tests.airflow.triggerer import kill_group, make_deferral
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
-@pytest.mark.push
+@pytest.mark.thorough  # each push has a deferred load that does so, and a watcher under a scheduler
 def test_a_watcher_outlives_its_triggerer_and_tells_of_the_files(
     examples: LocalAirflow, tmp_path: Path, ch_s3_client: BaseClient, ch_s3_bucket: str
 ) -> None:

@@ -79,6 +79,7 @@ def test_tables_that_say_that_they_are_shared(cloud_lab: Lab, mode: str, caplog:
 
 
 @on_cloud
+@pytest.mark.thorough
 def test_a_view_table_without_replicas_needs_an_address_of_every_node(cloud_lab: Lab) -> None:
     """Its rows are on every node, and only one of them is behind the address at a time."""
     table = cloud_lab.create("t", "n UInt32", EVEN_AND_ODD)

@@ -74,7 +74,7 @@ def print_grants(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[st
     return [one.strip() for grant in statements for one in grant.split(",\n")]
 
 
-@pytest.mark.push
+@pytest.mark.thorough  # each push has test_grants.py
 @topologies("on-cluster")
 def test_they_are_enough(replicated_lab: Lab, table: str, grants: list[str]) -> None:
     assert len(grants) > 15

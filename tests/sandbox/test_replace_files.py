@@ -202,6 +202,7 @@ def test_files_that_are_gone_lose_their_rows(lab: Lab, capsys: pytest.CaptureFix
     assert (file["path"], file["state"]) == (f"{lab.bucket}/in/b.csv", "removed")
 
 
+@pytest.mark.thorough
 def test_only_files_count_as_files(lab: Lab) -> None:
     """What no load takes for a file, and an address that has none, remove nothing; an empty file loses its rows."""
     table = loaded(lab)

@@ -312,6 +312,7 @@ def test_a_load_under_an_earlier_name_is_undone_as_the_message_says(
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.thorough
 def test_a_try_that_died_for_good_is_abandoned_on_demand(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     put(lab, "in/a.csv", 1, 11)
