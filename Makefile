@@ -27,7 +27,7 @@ test: lint
 
 # What each push runs after `make test`: the other tests on real servers, each with its first case.
 test-push: $(READY)
-	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25
+	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 
 # All tests, with twenty times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint

@@ -165,7 +165,11 @@ AT_A_COMMIT = st.builds(Fault, st.just("pause"), st.sampled_from(COMMITS), st.in
     seed=1996495587,
 )
 @settings(
-    max_examples=EXAMPLES // 2, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
+    max_examples=EXAMPLES // 2,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
 )
 @given(
     lives=st.lists(LIVES, min_size=1, max_size=3),
