@@ -1,11 +1,11 @@
-"""What a load tells Airflow's own metrics (StatsD or OpenTelemetry), and OpenLineage."""
+"""What a load tells assets, Airflow's own metrics (StatsD or OpenTelemetry), and OpenLineage."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -13,6 +13,18 @@ from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
+
+
+def event_facts(report: LoadReport) -> dict[str, Any]:
+    """Tell what was loaded, for the events of assets."""
+    return {
+        "rows": report.rows_added,
+        "files": report.files_read,
+        "bytes": report.size_bytes,
+        "query_id": report.query_id,
+        "partitions": sorted(report.partitions or {}),
+        "checks": [asdict(one) for one in report.row_checks],
+    }
 
 
 def emit_metrics(report: LoadReport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import dataclasses
 import datetime
 import json
@@ -13,14 +14,23 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import Asset
 
-from airflow_provider_ch_s3.assets.clickhouse import clickhouse_asset, describe_in_events
+from airflow_provider_ch_s3.assets.clickhouse import (
+    clickhouse_asset,
+    convert_asset_to_openlineage,
+    describe_in_events,
+)
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location, parse_source
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_check_metrics, emit_metrics
+from airflow_provider_ch_s3.transfers.announcements import (
+    LoadLineage,
+    emit_check_metrics,
+    emit_metrics,
+    event_facts,
+)
 from airflow_provider_ch_s3.transfers.links import LoadReportLink, build_clickhouse_link
 from tests.failures import coded
 
@@ -84,23 +94,82 @@ def test_an_address_that_everybody_may_see_has_no_login(address: str) -> None:
 
 
 def events_of(*outlets: Asset) -> dict[Any, Any]:
-    events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
-    describe_in_events({"outlet_events": events}, outlets, TABLE, REPORT)
-    return {asset.uri: event.extra for asset, event in events.items()}
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+
+    events = OutletEventAccessors()
+    keys = ("2013-01-01", "2013-01-02", "", "k" * 251)
+    describe_in_events({"outlet_events": events}, outlets, TABLE, event_facts(REPORT), lambda: keys)
+    return {asset.uri: (events[asset].extra, sorted(events[asset].partition_keys)) for asset in events}
+
+
+FACTS = {
+    "rows": 842,
+    "files": 3,
+    "bytes": 1000,
+    "query_id": "ch-s3-1-insert",
+    "checks": [dataclasses.asdict(REPORT.row_checks[0])],
+}
 
 
 def test_the_event_of_the_table_tells_what_was_loaded() -> None:
     asset = clickhouse_asset("ch.example.com", "my.db", "flights")
     assert events_of(asset, Asset("s3://flights/"), clickhouse_asset("ch.example.com", "my.db", "other")) == {
-        "clickhouse://ch.example.com/my.db/flights": {
-            "rows": 842,
-            "files": 3,
-            "bytes": 1000,
-            "query_id": "ch-s3-1-insert",
-            "partitions": ["20130101", "20130102"],
-            "checks": [dataclasses.asdict(REPORT.row_checks[0])],
-        }
+        "clickhouse://ch.example.com/my.db/flights": ({**FACTS, "partitions": ["20130101", "20130102"]}, [])
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "keys"),
+    [
+        pytest.param(True, ["2013-01-01", "2013-01-02"], id="as-they-are"),
+        pytest.param(lambda key: key[:7], ["2013-01", "kkkkkkk"], id="function"),
+        pytest.param(lambda key: key if key.endswith("02") else None, ["2013-01-02"], id="some-left-out"),
+    ],
+)
+def test_an_event_has_the_partition_keys_that_the_asset_wants(given: Any, keys: list[str]) -> None:
+    asset = clickhouse_asset("ch", "my.db", "flights", state="by day", partition_keys=given)
+    found = events_of(copy.deepcopy(asset))
+    assert found == {"clickhouse://ch/my.db/flights?state=by+day": (FACTS, keys)}
+
+
+def test_without_keys_the_event_names_the_partitions() -> None:
+    asset = clickhouse_asset("ch", "my.db", "flights", partition_keys=lambda key: None)
+    assert events_of(asset)[asset.uri] == ({**FACTS, "partitions": ["20130101", "20130102"]}, [])
+
+
+def test_before_airflow_3_3_the_event_names_the_partitions() -> None:
+    asset = clickhouse_asset("ch", "my.db", "flights", partition_keys=True)
+    events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+    describe_in_events({"outlet_events": events}, [asset], TABLE, event_facts(REPORT), list)
+    assert events[asset].extra["partitions"] == ["20130101", "20130102"]
+
+
+def test_partition_keys_are_a_flag_or_a_function() -> None:
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "partition_keys='dt' is of type str")):
+        clickhouse_asset("ch", "d", "t", partition_keys="dt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "normal"),
+    [
+        pytest.param("clickhouse://user@CH:8123/My/t", "clickhouse://ch:8123/My/t", id="host"),
+        pytest.param("clickhouse://ch/d/a%2Eb/", "clickhouse://ch/d/a.b", id="quoted"),
+        pytest.param("clickhouse://ch/d/t?state=settled", "clickhouse://ch/d/t?state=settled", id="state"),
+    ],
+)
+def test_airflow_writes_each_uri_in_one_way(given: str, normal: str) -> None:
+    assert Asset(given).uri == normal
+
+
+@pytest.mark.parametrize("uri", ["clickhouse://ch/d", "clickhouse:///d/t", "clickhouse://ch/d/t/u"])
+def test_airflow_refuses_a_uri_without_host_database_and_table(uri: str) -> None:
+    with pytest.raises(ValueError, match="must contain a host, a database and a table"):
+        Asset(uri)
+
+
+def test_openlineage_gets_the_name_that_a_load_gives_to_the_table() -> None:
+    found = convert_asset_to_openlineage(clickhouse_asset("ch", "my.db", "flights"), None)
+    assert (found.namespace, found.name) == ("clickhouse://ch", "my.db.flights")
 
 
 def test_metrics_have_names_and_tags(monkeypatch: pytest.MonkeyPatch) -> None:
