@@ -477,6 +477,7 @@ def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperato
 
 @pytest.mark.parametrize("where", ["three shards", thorough("one server")])
 def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, where: str) -> None:
+    lab.monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: False)
     if where == "one server":
         lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)

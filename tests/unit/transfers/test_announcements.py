@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.assets.clickhouse import (
 from airflow_provider_ch_s3.cluster.declaration import parse_declaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location, parse_source
+from airflow_provider_ch_s3.load.lineage import Lineage
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
@@ -223,11 +224,74 @@ def test_lineage_has_the_snapshot_of_a_lake() -> None:
         column_types={},
         report=dataclasses.replace(REPORT, snapshot=snapshot),
         sql="",
+        select={},
+        read=Lineage(versions={"lake/orders/data/1.parquet": "v"}),
     ).build()
     (found,) = lineage.inputs
     assert (found.namespace, found.name) == ("s3://bucket", "lake/orders")
     told = json.loads(Serde.to_json(found.facets["version"]))
     assert (told["datasetVersion"], told["snapshot"]) == ("7", snapshot)
+
+
+def lineage_of(**read: Any) -> Any:
+    return LoadLineage(
+        pattern=parse_source("s3://bucket/a/dt=*/*.parquet"),
+        server="ch",
+        table=TABLE,
+        column_types={"dt": "Date"},
+        report=REPORT,
+        sql="",
+        select={"day": "toDate(dt)", "carrier": "`Carrier`", "total": "a + b", "one": "1"},
+        read=Lineage(**read),
+    ).build()
+
+
+def as_told(facet: Any) -> dict[str, Any]:
+    """A facet as OpenLineage's client sends it, without who made it."""
+    from openlineage.client.serde import Serde
+
+    return {name: value for name, value in json.loads(Serde.to_json(facet)).items() if name[0] != "_"}
+
+
+def test_lineage_names_the_files_with_their_versions() -> None:
+    folder, *files = lineage_of(versions={"a/dt=1/x.parquet": "e1", "a/dt=1/y.parquet": ""}).inputs
+    assert (folder.name, list(folder.inputFacets)) == ("a", ["dataQualityAssertions"])
+    assert [(one.name, {name: as_told(facet) for name, facet in one.facets.items()}) for one in files] == [
+        ("a/dt=1/x.parquet", {"version": {"datasetVersion": "e1"}}),
+        ("a/dt=1/y.parquet", {}),
+    ]
+
+
+def test_lineage_counts_many_files_by_folder() -> None:
+    found = lineage_of(folders={"a/": 900, "a/dt=1/": 200}).inputs
+    counts = {one.name: as_told(one.inputFacets["inputStatistics"]) for one in found}
+    assert counts == {"a": {"fileCount": 900}, "a/dt=1": {"fileCount": 200}}
+    assert "dataQualityAssertions" in found[0].inputFacets
+
+
+def test_lineage_tells_from_which_columns_a_column_is_filled() -> None:
+    columns = {"dt": ["dt"], "day": ["dt"], "carrier": ["Carrier"], "total": ["a", "b"], "one": []}
+    (output,) = lineage_of(columns=columns).outputs
+    found = as_told(output.facets["columnLineage"])["fields"]
+    told = {
+        column: [
+            (one["namespace"], one["name"], one["field"], one["transformations"][0]["subtype"])
+            for one in field["inputFields"]
+        ]
+        for column, field in found.items()
+    }
+    assert told == {
+        "dt": [("s3://bucket", "a", "dt", "IDENTITY")],
+        "day": [("s3://bucket", "a", "dt", "TRANSFORMATION")],
+        "carrier": [("s3://bucket", "a", "Carrier", "IDENTITY")],
+        "total": [("s3://bucket", "a", name, "TRANSFORMATION") for name in "ab"],
+    }
+    assert found["day"]["inputFields"][0]["transformations"][0]["description"] == "toDate(dt)"
+
+
+def test_nothing_is_read_for_lineage_if_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
+    assert LoadLineage.of(SimpleNamespace(), TABLE, REPORT, sql="") is None  # type: ignore[arg-type]
 
 
 def test_lineage_leads_from_folders_to_the_table() -> None:
@@ -238,6 +302,8 @@ def test_lineage_leads_from_folders_to_the_table() -> None:
         column_types={"dt": "Date", "flight": "UInt16"},
         report=REPORT,
         sql="INSERT INTO …",
+        select={},
+        read=Lineage(),
     ).build()
     assert [(one.namespace, one.name) for one in lineage.inputs] == [("s3://bucket", "a"), ("s3://bucket", "b")]
     for one in lineage.inputs:
