@@ -13,11 +13,13 @@ from airflow.providers.common.compat.sdk import (
     AirflowSensorTimeout,
     AirflowSkipException,
     AirflowTaskTimeout,
+    Asset,
     BaseSensorOperator,
     PokeReturnValue,
     conf,
 )
 
+from airflow_provider_ch_s3.assets.clickhouse import SCHEME, describe_in_events
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
@@ -236,13 +238,12 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _conclude(
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
     ) -> dict[str, Any]:
-        if self.outlets:
+        if any(isinstance(outlet, Asset) and outlet.uri.startswith(f"{SCHEME}://") for outlet in self.outlets):
             self._tell(context, result)
         return self._with_history(context, result, table, cluster)
 
     def _tell(self, context: Context, result: Mapping[str, Any]) -> None:
         """Tell assets which partitions have settled."""
-        from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.introspection.parts import find_partition_ids, read_partition_keys
         from airflow_provider_ch_s3.introspection.table import locate_table

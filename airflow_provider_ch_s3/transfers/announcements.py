@@ -19,6 +19,9 @@ from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
 
+# An event has an item for each column of each folder of the source, 170 bytes or more.
+MAX_INPUT_FIELDS = 5_000
+
 
 def event_facts(report: LoadReport) -> dict[str, Any]:
     """Tell what was loaded, for the events of assets."""
@@ -187,10 +190,12 @@ class LoadLineage:
         )
 
     def _column_lineage(self) -> dict[str, Any]:
-        """From which columns of the files each column of the table is filled."""
+        """From which columns of the files each column of the table is filled; nothing for very many folders."""
         from openlineage.client.generated import column_lineage_dataset as lineage
 
-        fields = {}
+        fields: dict[str, Any] = {}
+        if len(self._source_names) * len(self.read.columns) > MAX_INPUT_FIELDS:
+            return fields
         for column, sources in self.read.columns.items():
             expression = self.select.get(column, column)
             kind = "IDENTITY" if sources == [expression.strip().strip('`"')] else "TRANSFORMATION"

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
+from airflow.providers.openlineage import conf
 
+from airflow_provider_ch_s3.load import lineage
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -14,7 +16,7 @@ pytestmark = pytest.mark.sandbox
 
 @pytest.fixture(autouse=True)
 def _listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: False)
+    monkeypatch.setattr(conf, "is_disabled", lambda: False)
 
 
 def load_deferred(lab: Lab, table: str, **arguments: Any) -> Any:
@@ -43,7 +45,7 @@ def test_files_and_columns_of_a_deferred_load(lab: Lab, monkeypatch: pytest.Monk
     found = {name: [(one.name, one.field) for one in column.inputFields] for name, column in columns.items()}
     assert found == {"day": [("in", "day")], "n": [("in", "n")], "twice": [("in", "n")]}
 
-    monkeypatch.setattr("airflow_provider_ch_s3.load.lineage.MAX_FILES", 2)
+    monkeypatch.setattr(lineage, "MAX_FILES", 2)
     for number in range(3):
         lab.put(f"in/day=2026-11-0{1 + number % 2}/{number}.csv", b"n\n2\n")
     told = load_deferred(lab, table, **given, task_id="next")
