@@ -38,6 +38,14 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks.clickhouse_s3"),
         "sensors": _modules("sensors.parts_settled"),
         "triggers": _modules("triggers.export", "triggers.load", "triggers.new_files", "triggers.parts_settled"),
+        "asset-uris": [
+            {
+                "schemes": ["clickhouse"],
+                "handler": "airflow_provider_ch_s3.assets.clickhouse.sanitize_uri",
+                "factory": "airflow_provider_ch_s3.assets.clickhouse.clickhouse_asset",
+                "to_openlineage_converter": "airflow_provider_ch_s3.assets.clickhouse.convert_asset_to_openlineage",
+            }
+        ],
         "extra-links": [
             "airflow_provider_ch_s3.transfers.links.LoadReportLink",
             "airflow_provider_ch_s3.transfers.links.ClickHouseLink",

@@ -1,50 +1,122 @@
-"""A ClickHouse table as an asset, and the extras of a load's asset events."""
+"""A ClickHouse table as an asset, and what a load or a sensor tells in the asset's events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+import attrs
 from airflow.providers.common.compat.sdk import Asset
+
+from airflow_provider_ch_s3.common.arguments import refuse_argument
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_ch_s3.report import LoadReport
     from airflow_provider_ch_s3.table.target import TableName
 
 SCHEME = "clickhouse"
+# Airflow's limit.
+MAX_KEY_LENGTH = 250
 
 
-def clickhouse_asset(host: str, database: str, table: str) -> Asset:
-    """Return the asset ``clickhouse://host/database/table``; as an outlet of a load, its events tell what was loaded.
+@attrs.define(init=False, eq=False)
+class ClickHouseAsset(Asset):  # type: ignore[misc]
+    """The asset of a table; as an outlet, its events may have partition keys."""
+
+    partition_keys: bool | Callable[[str], str | None] = False
+
+    def __init__(self, uri: str, *, partition_keys: bool | Callable[[str], str | None], extra: Any) -> None:
+        super().__init__(uri=uri, extra=extra)
+        self.partition_keys = partition_keys
+
+    def map_keys(self, keys: Sequence[str]) -> list[str]:
+        """Apply the user's function to the keys of a table's partitions, and leave out keys that Airflow refuses."""
+        mapped = map(self.partition_keys, keys) if callable(self.partition_keys) else keys
+        return [key for key in mapped if key and key.strip() and len(key) <= MAX_KEY_LENGTH]
+
+
+def clickhouse_asset(
+    host: str,
+    database: str,
+    table: str,
+    *,
+    state: str = "",
+    partition_keys: bool | Callable[[str], str | None] = False,
+    extra: Mapping[str, Any] | None = None,
+) -> ClickHouseAsset:
+    """Return the asset ``clickhouse://host/database/table``, whose events tell what the load or the sensor did.
 
     :param host: a name of the cluster, the same in all DAGs; the name is not looked up.
+    :param state: for a second asset of the table, added to the URI: ``?state=settled``.
+    :param partition_keys: emit an event for each changed partition, with a partition key (Airflow 3.3 or later).
+        True: the key is the partition's value, such as ``2026-11-26``. A function: turns this key into another key,
+        or into None for no event.
+    :param extra: of the asset.
+    :raises ConfigError: if ``partition_keys`` is neither.
     """
-    return Asset(uri=f"{SCHEME}://{host}/{quote(database, safe='')}/{quote(table, safe='')}")
+    if not isinstance(partition_keys, bool) and not callable(partition_keys):
+        raise refuse_argument("partition_keys", partition_keys, "give True, or a function of the partition's key")
+    query = f"?state={quote(state, safe='')}" if state else ""
+    return ClickHouseAsset(
+        f"{SCHEME}://{host}/{quote(database, safe='')}/{quote(table, safe='')}{query}",
+        partition_keys=partition_keys,
+        extra=extra,
+    )
 
 
-def describe_in_events(context: Context, outlets: Sequence[Any], table: TableName, report: LoadReport) -> None:
-    """Add what was loaded to the events of the outlets for the table.
+def sanitize_uri(uri: SplitResult) -> SplitResult:
+    """Write a URI of the scheme ``clickhouse`` in one way only, as Airflow asks of a provider.
 
-    :param table: the loaded table.
+    :raises ValueError: if the URI does not name a host, a database and a table.
+    """
+    host, names = uri.netloc.rpartition("@")[2].lower(), _names(uri)
+    if not host or len(names) != 2 or not all(names):
+        raise ValueError(f"URI format {SCHEME}:// must contain a host, a database and a table")
+    return uri._replace(netloc=host, path="".join(f"/{quote(name, safe='')}" for name in names))
+
+
+def convert_asset_to_openlineage(asset: Asset, lineage_context: Any) -> Any:
+    """Return the data set of the table, with the names that OpenLineage gets from a load."""
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
+    uri = urlsplit(asset.uri)
+    return Dataset(namespace=f"{SCHEME}://{uri.netloc}", name=".".join(_names(uri)))
+
+
+def describe_in_events(
+    context: Context,
+    outlets: Sequence[Any],
+    table: TableName,
+    facts: Mapping[str, Any],
+    read_keys: Callable[[], Sequence[str]],
+) -> None:
+    """Add facts to the events of the outlets for a table, and the partition keys that an outlet wants.
+
+    An event with a key has no list of ``partitions``: there may be thousands of such events.
+
+    :param table: as the user names the table.
+    :param facts: with the ids of the changed ``partitions``.
+    :param read_keys: reads the keys of these partitions; called only for outlets that want keys.
     """
     for outlet in outlets:
-        if isinstance(outlet, Asset) and _is_of(outlet.uri, table):
-            context["outlet_events"][outlet].extra.update(
-                {
-                    "rows": report.rows_added,
-                    "files": report.files_read,
-                    "bytes": report.size_bytes,
-                    "query_id": report.query_id,
-                    "partitions": sorted(report.partitions or {}),
-                    "checks": [asdict(one) for one in report.row_checks],
-                }
-            )
+        if not isinstance(outlet, Asset) or not _is_of(outlet.uri, table):
+            continue
+        event = context["outlet_events"][outlet]
+        event.extra.update(facts)
+        wants_keys = isinstance(outlet, ClickHouseAsset) and outlet.partition_keys and facts["partitions"]
+        # Airflow before 3.3 has no partition keys
+        if wants_keys and hasattr(event, "add_partitions") and (keys := outlet.map_keys(read_keys())):
+            event.add_partitions(keys)
+            del event.extra["partitions"]
 
 
 def _is_of(uri: str, table: TableName) -> bool:
     parts = urlsplit(uri)
-    return parts.scheme == SCHEME and tuple(map(unquote, parts.path.split("/")[1:])) == (table.database, table.table)
+    return parts.scheme == SCHEME and _names(parts) == (table.database, table.table)
+
+
+def _names(uri: SplitResult) -> tuple[str, ...]:
+    """Database and table."""
+    return tuple(map(unquote, uri.path.split("/")[1:]))

@@ -314,6 +314,17 @@ class Ledger:
                 return manifest
             del rows  # before the next ones arrive
 
+    def count_by_folder(self, attempts: Sequence[AttemptId], *, limit: int) -> dict[str, int]:
+        """Count the files of attempts: path of a folder, with a slash → files.
+
+        :param limit: of folders; the folders with the most files.
+        """
+        keys = [attempt.key for attempt in attempts]
+        statement = ledger_queries.render_count_by_folder(
+            self.files_name, self.cluster, target=str(self.target), attempts=keys, limit=limit
+        )
+        return {row["folder"]: row["files"] for row in self.client.query(statement)}
+
     def read_first_path(self, attempt: tuple[str, int]) -> str:
         """Read the first file of an attempt; '' if no files are recorded.
 

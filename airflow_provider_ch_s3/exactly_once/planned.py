@@ -25,6 +25,7 @@ class Planned:
     :param rows: rows in the files, by their footers; None if unknown.
     :param filled: for ``merge``, the columns filled by the files: rows count as the same if they are equal in all
         these columns.
+    :param columns: column → the columns of the files that its value comes from.
     :param provenance: column → what fills the column.
     :param is_filtered: a condition leaves rows out.
     :param is_pattern: the servers expand a glob themselves.
@@ -55,6 +56,7 @@ class Planned:
     is_pattern: bool = False
     is_filtered: bool = True
     filled: Sequence[str] = ()
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reduction: Reduction = field(default_factory=Reduction)

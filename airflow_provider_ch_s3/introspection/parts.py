@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -14,8 +14,9 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.work import MAX_ITEMS, batches
 from airflow_provider_ch_s3.errors import TargetChangingError
-from airflow_provider_ch_s3.introspection.table import FoundTable, read_target
+from airflow_provider_ch_s3.introspection.table import FoundTable, Located, read_table, read_target
 from airflow_provider_ch_s3.sql import parts_queries
+from airflow_provider_ch_s3.table.partition_key import key_of_partition
 from airflow_provider_ch_s3.table.settle import NodeParts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
@@ -154,6 +155,21 @@ def find_partition_ids(
         found = client.query(parts_queries.render_partition_ids(table, values, cluster))
         ids.update({row["value"]: row["id"] for row in found})
     return tuple(sorted({ids.get(one, one) for one in given}))
+
+
+def read_partition_keys(located: Located, partitions: Collection[str]) -> tuple[str, ...]:
+    """Read the partition keys of partitions; empty for a table without partitions.
+
+    :param partitions: ids.
+    :raises ServerError: if a node cannot be queried.
+    """
+    table, cluster = located.found.local, located.cluster.name
+    expression = read_table(located.client, table, cluster)[0]["partition_key"]
+    if not expression:
+        return ()
+    statements = (parts_queries.render_partition_values(table, ids, cluster) for ids in batches(sorted(partitions)))
+    values = [row["value"] for statement in statements for row in located.client.query(statement)]
+    return tuple(dict.fromkeys(key_of_partition(expression, value) for value in values))
 
 
 def read_partitions(

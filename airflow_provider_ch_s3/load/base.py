@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
+from airflow_provider_ch_s3.load.lineage import Lineage
 from airflow_provider_ch_s3.load.planning import Planning
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
@@ -104,6 +105,13 @@ class Load(ABC):
     @abstractmethod
     def column_types(self) -> Mapping[str, str]:
         """Types of the table's columns by name; empty if this process had no need to read them."""
+
+    @abstractmethod
+    def read_lineage(self) -> Lineage:
+        """Read what an ended load has read; empty if this process does not know.
+
+        :raises ChS3Error: if the ledger cannot be read.
+        """
 
     @property
     def sql(self) -> str:

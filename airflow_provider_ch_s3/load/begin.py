@@ -291,6 +291,7 @@ class ChunkPlanner:
             data_format=source.data_format,
             is_pattern=source.is_pattern,
             filled=filled if prepared.merge else (),
+            columns=prepared.source_columns,
             provenance={name: origin.value for name, origin in request.provenance.items()},
             # a filter on _path drops the rows of files with similar names after they have been read
             is_filtered=bool(request.where or source.path_filter or source.header),

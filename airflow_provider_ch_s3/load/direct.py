@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.load.base import Load, report_insert
 from airflow_provider_ch_s3.load.counts import RowCounts, verify_reading
 from airflow_provider_ch_s3.load.endings import check_ends
 from airflow_provider_ch_s3.load.kill import describe_kill
+from airflow_provider_ch_s3.load.lineage import Lineage, lineage_of
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.verify import add_planned
 from airflow_provider_ch_s3.monitoring.state import QueryState, QueryStatus, kill_queries
@@ -145,6 +146,10 @@ class DirectLoad(Load):
     def column_types(self) -> Mapping[str, str]:
         """Types of the table's columns by name; empty if another process planned the load."""
         return self._prepared.target.column_types if self._prepared else {}
+
+    def read_lineage(self) -> Lineage:
+        """Return what the load was planned to read; empty if another process planned the load."""
+        return lineage_of(self._prepared) if self._prepared else Lineage()
 
     def _prepare_files(self, files: tuple[SourceFile, ...]) -> PreparedLoad:
         located = self.located

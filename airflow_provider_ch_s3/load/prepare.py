@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.line_queries import render_insert_lines
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.file_schema import read_nulls
-from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.table.mapping import MappedColumn, find_sources, map_columns
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewTable
 from airflow_provider_ch_s3.table.path_columns import has_folders, type_path_columns
@@ -143,6 +143,11 @@ class PreparedLoad:
                 self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
             )
         return replace(statement, settings=self.plan.guards)
+
+    @property
+    def source_columns(self) -> dict[str, list[str]]:
+        """Column of the table → the columns of the files that the value comes from."""
+        return find_sources(self.mapping, self.source.columns)
 
     @property
     def rows(self) -> int | None:

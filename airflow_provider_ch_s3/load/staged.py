@@ -62,6 +62,7 @@ from airflow_provider_ch_s3.load.decide import (
     decide_start,
 )
 from airflow_provider_ch_s3.load.kill import kill_load
+from airflow_provider_ch_s3.load.lineage import Lineage, read_lineage
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.removal import remove_gone
 from airflow_provider_ch_s3.load.rights import check_tables
@@ -417,6 +418,11 @@ class StagedLoad(Load):
     @property
     def column_types(self) -> Mapping[str, str]:
         return self._target.spec.column_types if self._target else {}
+
+    def read_lineage(self) -> Lineage:
+        """Read the files of the committed chunks from the ledger."""
+        ledger = self.target.ledger
+        return read_lineage(ledger, self._chunks(ledger.read()).attempts, self.request.pattern)
 
     @property
     def _planner(self) -> ChunkPlanner:

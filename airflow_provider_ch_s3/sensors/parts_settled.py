@@ -13,11 +13,13 @@ from airflow.providers.common.compat.sdk import (
     AirflowSensorTimeout,
     AirflowSkipException,
     AirflowTaskTimeout,
+    Asset,
     BaseSensorOperator,
     PokeReturnValue,
     conf,
 )
 
+from airflow_provider_ch_s3.assets.clickhouse import SCHEME, describe_in_events
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
@@ -82,6 +84,8 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
 
     Works in the modes ``poke`` and ``reschedule``, and deferred: a single snapshot of the cluster is enough to
     decide, and no state is kept between snapshots. Source of the defaults: ``settle.py``.
+
+    If an asset of the table is an outlet, the event tells ``rows``, ``parts`` and ``partitions``, as after a load.
 
     :param table: ``table`` or ``database.table``, local or Distributed.
     :param partitions: partitions to wait for, usually the partitions of a load's report,
@@ -186,7 +190,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         match event["status"]:
             case "settled":
                 table = TableName(database=event["database"], table=event["table"])
-                return self._with_history(context, event["result"], table, event["cluster"])
+                return self._conclude(context, event["result"], table, event["cluster"])
             case "timeout":
                 return self._check_a_last_time(context, event["message"])
         if self.never_fail:
@@ -229,7 +233,30 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _settled(self, context: Context, snapshot: _Snapshot) -> dict[str, Any]:
         from airflow_provider_ch_s3.introspection.parts import summarize_parts
 
-        return self._with_history(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
+        return self._conclude(context, summarize_parts(snapshot.nodes), snapshot.table, snapshot.cluster.name)
+
+    def _conclude(
+        self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
+    ) -> dict[str, Any]:
+        if any(isinstance(outlet, Asset) and outlet.uri.startswith(f"{SCHEME}://") for outlet in self.outlets):
+            self._tell(context, result)
+        return self._with_history(context, result, table, cluster)
+
+    def _tell(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Tell assets which partitions have settled."""
+        from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+        from airflow_provider_ch_s3.introspection.parts import find_partition_ids, read_partition_keys
+        from airflow_provider_ch_s3.introspection.table import locate_table
+
+        wanted = self._parse()
+        with closing(ClickHouseS3Hook(clickhouse_conn_id=wanted.clickhouse_conn_id)) as hook:
+            located = locate_table(hook, hook.declaration, wanted.table)
+            local, cluster = located.found.local, located.cluster.name
+            ids = find_partition_ids(located.client, local, wanted.partitions or (), cluster)
+            facts = {"rows": result["rows"], "parts": result["parts"], "partitions": list(ids)}
+            describe_in_events(
+                context, self.outlets, located.found.name, facts, lambda: read_partition_keys(located, ids)
+            )
 
     def _with_history(
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None

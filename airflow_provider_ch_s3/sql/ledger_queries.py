@@ -97,6 +97,25 @@ def render_read_attempt_files(
 
 
 @statement
+def render_count_by_folder(
+    ledger: TableName, cluster: str | None, *, target: str, attempts: Sequence[tuple[str, int]], limit: int
+) -> str:
+    """Count the files of attempts in each folder, the folders with the most files first."""
+    return """
+        SELECT
+            substring(path, 1, length(path) - position(reverse(path), '/') + 1) AS folder,
+            toUInt32(uniqExact(path)) AS files
+        FROM {{ cluster | all_replicas(ledger) }}
+        WHERE target = {{ target | literal }}
+            AND (load_id, attempt) IN ({{ attempts | tuples }})
+        GROUP BY folder
+        ORDER BY files DESC, folder
+        LIMIT {{ limit | literal }}
+        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+    """
+
+
+@statement
 def render_read_loaded_files(
     ledger: TableName,
     cluster: str | None,

@@ -103,6 +103,19 @@ def render_partition_ids(table: TableName, values: Sequence[str], cluster: str |
 
 
 @statement
+def render_partition_values(table: TableName, ids: Sequence[str], cluster: str | None) -> str:
+    """Read the values of partitions by their ids, even if a commit has just removed all rows."""
+    return """
+        SELECT DISTINCT partition AS value
+        FROM {{ cluster | all_nodes("system.parts") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+            AND partition_id IN ({{ ids | literals }})
+        ORDER BY value
+        SETTINGS skip_unavailable_shards = 0
+    """
+
+
+@statement
 def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> str:
     """Read running merges: a row for each table, node and watched partition with any merge."""
     return """

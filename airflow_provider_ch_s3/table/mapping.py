@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, element_fields, quoted
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.clickhouse.expressions import find_names
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
@@ -94,6 +95,14 @@ def map_columns(
             f" {_names(in_files)}: name some of these, or omit columns to load all",
         )
     return mapped
+
+
+def find_sources(mapping: Iterable[MappedColumn], file_columns: Iterable[FileColumn]) -> dict[str, list[str]]:
+    """Find the columns of the files that the value of each column of the table comes from."""
+    names = {column.name for column in file_columns}
+    return {
+        one.target: [one.source] if one.source else sorted(names & set(find_names(one.expression))) for one in mapping
+    }
 
 
 def _check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:

@@ -202,7 +202,7 @@ def parse_table(text: str, default_database: str) -> TableName:
             " name that contains a dot or a space in back-quotes, as in '`my.database`.table'",
         )
     database, table = match["database"], match["table"]
-    return TableName(database=_unquoted(database) if database else default_database, table=_unquoted(table))
+    return TableName(database=unquoted(database) if database else default_database, table=unquoted(table))
 
 
 def parse_distribution(engine_full: str) -> Distribution:
@@ -214,7 +214,7 @@ def parse_distribution(engine_full: str) -> Distribution:
     arguments = split_expressions(match["arguments"]) if match else []
     if len(arguments) < 3:
         raise TargetError("engine-not-loadable", f"cannot read the engine of a Distributed table in {engine_full!r}")
-    cluster, database, table = (_unquoted(argument) for argument in arguments[:3])
+    cluster, database, table = (unquoted(argument) for argument in arguments[:3])
     return Distribution(
         cluster=cluster,
         local=TableName(database=database, table=table),
@@ -292,7 +292,8 @@ def _without_ttl(clauses: str) -> str:
     return f"{clauses[:start]}{clauses[end:]}".rstrip()
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
+    """Return a quoted name or literal without quotes and escapes; any other text unchanged."""
     if text[:1] in "'`" and text[:1] == text[-1:]:
         return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1], flags=re.DOTALL)
     return text

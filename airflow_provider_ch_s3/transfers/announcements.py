@@ -1,18 +1,38 @@
-"""What a load tells Airflow's own metrics (StatsD or OpenTelemetry), and OpenLineage."""
+"""What a load tells assets, Airflow's own metrics (StatsD or OpenTelemetry), and OpenLineage."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.load.base import Load
+from airflow_provider_ch_s3.load.lineage import Lineage
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
+
+log = get_log(__name__)
+
+# An event has an item for each column of each folder of the source, 170 bytes or more.
+MAX_INPUT_FIELDS = 5_000
+
+
+def event_facts(report: LoadReport) -> dict[str, Any]:
+    """Tell what was loaded, for the events of assets."""
+    return {
+        "rows": report.rows_added,
+        "files": report.files_read,
+        "bytes": report.size_bytes,
+        "query_id": report.query_id,
+        "partitions": sorted(report.partitions or {}),
+        "checks": [asdict(one) for one in report.row_checks],
+    }
 
 
 def emit_metrics(report: LoadReport) -> None:
@@ -46,6 +66,8 @@ class LoadLineage:
 
     :param server: host of the connection.
     :param sql: the INSERT, without keys; '' if an earlier try submitted the INSERT.
+    :param select: column of the table → expression.
+    :param read: the files and their columns.
     """
 
     pattern: SourcePattern
@@ -54,10 +76,22 @@ class LoadLineage:
     column_types: Mapping[str, str]
     report: LoadReport
     sql: str
+    select: Mapping[str, str]
+    read: Lineage
 
     @classmethod
-    def of(cls, load: Load, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage:
-        """Collect the facts when a load has ended, because the load's connections are closed later."""
+    def of(cls, load: Load, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage | None:
+        """Collect the facts when a load has ended, because the load's connections are closed later.
+
+        :returns: None if nobody listens.
+        """
+        if not _is_lineage_wanted():
+            return None
+        try:
+            read = load.read_lineage()
+        except ChS3Error as error:  # the load has ended well without it
+            log.info("OpenLineage is not told which files %s has loaded: %s", report.table, error)
+            read = Lineage()
         return cls(
             pattern=load.request.pattern,
             server=load.declaration.host,
@@ -65,6 +99,8 @@ class LoadLineage:
             column_types=load.column_types,
             report=report,
             sql=sql,
+            select=load.request.select,
+            read=read,
         )
 
     def build(self) -> Any:
@@ -84,16 +120,37 @@ class LoadLineage:
     def _namespace(self) -> str:
         return f"clickhouse://{self.server}"
 
-    def _inputs(self) -> list[Any]:
-        """A data set for each folder in which the wildcards of the source begin."""
-        from airflow.providers.common.compat.openlineage.facet import InputDataset
+    @property
+    def _source_namespace(self) -> str:
+        return self.pattern.address("").rstrip("/")
 
-        namespace, checks = self.pattern.address("").rstrip("/"), self._assertions()
+    @property
+    def _source_names(self) -> list[str]:
+        """The folders in which the wildcards of the source begin: the same data sets for each load."""
+        return [_name(folder) for folder in sorted(self.pattern.folders)]
+
+    def _inputs(self) -> list[Any]:
+        """The folders of the source, with the results of the checks, and the files, or folders with many files."""
+        from airflow.providers.common.compat.openlineage.facet import InputDataset
+        from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
+        from openlineage.client.generated.input_statistics_input_dataset import InputStatisticsInputDatasetFacet
+
+        facets: dict[str, dict[str, Any]] = {name: self._version() for name in self._source_names}
+        found = {name: self._assertions() for name in self._source_names}
+        if not self.report.snapshot:  # of a lake table, the version says all
+            for key, etag in self.read.versions.items():
+                facets[key] = {"version": DatasetVersionDatasetFacet(datasetVersion=etag)} if etag else {}
+            for folder, files in self.read.folders.items():
+                statistics = InputStatisticsInputDatasetFacet(fileCount=files)
+                found.setdefault(_name(folder), {})["inputStatistics"] = statistics
         return [
             InputDataset(
-                namespace=namespace, name=folder.rstrip("/") or "/", facets=self._version(), inputFacets=checks
+                namespace=self._source_namespace,
+                name=name,
+                facets=facets.get(name, {}),
+                inputFacets=found.get(name, {}),
             )
-            for folder in sorted(self.pattern.folders)
+            for name in dict.fromkeys((*facets, *found))
         ]
 
     def _version(self) -> dict[str, Any]:
@@ -128,6 +185,39 @@ class LoadLineage:
         return OutputDataset(
             namespace=self._namespace,
             name=f"{self.table.database}.{self.table.table}",
-            facets={"schema": SchemaDatasetFacet(fields=fields)},
+            facets={"schema": SchemaDatasetFacet(fields=fields), **self._column_lineage()},
             outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=self.report.rows_added)},
         )
+
+    def _column_lineage(self) -> dict[str, Any]:
+        """From which columns of the files each column of the table is filled; nothing for very many folders."""
+        from openlineage.client.generated import column_lineage_dataset as lineage
+
+        fields: dict[str, Any] = {}
+        if len(self._source_names) * len(self.read.columns) > MAX_INPUT_FIELDS:
+            return fields
+        for column, sources in self.read.columns.items():
+            expression = self.select.get(column, column)
+            kind = "IDENTITY" if sources == [expression.strip().strip('`"')] else "TRANSFORMATION"
+            told = lineage.Transformation(type="DIRECT", subtype=kind, description=self.select.get(column))
+            inputs = [
+                lineage.InputField(namespace=self._source_namespace, name=name, field=one, transformations=[told])
+                for name in self._source_names
+                for one in sources
+            ]
+            if inputs:
+                fields[column] = lineage.Fields(inputFields=inputs)
+        return {"columnLineage": lineage.ColumnLineageDatasetFacet(fields=fields)} if fields else {}
+
+
+def _name(folder: str) -> str:
+    """The name of a folder as a data set."""
+    return folder.rstrip("/") or "/"
+
+
+def _is_lineage_wanted() -> bool:
+    try:
+        from airflow.providers.openlineage.conf import is_disabled
+    except ImportError:
+        return False
+    return not is_disabled()

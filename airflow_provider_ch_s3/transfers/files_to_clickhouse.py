@@ -280,10 +280,16 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     def _tell(self, context: Context, load: Load, report: LoadReport) -> None:
         """Tell assets, OpenLineage and metrics what was loaded."""
-        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics
+        from airflow_provider_ch_s3.introspection.parts import read_partition_keys
+        from airflow_provider_ch_s3.introspection.table import locate_table
+        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics, event_facts
+
+        def read_keys() -> Sequence[str]:
+            located = locate_table(load.client, load.declaration, load.request.table)
+            return read_partition_keys(located, report.partitions or ())
 
         if load.table_name is not None:
-            describe_in_events(context, self.outlets, load.table_name, report)
+            describe_in_events(context, self.outlets, load.table_name, event_facts(report), read_keys)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
         emit_metrics(report)
 

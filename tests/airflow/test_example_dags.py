@@ -51,9 +51,11 @@ def test_all_examples_import() -> None:
     helpless = [(dag_id, name) for dag_id, dag in bag.dags.items() for name, param in described(dag) if not param]
     assert helpless == []
     assert sorted(bag.dags) == [
+        "awaited_days",
         "bulk_load_flights",
         "checked_orders",
         "corrected_files",
+        "day_of_flights",
         "dirty_rows",
         "flights_by_month",
         "flights_consumer",
@@ -180,9 +182,32 @@ def test_a_load_starts_the_dag_that_waits_for_its_table(airflow_api: AirflowApi,
     assert run["state"] == "success"
     counted = airflow_api.result("flights_consumer", run["dag_run_id"], "count_delays")
     assert [one["day"] for one in counted] == ["2013-01-01", "2013-01-02", "2013-01-03"]
-    (event,) = airflow_api.call("GET", "assets/events")["asset_events"]
+    (event,) = airflow_api.call("GET", "assets/events?source_dag_id=flights_producer")["asset_events"]
     assert event["extra"]["rows"] == 842 + 943 + 914
     assert event["extra"]["partitions"] == ["20130101", "20130102", "20130103"]
+
+
+@pytest.mark.push
+def test_each_day_that_has_settled_starts_a_run_of_its_own(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> None:
+    airflow_api.wait_for_dag("day_of_flights")
+    airflow_api.call("PATCH", "dags/day_of_flights", {"is_paused": False})
+    airflow_api.trigger("awaited_days")
+    path = "dags/day_of_flights/dagRuns?state=success"
+    runs = wait_for(
+        lambda: found if len(found := airflow_api.call("GET", path)["dag_runs"]) == 3 else [],
+        "the runs of the three days",
+        seconds=300,
+    )
+    days = ["2013-01-01", "2013-01-02", "2013-01-03"]
+    assert sorted(run["partition_key"] for run in runs) == days
+    counted = [airflow_api.result("day_of_flights", run["dag_run_id"], "count_delays") for run in runs]
+    late = "SELECT toString(dt) AS day, toUInt32(countIf(arr_delay > 15)) AS late FROM flights_by_day"
+    assert sorted(counted, key=str) == flights_sandbox.query(f"{late} GROUP BY day ORDER BY day")
+    settled = "clickhouse://clickhouse.example.com/sandbox/flights_by_day?state=settled"
+    events = airflow_api.call("GET", f"assets/events?source_dag_id=awaited_days&name_pattern={settled}")[
+        "asset_events"
+    ]
+    assert [(event["extra"]["rows"], "partitions" in event["extra"]) for event in events] == [(2699, False)] * 3
 
 
 def count_arrivals(sandbox: Sandbox) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
+from airflow.providers.openlineage import conf
 from airflow.providers.openlineage.extractors.base import DefaultExtractor
 
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Format, Move, Reject
@@ -477,6 +478,7 @@ def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperato
 
 @pytest.mark.parametrize("where", ["three shards", thorough("one server")])
 def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, where: str) -> None:
+    lab.monkeypatch.setattr(conf, "is_disabled", lambda: False)
     if where == "one server":
         lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)

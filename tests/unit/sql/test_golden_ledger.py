@@ -182,6 +182,9 @@ CASES: dict[str, Statement] = {
         after=f"flights/{HOSTILE}",
         limit=100,
     ),
+    "count_by_folder_cluster": ledger_queries.render_count_by_folder(
+        FILES, CLUSTER, target="it's.a`b", attempts=[("ch-s3-0123", 7), ("ch-s3-4567", 9)], limit=100
+    ),
     "prune_ledger_last": prune_ledger(None, is_last=True),
     **at_both("prune_ledger_on_cluster", prune_ledger, is_last=False),
     **at_both("read_uuids_cluster", ledger_queries.render_read_uuids, ["u1", "u2"]),
@@ -294,6 +297,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "create_ledger_files",
         "read_events",
         "read_attempt_files",
+        "count_by_folder",
         "read_last_files",
         "read_loaded_files",
         "read_commits",

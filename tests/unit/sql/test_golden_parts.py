@@ -24,6 +24,7 @@ WATCHED = (
 
 CASES: dict[str, Statement] = {
     "partition_ids_single": parts_queries.render_partition_ids(MANY[0], ["2024-01-31", "('a',1)"], None),
+    "partition_values_cluster": parts_queries.render_partition_values(MANY[0], ["201301", "2013-1"], CLUSTER),
     **at_both("table_nodes_cluster", parts_queries.render_table_nodes, MANY),
     **at_both("table_parts_cluster", parts_queries.render_table_parts, MANY),
     **at_both("table_merges_cluster", parts_queries.render_table_merges, MANY),

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.files.source import FileColumn
-from airflow_provider_ch_s3.table.mapping import MappedColumn, map_columns
+from airflow_provider_ch_s3.table.mapping import MappedColumn, find_sources, map_columns
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 from tests.failures import coded
 
@@ -44,6 +44,14 @@ def test_columns_match_by_name_in_the_order_of_the_table() -> None:
         MappedColumn(target="id", source="id"),
         MappedColumn(target="at", source="at"),
     )
+
+
+def test_each_column_tells_from_which_columns_of_the_files_it_is_filled() -> None:
+    of_table = target(column("id"), column("sum"), column("one"), column("n.a", "Array(UInt32)"))
+    files = [in_file("id"), in_file("x y"), in_file("z"), in_file("n", "Array(Tuple(a UInt32))")]
+    select = {"sum": "`x y` + z + length('id')", "one": "1"}
+    mapped = map_columns(files, of_table, select=select, used=("x y", "z"))
+    assert find_sources(mapped, files) == {"id": ["id"], "sum": ["x y", "z"], "one": [], "n.a": ["n"]}
 
 
 def test_a_column_with_a_default_is_loaded_where_the_files_have_it() -> None:
