@@ -22,7 +22,6 @@ from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas, remedy_for
 from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, path_column_names
 from airflow_provider_ch_s3.table.target import TargetSpec
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 log = get_log(__name__)
 
@@ -55,12 +54,12 @@ def compare_files(
     :param source: files of a typed format; with the columns given by the user, if any.
     :raises SourceError: if no types hold all values, or the given types are too narrow.
     """
-    footers = read_footers(query, source, cluster, request.settings) if source.has_footers else None
+    footers = read_footers(query, source, cluster) if source.has_footers else None
     source = replace(source, rows=footers.row_count if footers else count_rows(source.files))
     scheme = source.pattern.scheme
     in_path = path_column_names(source.files, scheme)
     try:
-        schemas = read_schemas(query, replace(source, columns=()), footers, request.settings)
+        schemas = read_schemas(query, replace(source, columns=()), footers)
     except SourceError as error:
         if not request.data_format.structure:
             raise
@@ -104,14 +103,12 @@ def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema], scheme
     return in_path - schemas[0].types.keys()
 
 
-def read_footers(
-    query: QueryFiles, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
-) -> Footers:
+def read_footers(query: QueryFiles, source: SourceSpec, cluster: str | None) -> Footers:
     """Read the footers of all files, on all nodes.
 
     :raises SourceError: if there are too many schemas.
     """
-    schemas = query(load_queries.render_parquet_footers(source, cluster, settings))
+    schemas = query(load_queries.render_parquet_footers(source, cluster))
     if len(schemas) > MAX_DESCRIBED_FILES:
         first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
@@ -125,12 +122,7 @@ def read_footers(
     )
 
 
-def read_schemas(
-    query: QueryFiles,
-    source: SourceSpec,
-    footers: Footers | None,
-    settings: Mapping[str, SettingValue],
-) -> tuple[FileSchema, ...]:
+def read_schemas(query: QueryFiles, source: SourceSpec, footers: Footers | None = None) -> tuple[FileSchema, ...]:
     """Read the columns of one file of each schema; without footers, the columns of a sample of the files.
 
     :raises SourceError: if a file cannot be read.
@@ -142,7 +134,7 @@ def read_schemas(
     schemas: list[FileSchema] = []
     for file in files or source.files[:1]:
         try:
-            rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
+            rows = query(load_queries.render_describe_files(replace(source, files=(file,))))
         except SourceError as error:
             if NO_ROWS not in error.sentence or (file is files[-1] and not schemas):
                 raise

@@ -79,10 +79,11 @@ def read_line_format(
         data_format=CSV if is_csv else JSON,
         compression=compression,
         columns=(),
+        settings=request.settings,
     )
     source, beginnings = look_at_files(partial(query_files, client), source, request)
     files = source.files
-    first = _read_first_line(client, source, request)
+    first = _read_first_line(client, source)
     source = replace(source, columns=_check_folders(files, target, source))
     in_path = frozenset(column.name for column in source.columns)
     loadable = _loadable(target, request)
@@ -146,10 +147,10 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
     return typed
 
 
-def _read_first_line(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> str:
-    one = replace(source, files=source.files[:1])
+def _read_first_line(client: ClickHouseClient, source: SourceSpec) -> str:
+    one = replace(source, files=source.files[:1], settings={"max_threads": 1, **source.settings})
     try:
-        rows = query_files(client, render_read_first_line(one, {"max_threads": 1, **request.settings}), one)
+        rows = query_files(client, render_read_first_line(one), one)
     except SourceError as error:
         cause = error.__cause__
         if isinstance(cause, ServerError) and cause.server_code == ErrorCode.UNKNOWN_IDENTIFIER:
