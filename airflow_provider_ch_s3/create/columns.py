@@ -32,10 +32,10 @@ from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.files import (
     find_renamed_in,
-    query_files,
     read_select_types,
     read_source,
 )
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.introspection.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import table_queries
@@ -171,11 +171,10 @@ def _choose_text(client: ClickHouseClient, source: SourceSpec, null_words: Seque
 
 def _guess_types(client: ClickHouseClient, source: SourceSpec) -> dict[str, str]:
     """Have the server guess the types of all columns in some of the files, by the first rows of each file."""
-    query = partial(query_files, client, source=source)
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
     types: dict[str, dict[str, None]] = {}
-    for schema in read_schemas(query, sample):
+    for schema in read_schemas(client, sample):
         for name, kind in schema.types.items():
             if name not in in_path:
                 types.setdefault(name, {})[kind] = None

@@ -6,22 +6,19 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
-from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
 from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
-from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_expression, read_misfit
+from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.introspection.heads import (
     Beginnings,
     as_stored,
@@ -29,6 +26,7 @@ from airflow_provider_ch_s3.introspection.heads import (
     delimiter_of,
     look_at_files,
 )
+from airflow_provider_ch_s3.introspection.reading import query_files, unreadable
 from airflow_provider_ch_s3.introspection.schemas import compare_files, read_footers, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -63,8 +61,7 @@ def count_rows(
     source = _find_format(client, access, files, request)
     if not source.has_footers or source.path_filter:
         return None
-    query = partial(query_files, client, source=source)
-    return read_footers(query, source, cluster).row_count
+    return read_footers(client, source, cluster).row_count
 
 
 def _find_format(
@@ -122,7 +119,7 @@ def read_source(
     check_csv(source, request)
     beginnings = Beginnings()
     if source.format.has_lines:
-        source, beginnings = look_at_files(partial(query_files, client), source, request)
+        source, beginnings = look_at_files(client, source, request)
         files = source.files
     if source.format.is_csv and is_delimiter_given(request):
         beginnings.check_given(delimiter_of(source, request), count=len(wanted))
@@ -183,11 +180,11 @@ def _read_typed(
     client: ClickHouseClient, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
     """Have the server read the columns of files with types; if reading fails, find out what the files are."""
-    source = as_stored(partial(query_files, client), source)
+    source = as_stored(client, source)
     try:
-        return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
+        return compare_files(client, source, request, target, cluster)
     except SourceError as error:
-        check_stored(partial(query_files, client), source, error)
+        check_stored(client, source, error)
         raise
 
 
@@ -343,8 +340,7 @@ def _describe_text(
     lacks_some = any(c.name not in types for c in wanted)
     may_add = request.adds_columns
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
-        query = partial(query_files, client, source=source)
-        for schema in read_schemas(query, source):
+        for schema in read_schemas(client, source):
             types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}
     if source.format.may_lack_fields and any(c.is_required and c.name not in types for c in wanted):
         farther = replace(source, settings={**LOOKS_FARTHER, **source.settings})
@@ -469,66 +465,3 @@ def _describe_expression(client: ClickHouseClient, source: SourceSpec, argument:
         columns = [column.name for column in source.columns]
         explained = explain_expression(argument, text, error, columns, whose="the files")
         raise (explained or unreadable(source, error)) from error
-
-
-def query_files(
-    client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
-) -> list[dict[str, Any]]:
-    """Run a statement that reads from the files.
-
-    :param target: the table whose column types the error message may name.
-    :raises SourceError: if the servers cannot read the files, or a value does not fit.
-    """
-    try:
-        return client.query(statement)
-    except ServerError as error:
-        if error.server_code == ErrorCode.NAMED_COLLECTION_DOESNT_EXIST:
-            raise _collection_missing(client, source.access.named_collection) from error
-        raise unreadable(source, error, target) from error
-
-
-def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
-    try:
-        seen = [row["name"] for row in client.query(server_queries.render_read_collections())]
-    except ServerError as error:  # the user may not read the list
-        log.debug("no list of named collections: %s", error)
-        seen = []
-    listed = f"this user sees {', '.join(seen)}" if seen else "this user sees none (GRANT SHOW NAMED COLLECTIONS)"
-    return ConfigError(
-        "collection-missing",
-        f"the servers have no named collection {name!r}; {listed}: correct the name, or create it on every node",
-    )
-
-
-def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
-    """Name of the column that text files should not have, because their folders have it; '' if none."""
-    match = re.search(
-        r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", error.sentence
-    )
-    name = (match[1] or match[2]) if match else ""
-    return name if name in path_column_names(source.files, source.pattern.scheme) else ""
-
-
-def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> ChS3Error:
-    """Build the error for files that the servers cannot read, or cannot read as requested."""
-    types = target.column_types if target else {}
-    if twice := _in_file_and_folder(source, error):
-        return SourceError(
-            "column-in-folder",
-            f"{source.pattern} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
-            f" ClickHouse reads only that of the folders from {source.data_format}; give"
-            " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
-        )
-    if misfit := read_misfit(error.sentence, types):
-        text = str(misfit.somewhere_in(source.pattern))
-    else:
-        explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)
-        text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
-    return build_failure(
-        SourceError,
-        "files-unreadable",
-        text,
-        error.sentence,
-        is_typed=source.format.is_typed,
-        is_whole=source.pattern.scheme.is_reliable,
-    )

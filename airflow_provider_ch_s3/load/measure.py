@@ -20,8 +20,8 @@ from airflow_provider_ch_s3.files.file_format import find_format, is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.explain import read_misfit
-from airflow_provider_ch_s3.introspection.files import unreadable
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.reading import unreadable
 from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family, is_nullable
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -15,8 +14,9 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.files import is_delimiter_given, query_files
+from airflow_provider_ch_s3.introspection.files import is_delimiter_given
 from airflow_provider_ch_s3.introspection.heads import look_at_files
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
@@ -81,7 +81,7 @@ def read_line_format(
         columns=(),
         settings=request.settings,
     )
-    source, beginnings = look_at_files(partial(query_files, client), source, request)
+    source, beginnings = look_at_files(client, source, request)
     files = source.files
     first = _read_first_line(client, source)
     source = replace(source, columns=_check_folders(files, target, source))
