@@ -96,11 +96,11 @@ def test_too_many_schemas() -> None:
 
 def test_a_column_that_only_an_expression_uses_counts() -> None:
     def refuse(statement: Statement) -> list[dict[str, Any]]:
-        rows = Servers(first_wide=60).ask(statement)
+        rows = Servers(first_wide=60).query(statement)
         return [row | {"type": "String"} if row.get("type") == "Int64" else row for row in rows]
 
     servers = Servers(first_wide=60)
-    servers = refuse  # type: ignore[method-assign]
+    servers.query = refuse  # type: ignore[method-assign]
     assert compare(servers, "Parquet", select={"v": "1"}).columns[0].type == "Int32"
     with pytest.raises(SourceError, match=coded("file-types-differ", "'v'", "Int32", "'d/000'", "String", "'d/060'")):
         compare(servers, "Parquet", select={"v": "v + 1"})
