@@ -1,4 +1,4 @@
-"""Run statements that read files; an error says what is wrong with the files."""
+"""Read files by statements; an error says what is wrong with the files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = get_log(__name__)
 def query_files(
     client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
 ) -> list[dict[str, Any]]:
-    """Run a statement that reads from the files.
+    """Read files by a statement.
 
     :param target: the table whose column types the error message may name.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
@@ -48,7 +48,7 @@ def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
 
 
 def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
-    """Name of the column that text files should not have, because their folders have it; '' if none."""
+    """Name of a column that is in the text files and in their folders, against the rules; '' if none."""
     match = re.search(
         r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", error.sentence
     )

@@ -154,7 +154,7 @@ def render_count_rows(source: SourceSpec, *, seconds: int) -> Statement:
 
 
 def _within(source: SourceSpec, seconds: int, **more: SettingValue) -> SourceSpec:
-    """The same files, some columns of which are read; fails after so many seconds."""
+    """The same files, to read some of their columns; fails after so many seconds."""
     bound: dict[str, SettingValue] = {"max_execution_time": seconds, "timeout_overflow_mode": "throw"}
     return source.read_with(**bound, **more, **READS_SOME_COLUMNS)
 

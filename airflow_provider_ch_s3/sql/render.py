@@ -103,8 +103,8 @@ def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
     """Render a statement.
 
     :param values: the variables of the text. ``source`` (files) adds ``access``, ``address``, ``data_format``,
-        ``structure`` and ``settings``, with those that name the snapshot of a lake. ``access`` adds the values of
-        placeholders in the text. ``mapping`` adds the ``definitions`` of the functions for the values of the files.
+        ``structure`` and ``settings``, also the settings that name the snapshot of a lake. ``access`` adds the
+        values of placeholders in the text. ``mapping`` adds the ``definitions`` of the functions for the values.
     :raises UnquotedValueError: if the text prints a value without a filter.
     """
     if source := values.get("source"):
