@@ -228,6 +228,9 @@ class OwnKeys(Value):
     name: ClassVar[str] = "connection"
 
 
+OWN_KEYS = OwnKeys()
+
+
 @dataclass(frozen=True, repr=False)
 class NamedCollection(Value):
     """Read the files with the keys in a named collection of the servers.

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+SettingValue = int | float | str
+
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
@@ -24,7 +26,7 @@ class Statement:
     text: str
     name: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
-    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
     keeps_final: bool = False
     reads_profiles: bool = False
 

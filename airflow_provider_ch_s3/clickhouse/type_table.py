@@ -29,59 +29,44 @@ from airflow_provider_ch_s3.clickhouse.conversion import FLOATS, Conversion, Met
 
 
 class Kind(Enum):
-    """A family of types; the value is the family's name in the documentation."""
+    """A family of types: the family's name in the documentation, and what the names of the types look like."""
 
-    BOOL = "Bool"
-    INTEGER = "Int, UInt"
-    FLOAT = "Float"
-    DECIMAL = "Decimal"
-    DAY = "Date"
-    MOMENT = "DateTime"
-    CLOCK = "Time"
-    TEXT = "String"
-    BYTES = "FixedString"
-    ENUM = "Enum"
-    UUID = "UUID"
-    IPV4 = "IPv4"
-    IPV6 = "IPv6"
-    ARRAY = "Array"
-    MAP = "Map"
-    TUPLE = "Tuple"
-    JSON = "JSON"
-    DYNAMIC = "Dynamic"
-    VARIANT = "Variant"
-    NOTHING = "NULL alone"
-    OTHER = "any other"
+    BOOL = "Bool", r"Bool"
+    INTEGER = "Int, UInt", r"U?Int\d+"
+    FLOAT = "Float", r"B?Float\d+"
+    DECIMAL = "Decimal", r"Decimal\d*"
+    DAY = "Date", r"Date(32)?"
+    MOMENT = "DateTime", r"DateTime(64)?"
+    CLOCK = "Time", r"Time(64)?"
+    TEXT = "String", r"String"
+    BYTES = "FixedString", r"FixedString"
+    ENUM = "Enum", r"Enum(8|16)?"
+    UUID = "UUID", r"UUID"
+    IPV4 = "IPv4", r"IPv4"
+    IPV6 = "IPv6", r"IPv6"
+    ARRAY = "Array", r"Array|Nested"
+    MAP = "Map", r"Map"
+    TUPLE = "Tuple", r"Tuple"
+    JSON = "JSON", r"JSON"
+    DYNAMIC = "Dynamic", r"Dynamic"
+    VARIANT = "Variant", r"Variant"
+    NOTHING = "NULL alone", r"Nothing"
+    OTHER = "any other", r".*"
 
+    names: str
 
-_NAMES: tuple[tuple[Kind, str], ...] = (
-    (Kind.BOOL, r"Bool"),
-    (Kind.INTEGER, r"U?Int\d+"),
-    (Kind.FLOAT, r"B?Float\d+"),
-    (Kind.DECIMAL, r"Decimal\d*"),
-    (Kind.DAY, r"Date(32)?"),
-    (Kind.MOMENT, r"DateTime(64)?"),
-    (Kind.CLOCK, r"Time(64)?"),
-    (Kind.TEXT, r"String"),
-    (Kind.BYTES, r"FixedString"),
-    (Kind.ENUM, r"Enum(8|16)?"),
-    (Kind.UUID, r"UUID"),
-    (Kind.IPV4, r"IPv4"),
-    (Kind.IPV6, r"IPv6"),
-    (Kind.ARRAY, r"Array|Nested"),
-    (Kind.MAP, r"Map"),
-    (Kind.TUPLE, r"Tuple"),
-    (Kind.JSON, r"JSON"),
-    (Kind.DYNAMIC, r"Dynamic"),
-    (Kind.VARIANT, r"Variant"),
-    (Kind.NOTHING, r"Nothing"),
-)
+    def __new__(cls, title: str, names: str) -> Kind:
+        """Make a member whose value is the title."""
+        member = object.__new__(cls)
+        member._value_ = title
+        member.names = names
+        return member
 
 
 def kind_of(base: str) -> Kind:
     """Return the family of a type without Nullable and LowCardinality around it."""
     name = parse_type(base)[0]
-    return next((kind for kind, pattern in _NAMES if re.fullmatch(pattern, name)), Kind.OTHER)
+    return next(kind for kind in Kind if re.fullmatch(kind.names, name, re.DOTALL))
 
 
 class RefusedError(ValueError):
@@ -178,7 +163,11 @@ def _with_nulls(planned: Conversion) -> Conversion:
 
 
 def _refuse(why: str, source: str, target: str) -> None:
-    raise RefusedError(why.format(source=source, target=target))
+    raise RefusedError(why)
+
+
+def _refused(why: str) -> Rule:
+    return Rule(name="", meaning="", plan=partial(_refuse, why))
 
 
 def _nothing(source: str, target: str) -> None:
@@ -268,7 +257,7 @@ def _limits(scale: int) -> tuple[str, str]:
     return first, last + (f".{'9' * scale}" if 0 < scale < 9 else "")
 
 
-def _moment_in_range(source: str) -> Conversion | None:
+def _moment_in_range(source: str, target: str = "") -> Conversion | None:
     if not source.startswith("DateTime64"):
         return None
     return Conversion(method=Method.RANGE, type=source, limits=_limits(scale_and_zone(source)[0]))
@@ -313,10 +302,6 @@ def _clock(source: str, target: str) -> Conversion | None:
     # the server has no conversion of Time64 to Time, but of both from and to numbers
     seconds = Conversion(method=Method.PLAIN, type="Int32", first=cut)
     return Conversion(method=Method.PLAIN, type=target, first=seconds)
-
-
-def _written_moment(source: str, target: str) -> Conversion | None:
-    return _moment_in_range(source)
 
 
 def _plain(source: str, target: str) -> Conversion:
@@ -495,26 +480,12 @@ NEAREST = Rule(
     plan=_nearest,
     is_readable=False,
 )
-REFUSED = Rule(name="", meaning="", plan=partial(_refuse, "there is no conversion that keeps each value"))
-NUMBERED = Rule(
-    name="",
-    meaning="",
-    plan=partial(_refuse, "the same number may stand for another name: an Enum is loaded by its names"),
-)
-TRUTH = Rule(
-    name="", meaning="", plan=partial(_refuse, "ClickHouse would silently turn every number except 0 into true")
-)
-SINCE_1970 = Rule(
-    name="",
-    meaning="",
-    plan=partial(_refuse, "ClickHouse would silently convert one to the other as days or seconds since 1970"),
-)
-ROUNDED = Rule(
-    name="",
-    meaning="",
-    plan=partial(_refuse, "ClickHouse would silently cut off the digits after the last one that fits"),
-)
-WITHOUT_TIME = Rule(name="", meaning="", plan=partial(_refuse, "ClickHouse would silently cut off the time of day"))
+REFUSED = _refused("there is no conversion that keeps each value")
+NUMBERED = _refused("the same number may stand for another name: an Enum is loaded by its names")
+TRUTH = _refused("ClickHouse would silently turn every number except 0 into true")
+SINCE_1970 = _refused("ClickHouse would silently convert one to the other as days or seconds since 1970")
+ROUNDED = _refused("ClickHouse would silently cut off the digits after the last one that fits")
+WITHOUT_TIME = _refused("ClickHouse would silently cut off the time of day")
 TO_DECIMAL = Rule(name="fits", meaning=NUMBER.meaning, plan=_to_decimal, is_readable=False)
 WIDER = Rule(
     name="wider", meaning="The column has as many digits before and after the point, or more.", plan=_wider_decimal
@@ -546,14 +517,9 @@ OF_1970 = Rule(
     plan=_clock_of_moment,
 )
 CLOCK = Rule(name="clock", meaning="Fractions of a second that the column cannot hold fail the load.", plan=_clock)
-WRITTEN_MOMENT = Rule(name="written", meaning=WRITTEN.meaning, plan=_written_moment)
+WRITTEN_MOMENT = Rule(name="written", meaning=WRITTEN.meaning, plan=_moment_in_range)
 PARSED = Rule(name="text", meaning="By the rules for text.", plan=_text, is_readable=False)
-CODED = Rule(
-    name="text",
-    meaning=PARSED.meaning,
-    plan=partial(_text, is_coded=True),
-    is_readable=False,
-)
+CODED = Rule(name="text", meaning=PARSED.meaning, plan=partial(_text, is_coded=True), is_readable=False)
 PADDED = Rule(
     name="padded", meaning="Zero bytes fill what the text lacks; a longer text fails the load.", plan=_padded
 )
@@ -585,16 +551,10 @@ JSON_TEXT = Rule(
     is_readable=False,
 )
 JSON = Rule(name="held", meaning=HELD.meaning, plan=_json)
-UNTYPED = Rule(
-    name="its text",
-    meaning="The value's text, by the rules for text.",
-    plan=_untyped,
-    is_readable=False,
-)
+UNTYPED = Rule(name="its text", meaning="The value's text, by the rules for text.", plan=_untyped, is_readable=False)
 TYPED = Rule(name="held", meaning=HELD.meaning, plan=_typed)
 MEMBER = Rule(name="member", meaning="If the Variant has the type, or one that holds it.", plan=_member)
 VARIANT = Rule(name="member", meaning=MEMBER.meaning, plan=_wider_variant)
-NULL = Rule(name="held", meaning=HELD.meaning, plan=_nothing)
 
 _K = Kind
 _ANY: Mapping[Kind, Rule] = {_K.DYNAMIC: TYPED, _K.VARIANT: MEMBER}
@@ -674,5 +634,5 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
     _K.JSON: {_K.JSON: JSON, **_ANY},
     _K.DYNAMIC: {_K.DYNAMIC: SAME, _K.TEXT: UNTYPED, **dict.fromkeys(_SCALARS, UNTYPED), _K.ENUM: UNTYPED},
     _K.VARIANT: {_K.VARIANT: VARIANT, _K.DYNAMIC: HELD},
-    _K.NOTHING: dict.fromkeys(_K, NULL),
+    _K.NOTHING: dict.fromkeys(_K, HELD),
 }

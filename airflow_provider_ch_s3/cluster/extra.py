@@ -108,9 +108,7 @@ def field_error(name: str, value: object, *, conn_id: str, remedy: str) -> Confi
 def _is_allowed(field: ConnectionField, value: Any) -> bool:
     if field.choices:
         return value in field.choices
-    if field.minimum is not None and not value >= field.minimum:
-        return False
-    return field.maximum is None or bool(value <= field.maximum)
+    return field.span is None or bool(field.span[0] <= value <= field.span[1])
 
 
 def _parse_number(value: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
@@ -21,21 +21,22 @@ class FieldKind(Enum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ConnectionField:
     """One key of a connection's extra.
 
     :param if_empty: what a load does without a value.
+    :param span: the least number and the greatest.
     :param default: filled into the form **and saved** with the form, so only values that never change have a default.
     """
 
     name: str
     label: str
     description: str
-    kind: FieldKind
+    _: KW_ONLY
     if_empty: str
-    minimum: float | None = None
-    maximum: float | None = None
+    kind: FieldKind = FieldKind.STRING
+    span: tuple[float, float] | None = None
     choices: tuple[str, ...] = ()
     default: bool | None = None
 
@@ -57,9 +58,7 @@ class ConnectionField:
             case FieldKind.STRING:
                 return f"one of {', '.join(self.choices)}" if self.choices else "a string"
         number = "a whole number" if self.kind is FieldKind.INTEGER else "a number"
-        if self.maximum is None:
-            return f"{number} of at least {self.minimum:g}"
-        return f"{number} from {self.minimum:g} to {self.maximum:g}"
+        return f"{number} from {self.span[0]:g} to {self.span[1]:g}" if self.span else number
 
 
 class DdlMode(Enum):
@@ -74,201 +73,168 @@ class DdlMode(Enum):
 
 CLUSTER_FIELDS = (
     ConnectionField(
-        name="cluster",
-        label="Cluster",
-        description="Name in system.clusters; its nodes share the work of a load.",
-        kind=FieldKind.STRING,
-        if_empty="a single node",
+        "cluster", "Cluster", "Name in system.clusters; its nodes share the work of a load.", if_empty="a single node"
     ),
     ConnectionField(
-        name="replicas",
-        label="Replicas",
-        description=(
-            "all: the cluster contains every replica of a table, and loads wait for each. one: it may lack"
-            " some, such as a server that is down for days; these catch up by themselves."
-        ),
-        kind=FieldKind.STRING,
+        "replicas",
+        "Replicas",
+        "all: the cluster contains every replica of a table, and loads wait for each. one: it may lack"
+        " some, such as a server that is down for days; these catch up by themselves.",
         if_empty="all",
         choices=("all", "one"),
     ),
     ConnectionField(
-        name="node_count",
-        label="Nodes",
-        description="Nodes that share a load.",
+        "node_count",
+        "Nodes",
+        "Nodes that share a load.",
         kind=FieldKind.INTEGER,
         if_empty="detected",
-        minimum=1,
-        maximum=10_000,
+        span=(1, 10_000),
     ),
     ConnectionField(
-        name="vcpus_per_node",
-        label="vCPUs per node",
-        description="Cores of each node to plan loads with.",
+        "vcpus_per_node",
+        "vCPUs per node",
+        "Cores of each node to plan loads with.",
         kind=FieldKind.INTEGER,
         if_empty="detected",
-        minimum=1,
-        maximum=4096,
+        span=(1, 4096),
     ),
     ConnectionField(
-        name="memory_gib_per_node",
-        label="Memory per node (GiB)",
-        description="Memory of each node to plan loads with.",
+        "memory_gib_per_node",
+        "Memory per node (GiB)",
+        "Memory of each node to plan loads with.",
         kind=FieldKind.NUMBER,
         if_empty="detected",
-        minimum=0.25,
-        maximum=65_536,
+        span=(0.25, 65_536),
     ),
     ConnectionField(
-        name="ingest_memory_ratio",
-        label="Share of memory for loads",
-        description="1 if nothing else runs on the nodes; 0.5 if they also serve other work.",
+        "ingest_memory_ratio",
+        "Share of memory for loads",
+        "1 if nothing else runs on the nodes; 0.5 if they also serve other work.",
         kind=FieldKind.NUMBER,
         if_empty="0.5",
-        minimum=0.01,
-        maximum=1,
+        span=(0.01, 1),
     ),
     ConnectionField(
-        name="max_concurrent_loads",
-        label="Loads at the same time",
-        description=(
-            "How many loads may run on the cluster at once, such as the slots of an Airflow pool: each is planned"
-            " with its part of the memory."
-        ),
+        "max_concurrent_loads",
+        "Loads at the same time",
+        "How many loads may run on the cluster at once, such as the slots of an Airflow pool: each is planned"
+        " with its part of the memory.",
         kind=FieldKind.INTEGER,
         if_empty="DAG and task limits",
-        minimum=1,
-        maximum=1000,
+        span=(1, 1000),
     ),
     ConnectionField(
-        name="ddl_mode",
-        label="DDL mode",
-        description=(
-            "How tables are created on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of the"
-            " HTTP endpoints), database (by a Replicated database), single (one node). auto chooses by what the"
-            " servers have."
-        ),
-        kind=FieldKind.STRING,
+        "ddl_mode",
+        "DDL mode",
+        "How tables are created on every node: on_cluster (ON CLUSTER, needs Keeper), per_host (on each of the"
+        " HTTP endpoints), database (by a Replicated database), single (one node). auto chooses by what the"
+        " servers have.",
         if_empty="auto",
         choices=tuple(mode.value for mode in DdlMode),
     ),
     ConnectionField(
-        name="http_endpoints",
-        label="HTTP endpoints",
-        description="host:port of every node, because commits are sent to individual nodes.",
+        "http_endpoints",
+        "HTTP endpoints",
+        "host:port of every node, because commits are sent to individual nodes.",
         kind=FieldKind.STRINGS,
         if_empty="the hosts of the cluster, with the connection's port",
     ),
     ConnectionField(
-        name="ledger_table",
-        label="Ledger table",
-        description=("Table, or database.table, that records what loads did; the same for all loads into a table."),
-        kind=FieldKind.STRING,
+        "ledger_table",
+        "Ledger table",
+        "Table, or database.table, that records what loads did; the same for all loads into a table.",
         if_empty="ch_s3_ledger in the target's database",
     ),
     ConnectionField(
-        name="calibration",
-        label="Calibration (JSON)",
-        description=("Constants that ch-s3 tune measured on this cluster, to plan loads with."),
+        "calibration",
+        "Calibration (JSON)",
+        "Constants that ch-s3 tune measured on this cluster, to plan loads with.",
         kind=FieldKind.OBJECT,
         if_empty="built-in ones",
     ),
     ConnectionField(
-        name="play_url",
-        label="Page for queries",
-        description=("Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play."),
-        kind=FieldKind.STRING,
+        "play_url",
+        "Page for queries",
+        "Address to which the tasks of loads link, such as https://clickhouse.example.com:8443/play.",
         if_empty="no link",
     ),
 )
 
 DRIVER_FIELDS = (
     ConnectionField(
-        name="secure",
-        label="Use TLS (HTTPS)",
-        description="Use HTTPS; the port is then usually 8443.",
+        "secure",
+        "Use TLS (HTTPS)",
+        "Use HTTPS; the port is then usually 8443.",
         kind=FieldKind.BOOLEAN,
         if_empty="plain HTTP",
     ),
     ConnectionField(
-        name="verify",
-        label="Verify certificate",
-        description="Verify the server's certificate if TLS is used.",
+        "verify",
+        "Verify certificate",
+        "Verify the server's certificate if TLS is used.",
         kind=FieldKind.BOOLEAN,
         if_empty="true",
         default=True,
     ),
     ConnectionField(
-        name="ca_cert",
-        label="CA file",
-        description="CA certificate path on every Airflow machine.",
-        kind=FieldKind.STRING,
-        if_empty="the system's authorities",
+        "ca_cert", "CA file", "CA certificate path on every Airflow machine.", if_empty="the system's authorities"
     ),
     ConnectionField(
-        name="client_cert",
-        label="Client certificate file",
-        description="Client certificate path on every Airflow machine; authenticates if no password is set.",
-        kind=FieldKind.STRING,
+        "client_cert",
+        "Client certificate file",
+        "Client certificate path on every Airflow machine; authenticates if no password is set.",
         if_empty="none",
     ),
     ConnectionField(
-        name="client_cert_key",
-        label="Client key file",
-        description="Client key path on every Airflow machine.",
-        kind=FieldKind.STRING,
-        if_empty="none",
+        "client_cert_key", "Client key file", "Client key path on every Airflow machine.", if_empty="none"
     ),
     ConnectionField(
-        name="server_host_name",
-        label="Host name in the certificate",
-        description="Name in the server's certificate, if it differs from the host (SNI).",
-        kind=FieldKind.STRING,
+        "server_host_name",
+        "Host name in the certificate",
+        "Name in the server's certificate, if it differs from the host (SNI).",
         if_empty="the host",
     ),
     ConnectionField(
-        name="connect_timeout",
-        label="Connect timeout (seconds)",
-        description="Seconds to wait for a connection.",
+        "connect_timeout",
+        "Connect timeout (seconds)",
+        "Seconds to wait for a connection.",
         kind=FieldKind.INTEGER,
         if_empty="10",
-        minimum=1,
-        maximum=3600,
+        span=(1, 3600),
     ),
     ConnectionField(
-        name="send_receive_timeout",
-        label="Query timeout (seconds)",
-        description="Seconds to wait for short queries; does not limit loads.",
+        "send_receive_timeout",
+        "Query timeout (seconds)",
+        "Seconds to wait for short queries; does not limit loads.",
         kind=FieldKind.INTEGER,
         if_empty="300",
-        minimum=1,
-        maximum=86_400,
+        span=(1, 86_400),
     ),
     ConnectionField(
-        name="compress",
-        label="Compress responses",
-        description="Compress what the server sends; true: with a method that both sides support.",
-        kind=FieldKind.STRING,
+        "compress",
+        "Compress responses",
+        "Compress what the server sends; true: with a method that both sides support.",
         if_empty="true",
         choices=("true", "false", "lz4", "zstd", "br", "gzip"),
     ),
     ConnectionField(
-        name="client_name",
-        label="Client name",
-        description="Shown as http_user_agent in system.query_log, after the Airflow versions.",
-        kind=FieldKind.STRING,
+        "client_name",
+        "Client name",
+        "Shown as http_user_agent in system.query_log, after the Airflow versions.",
         if_empty="the versions alone",
     ),
     ConnectionField(
-        name="session_settings",
-        label="Session settings (JSON)",
-        description='ClickHouse settings for every statement, such as {"max_execution_time": 3600}.',
+        "session_settings",
+        "Session settings (JSON)",
+        'ClickHouse settings for every statement, such as {"max_execution_time": 3600}.',
         kind=FieldKind.OBJECT,
         if_empty="none",
     ),
     ConnectionField(
-        name="client_kwargs",
-        label="Driver arguments (JSON)",
-        description='Further arguments of clickhouse_connect.get_client, such as {"http_proxy": "http://proxy:8080"}.',
+        "client_kwargs",
+        "Driver arguments (JSON)",
+        'Further arguments of clickhouse_connect.get_client, such as {"http_proxy": "http://proxy:8080"}.',
         kind=FieldKind.OBJECT,
         if_empty="none",
     ),

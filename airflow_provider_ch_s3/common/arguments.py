@@ -26,14 +26,13 @@ def refuse_argument(name: str, value: object, remedy: str) -> ConfigError:
     return ConfigError("argument-invalid", f"{name}={value!r} is of type {type(value).__name__}; {remedy}")
 
 
-def check_text(name: str, value: object, *, is_optional: bool = False) -> None:
+def check_text(name: str, value: object) -> None:
     """Check that an argument is a string.
 
-    :param is_optional: None is accepted, too.
     :raises ConfigError: for anything else.
     """
-    if not isinstance(value, str) and not (is_optional and value is None):
-        raise refuse_argument(name, value, "give a string, or leave it out" if is_optional else "give a string")
+    if not isinstance(value, str):
+        raise refuse_argument(name, value, "give a string")
 
 
 def parse_text(name: str, value: object) -> str:

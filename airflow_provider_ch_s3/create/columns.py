@@ -32,11 +32,10 @@ from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.files import (
     find_renamed_in,
-    query_files,
     read_select_types,
     read_source,
-    with_dialect,
 )
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.introspection.schemas import read_schemas, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import table_queries
@@ -83,29 +82,23 @@ def read_new_columns(
     whole = replace(request, columns=replace(request.columns, on_new=OnNewColumns.FAIL))
     whole = whole if request.columns.only is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
-    request = with_dialect(request, source)
     in_files = tuple(column for column in source.columns if not column.in_path)
     if request.data_format.structure or not (source.format.is_typed or source.format.has_text_fields):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
-        found = _choose_typed(client, source, in_files, request.settings, cluster)
+        found = _choose_typed(client, source, in_files, cluster)
     else:
-        found = _choose_text(client, source, request.settings, request.csv.null_words)
+        found = _choose_text(client, source, request.csv.null_words)
     in_path = path_column_names(files, source.pattern.scheme)
     columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
     columns += _folder_columns(source, found, types)
     columns += _absent_columns(files[0], columns, types)
     chosen = _with_selected(client, source, columns, request, types)
-    _check_nested(client, source, [c for c in chosen if c in columns], request.settings)
+    _check_nested(client, source, [c for c in chosen if c in columns])
     return chosen
 
 
-def _check_nested(
-    client: ClickHouseClient,
-    source: SourceSpec,
-    columns: Sequence[NewColumn],
-    settings: Mapping[str, SettingValue],
-) -> None:
+def _check_nested(client: ClickHouseClient, source: SourceSpec, columns: Sequence[NewColumn]) -> None:
     """Check that the lists of a Nested column, such as ``a.b`` and ``a.c``, are equally long.
 
     :raises SourceError: if the lists differ in length.
@@ -120,9 +113,7 @@ def _check_nested(
         return
     typed = replace(source, columns=tuple(FileColumn(name=column.name, type=column.type) for column in columns))
     for files in _batches(source, columns):
-        statement = table_queries.render_count_uneven(
-            typed, files, pairs, limit_rows=SAMPLE_ROWS_PER_FILE, settings=settings
-        )
+        statement = table_queries.render_count_uneven(typed, files, pairs, limit_rows=SAMPLE_ROWS_PER_FILE)
         uneven = query_files(client, statement, source)
         if not uneven:
             continue
@@ -136,15 +127,11 @@ def _check_nested(
 
 
 def _choose_typed(
-    client: ClickHouseClient,
-    source: SourceSpec,
-    columns: Sequence[FileColumn],
-    settings: Mapping[str, SettingValue],
-    cluster: str | None,
+    client: ClickHouseClient, source: SourceSpec, columns: Sequence[FileColumn], cluster: str | None
 ) -> dict[str, str]:
-    seen = _observe(client, source, [column for column in columns if is_scalar(column.type)], settings)
+    seen = _observe(client, source, [column for column in columns if is_scalar(column.type)])
     is_whole = source.format.has_footers
-    null_free = _null_free(client, source, cluster, settings) if source.has_footers else set()
+    null_free = _null_free(client, source, cluster) if source.has_footers else set()
     types = {}
     for column in columns:
         if column.name not in seen:
@@ -158,22 +145,17 @@ def _choose_typed(
     return types
 
 
-def _null_free(
-    client: ClickHouseClient, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
-) -> set[str]:
+def _null_free(client: ClickHouseClient, source: SourceSpec, cluster: str | None) -> set[str]:
     """Find the columns of Parquet files without missing values, by the footers."""
-    statement = table_queries.render_count_nulls(source, cluster, settings)
-    rows = query_files(client, statement, source)
+    rows = query_files(client, table_queries.render_count_nulls(source, cluster), source)
     return {row["name"] for row in rows if row["is_known"] and not row["null_count"]}
 
 
-def _choose_text(
-    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue], null_words: Sequence[str]
-) -> dict[str, str]:
-    guessed = _guess_types(client, source, settings)
+def _choose_text(client: ClickHouseClient, source: SourceSpec, null_words: Sequence[str]) -> dict[str, str]:
+    guessed = _guess_types(client, source)
     marks_texts = source.format.tells_null_from_empty
     scalars = [FileColumn(name=name, type="Nullable(String)") for name, kind in guessed.items() if is_scalar(kind)]
-    seen = _observe(client, source, scalars, settings)
+    seen = _observe(client, source, scalars)
     chosen = {
         name: choose_text_type(seen[name], is_text=marks_texts and base_type(kind) == "String")
         if name in seen
@@ -181,22 +163,18 @@ def _choose_text(
         for name, kind in guessed.items()
     }
     if null_words:  # among texts the words are texts, too: the country NA stays
-        without = _observe(client, source, scalars, settings, null_words)
+        without = _observe(client, source, scalars, null_words)
         types = {name: choose_text_type(one) for name, one in without.items()}
         chosen |= {name: kind for name, kind in types.items() if family(base_type(kind)) != "string"}
     return chosen
 
 
-def _guess_types(
-    client: ClickHouseClient, source: SourceSpec, settings: Mapping[str, SettingValue]
-) -> dict[str, str]:
+def _guess_types(client: ClickHouseClient, source: SourceSpec) -> dict[str, str]:
     """Have the server guess the types of all columns in some of the files, by the first rows of each file."""
-    query = partial(query_files, client, source=source)
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
-    schemas = read_schemas(query, sample, None, settings)
     types: dict[str, dict[str, None]] = {}
-    for schema in schemas:
+    for schema in read_schemas(client, sample):
         for name, kind in schema.types.items():
             if name not in in_path:
                 types.setdefault(name, {})[kind] = None
@@ -205,7 +183,7 @@ def _guess_types(
         for flag in (False, True)
     )
     for name, kind in likely.items():
-        if kind != joined[name] and _is_readable(client, source, FileColumn(name=name, type=kind), settings):
+        if kind != joined[name] and _is_readable(client, source, FileColumn(name=name, type=kind)):
             joined[name] = kind
     for name, kind in joined.items():
         if parts(kind) and len(types[name]) > 1:
@@ -213,12 +191,10 @@ def _guess_types(
     return joined
 
 
-def _is_readable(
-    client: ClickHouseClient, source: SourceSpec, column: FileColumn, settings: Mapping[str, SettingValue]
-) -> bool:
+def _is_readable(client: ClickHouseClient, source: SourceSpec, column: FileColumn) -> bool:
     """Whether the sample of a column can be read as its type."""
     try:
-        _observe(client, source, [column], settings)
+        _observe(client, source, [column])
     except SourceError:
         return False
     return True
@@ -261,22 +237,21 @@ def _observe(
     client: ClickHouseClient,
     source: SourceSpec,
     columns: Sequence[FileColumn],
-    settings: Mapping[str, SettingValue],
     null_words: Sequence[str] = (),
 ) -> dict[str, Observation]:
     """Observe a sample of some columns; the values are written as text, and some words are missing values."""
     if not columns:
         return {}
     seen: dict[str, Observation] = {}
+    observed = replace(source, columns=tuple(columns)).read_with(**_lenient(source))
     for files in _batches(source, columns):
         statement = table_queries.render_observe_values(
-            replace(source, columns=tuple(columns)),
+            observed,
             files,
             [column.name for column in columns],
             patterns=FORMS.values(),
             limit_rows=SAMPLE_ROWS_PER_FILE,
             limit_distinct=MAX_DISTINCT,
-            settings={**settings, **_lenient(source)},
             null_words=null_words,
         )
         for row in query_files(client, statement, source):
@@ -341,7 +316,7 @@ def _with_selected(
     if not request.select:
         return tuple(wanted)
     typed = replace(source, columns=type_path_columns(source.columns, source.files, (), types))
-    selected = read_select_types(client, typed, request.select, request.settings)
+    selected = read_select_types(client, typed, request.select)
     chosen = {column.name: column.type for column in columns}
     selected |= {new: chosen[old] for old, new in find_renamed_in(request).items() if old in chosen}
     computed = {name: NewColumn(name=name, type=kind) for name, kind in selected.items()}

@@ -86,11 +86,10 @@ def query_in_place(
     warn_if_plain(source.access)
     rendered = partial(
         render_select_files,
-        source,
+        source.read_with(**plan.sent),
         request.sql,
         structure=request.structure or "auto",
         limit_rows=request.max_rows + 1,
-        settings=plan.sent,
     )
     statement = rendered()
     try:

@@ -96,10 +96,10 @@ class PreparedExport:
                 access=self.access,
                 address=self.access.address(destination.bucket, key),
                 data_format=self.request.data_format,
+                settings={**self.plan.sent, "log_comment": mark(self.request, identity)},
             ),
             self.rows.query,
             partition_by=self.request.partition_by,
-            settings={**self.plan.sent, "log_comment": mark(self.request, identity)},
         )
 
     def count(self, files: tuple[SourceFile, ...]) -> tuple[ExportedFile, ...]:
@@ -116,9 +116,10 @@ class PreparedExport:
                 data_format=self.request.data_format,
                 compression="auto",
                 columns=self.columns,
+                settings=self.count_settings,
             )
-            statement = render_count_by_file(source, structure=source.structure, settings=self.count_settings)
-            rows = {row["path"]: int(row["row_count"]) for row in self.rows.client.query(statement)}
+            counted = self.rows.client.query(render_count_by_file(source))
+            rows = {row["path"]: int(row["row_count"]) for row in counted}
             found += [
                 ExportedFile(
                     key=file.key,

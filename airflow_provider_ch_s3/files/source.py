@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, quoted, tells_nulls
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
@@ -174,6 +175,7 @@ class SourceSpec:
 
     :param data_format: ClickHouse's name of the format, e.g. ``Parquet``.
     :param compression: ClickHouse's name of the compression, ``auto`` to infer the compression from the file name.
+    :param settings: settings with which the servers read the files.
     :param delimiter: between the fields of CSV files, if guessed.
     :param header: the fields of the lines with column names, if the format reads these lines as rows.
     :param rows: rows in all files; None if the number is unknown before reading.
@@ -190,6 +192,7 @@ class SourceSpec:
     data_format: str
     compression: str
     columns: tuple[FileColumn, ...]
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
     delimiter: str = ""
     header: tuple[str, ...] = ()
     rows: int | None = None
@@ -198,6 +201,10 @@ class SourceSpec:
     partition_count: float = 1.0
     partitions_per_file: float = 1.0
     may_list: bool = False
+
+    def read_with(self, **settings: SettingValue) -> SourceSpec:
+        """The same files, read with more settings."""
+        return replace(self, settings={**self.settings, **settings})
 
     @property
     def has_null_lists(self) -> bool:

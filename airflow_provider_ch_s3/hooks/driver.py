@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus, urlencode
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue, Statement
 from airflow_provider_ch_s3.common.environment import refuse_unreadable, variable_of
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.text import format_address
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, Ser
 from airflow_provider_ch_s3.hooks.connection import TLS_ARGUMENTS, clean_connection, fit_tls
 from airflow_provider_ch_s3.hooks.driver_errors import explain
 from airflow_provider_ch_s3.sql.filters import literal
-from airflow_provider_ch_s3.tuning.rule import SettingValue, is_same
+from airflow_provider_ch_s3.tuning.rule import is_same
 from airflow_provider_ch_s3.tuning.rules import NEWER_ANSWERS, WHOLE_ANSWERS
 
 if TYPE_CHECKING:

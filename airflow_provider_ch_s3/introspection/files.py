@@ -6,22 +6,19 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
-from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
 from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
-from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_expression, read_misfit
+from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.introspection.heads import (
     Beginnings,
     as_stored,
@@ -29,6 +26,7 @@ from airflow_provider_ch_s3.introspection.heads import (
     delimiter_of,
     look_at_files,
 )
+from airflow_provider_ch_s3.introspection.reading import query_files, unreadable
 from airflow_provider_ch_s3.introspection.schemas import compare_files, read_footers, read_schemas
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -63,8 +61,7 @@ def count_rows(
     source = _find_format(client, access, files, request)
     if not source.has_footers or source.path_filter:
         return None
-    query = partial(query_files, client, source=source)
-    return read_footers(query, source, cluster, request.settings).row_count
+    return read_footers(client, source, cluster).row_count
 
 
 def _find_format(
@@ -84,6 +81,7 @@ def _find_format(
         data_format=data_format,
         compression=compression,
         columns=(),
+        settings=request.settings,
     )
 
 
@@ -121,7 +119,7 @@ def read_source(
     check_csv(source, request)
     beginnings = Beginnings()
     if source.format.has_lines:
-        source, beginnings = look_at_files(partial(query_files, client), source, request)
+        source, beginnings = look_at_files(client, source, request)
         files = source.files
     if source.format.is_csv and is_delimiter_given(request):
         beginnings.check_given(delimiter_of(source, request), count=len(wanted))
@@ -138,15 +136,14 @@ def read_source(
         source, names = _describe_escaped(source, beginnings, in_path, request, target)
         in_files = (FileColumn(name=name, type="Nullable(String)") for name in names)
         described = (*in_files, *(FileColumn(name=name, in_path=True) for name in sorted(in_path)))
-        return type_text_columns(
+        source = type_text_columns(
             source, described, target.columns, skip=request.select, renamed=find_renamed_in(request)
         )
+        return replace(source, settings=with_dialect(request, source).settings)
     if request.data_format.structure:
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
         if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
-            log.info(GUESSED, delimiter)
-            source = replace(source, delimiter=delimiter)
-            request = with_dialect(request, source)
+            source = _with_delimiter(source, delimiter, request)
         return _with_header(source, beginnings, given_types, request)
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
@@ -183,11 +180,11 @@ def _read_typed(
     client: ClickHouseClient, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
     """Have the server read the columns of files with types; if reading fails, find out what the files are."""
-    source = as_stored(partial(query_files, client), source, request)
+    source = as_stored(client, source)
     try:
-        return compare_files(partial(query_files, client, source=source), source, request, target, cluster)
+        return compare_files(client, source, request, target, cluster)
     except SourceError as error:
-        check_stored(partial(query_files, client), source, request, error)
+        check_stored(client, source, error)
         raise
 
 
@@ -213,6 +210,13 @@ def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
         fields = sum(not column.in_path for column in source.columns)
         found |= request.csv.line_settings(delimiter_of(source, request), fields)
     return replace(request, settings={**found, **request.settings}) if found else request
+
+
+def _with_delimiter(source: SourceSpec, delimiter: str, request: LoadRequest) -> SourceSpec:
+    """Return the source with a guessed delimiter."""
+    log.info(GUESSED, delimiter)
+    source = replace(source, delimiter=delimiter)
+    return replace(source, settings=with_dialect(request, source).settings)
 
 
 def _describe_escaped(
@@ -258,9 +262,7 @@ def _describe_csv(
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     may_guess = len(types) <= 1 and _may_guess(source, request, columns)
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
-        log.info(GUESSED, delimiter)
-        source, problem = replace(source, delimiter=delimiter), None
-        request = with_dialect(request, source)
+        source, problem = _with_delimiter(source, delimiter, request), None
         types = _describe_text(client, source, in_path, request, target)
     if problem is not None:
         if not source.format.with_names and (names := beginnings.only_names(source, request)):
@@ -276,8 +278,8 @@ def _describe_csv(
     if is_named and (names := beginnings.only_names(named, request)):
         return named, dict.fromkeys(names, "Nullable(String)")
     undetected = {f"input_format_{kind}_detect_header": 0 for kind in ("csv", "tsv")}
-    request = request if is_named else replace(request, settings={**request.settings, **undetected})
-    return named, _describe_text(client, named, in_path, request, target)
+    asked = named if is_named else named.read_with(**undetected)
+    return named, _describe_text(client, asked, in_path, request, target)
 
 
 def _with_header(
@@ -319,17 +321,16 @@ def _describe_text(
     client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], request: LoadRequest, target: TargetSpec
 ) -> dict[str, str]:
     """Have the server guess the columns: from the first rows, or from several files if columns may be missing."""
-    settings = request.settings
     if source.format.may_lack_fields:
-        settings = {**_table_decides(target, request), **settings}
+        source = replace(source, settings={**_table_decides(target, request), **source.settings})
     try:
-        types = _describe_names(client, source, in_path, settings)
+        types = _describe_names(client, source, in_path)
     except SourceError:
-        if "schema_inference_hints" not in settings:
+        if "schema_inference_hints" not in source.settings:
             raise
         # a whole number beyond 64 bits is not an integer for the server; without integers it guesses Float64
-        settings = {**settings, "input_format_try_infer_integers": 0}
-        types = _describe_names(client, source, in_path, settings)
+        source = source.read_with(input_format_try_infer_integers=0)
+        types = _describe_names(client, source, in_path)
         if any(base_type(kind) != "String" for kind in types.values()):
             raise
     named = None if request.columns.only is None else {*request.columns.only, *request.select}
@@ -339,11 +340,11 @@ def _describe_text(
     lacks_some = any(c.name not in types for c in wanted)
     may_add = request.adds_columns
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
-        query = partial(query_files, client, source=source)
-        for schema in read_schemas(query, source, None, settings):
+        for schema in read_schemas(client, source):
             types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}
     if source.format.may_lack_fields and any(c.is_required and c.name not in types for c in wanted):
-        types = {**_describe_names(client, source, in_path, {**LOOKS_FARTHER, **settings}), **types}
+        farther = replace(source, settings={**LOOKS_FARTHER, **source.settings})
+        types = {**_describe_names(client, farther, in_path), **types}
     return types
 
 
@@ -364,18 +365,16 @@ def _table_decides(target: TargetSpec, request: LoadRequest) -> dict[str, Settin
     return {"schema_inference_hints": hints} if hints else {}
 
 
-def _describe_names(
-    client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str], settings: Mapping[str, SettingValue]
-) -> dict[str, str]:
+def _describe_names(client: ClickHouseClient, source: SourceSpec, in_path: frozenset[str]) -> dict[str, str]:
     """Have the server guess the columns from the first rows; returns name → type."""
     try:
-        rows = query_files(client, load_queries.render_describe_files(source, settings), source)
+        rows = query_files(client, load_queries.render_describe_files(source), source)
     except SourceError as error:
         largest = max(source.files, key=attrgetter("size_bytes"))
         if not _lacks_rows(error) or largest is source.files[0]:
             raise
         source = replace(source, files=(largest,))
-        rows = query_files(client, load_queries.render_describe_files(source, settings), source)
+        rows = query_files(client, load_queries.render_describe_files(source), source)
     # a byte order mark precedes the first name; the parser skips it when it reads the rows
     return {row["name"].removeprefix("\ufeff"): row["type"] for row in rows if row["name"] not in in_path}
 
@@ -389,7 +388,7 @@ def _lacks_rows(error: SourceError) -> bool:
 def _check_structure(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> SourceSpec:
     """Return the source with types under the server's names: ``Int32`` if the user wrote ``INT``."""
     try:
-        described = client.query(load_queries.render_describe_files(source, request.settings))
+        described = client.query(load_queries.render_describe_files(source))
     except ServerError as error:
         raise ConfigError(
             "structure-invalid",
@@ -416,12 +415,7 @@ def check_format(client: ClickHouseClient, data_format: str) -> str:
     return by_folded_name[data_format.casefold()]
 
 
-def read_select_types(
-    client: ClickHouseClient,
-    source: SourceSpec,
-    select: Mapping[str, str],
-    settings: Mapping[str, SettingValue],
-) -> dict[str, str]:
+def read_select_types(client: ClickHouseClient, source: SourceSpec, select: Mapping[str, str]) -> dict[str, str]:
     """Have the server infer the types of the user's expressions; returns table column → type.
 
     :raises ConfigError: if a text is not an expression over the columns of the files, or aggregates rows.
@@ -430,19 +424,17 @@ def read_select_types(
     if not select:
         return {}
     items = [MappedColumn(target=name, expression=expression) for name, expression in select.items()]
-    statement = load_queries.render_describe_select(source, items, settings)
+    statement = load_queries.render_describe_select(source, items)
     try:
         described = client.query(statement)
     except ServerError as error:
         for item in items:  # find the wrong expression
-            _describe_expression(client, source, f"select[{item.target!r}]", item.expression, settings)
+            _describe_expression(client, source, f"select[{item.target!r}]", item.expression)
         raise unreadable(source, error) from error
     return {item.target: row["type"] for item, row in zip(items, described[1:], strict=True)}
 
 
-def check_condition(
-    client: ClickHouseClient, source: SourceSpec, argument: str, text: str, settings: Mapping[str, SettingValue]
-) -> None:
+def check_condition(client: ClickHouseClient, source: SourceSpec, argument: str, text: str) -> None:
     """Have the server check the condition, without reading a file.
 
     :raises ConfigError: if the text is not a condition over the columns of the files.
@@ -450,7 +442,7 @@ def check_condition(
     """
     if not text:
         return
-    kind = _describe_expression(client, source, argument, text, settings)
+    kind = _describe_expression(client, source, argument, text)
     if family(base_type(kind)) not in ("number", "") and base_type(kind) != "Nothing":
         raise ConfigError(
             "expression-invalid",
@@ -458,13 +450,9 @@ def check_condition(
         )
 
 
-def _describe_expression(
-    client: ClickHouseClient, source: SourceSpec, argument: str, text: str, settings: Mapping[str, SettingValue]
-) -> str:
+def _describe_expression(client: ClickHouseClient, source: SourceSpec, argument: str, text: str) -> str:
     """Have the server infer the type of one expression over the columns of the files."""
-    statement = load_queries.render_describe_select(
-        source, [MappedColumn(target=argument, expression=text)], settings
-    )
+    statement = load_queries.render_describe_select(source, [MappedColumn(target=argument, expression=text)])
     try:
         return str(client.query(statement)[-1]["type"])
     except ServerError as error:
@@ -477,66 +465,3 @@ def _describe_expression(
         columns = [column.name for column in source.columns]
         explained = explain_expression(argument, text, error, columns, whose="the files")
         raise (explained or unreadable(source, error)) from error
-
-
-def query_files(
-    client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
-) -> list[dict[str, Any]]:
-    """Run a statement that reads from the files.
-
-    :param target: the table whose column types the error message may name.
-    :raises SourceError: if the servers cannot read the files, or a value does not fit.
-    """
-    try:
-        return client.query(statement)
-    except ServerError as error:
-        if error.server_code == ErrorCode.NAMED_COLLECTION_DOESNT_EXIST:
-            raise _collection_missing(client, source.access.named_collection) from error
-        raise unreadable(source, error, target) from error
-
-
-def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
-    try:
-        seen = [row["name"] for row in client.query(server_queries.render_read_collections())]
-    except ServerError as error:  # the user may not read the list
-        log.debug("no list of named collections: %s", error)
-        seen = []
-    listed = f"this user sees {', '.join(seen)}" if seen else "this user sees none (GRANT SHOW NAMED COLLECTIONS)"
-    return ConfigError(
-        "collection-missing",
-        f"the servers have no named collection {name!r}; {listed}: correct the name, or create it on every node",
-    )
-
-
-def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
-    """Name of the column that text files should not have, because their folders have it; '' if none."""
-    match = re.search(
-        r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", error.sentence
-    )
-    name = (match[1] or match[2]) if match else ""
-    return name if name in path_column_names(source.files, source.pattern.scheme) else ""
-
-
-def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> ChS3Error:
-    """Build the error for files that the servers cannot read, or cannot read as requested."""
-    types = target.column_types if target else {}
-    if twice := _in_file_and_folder(source, error):
-        return SourceError(
-            "column-in-folder",
-            f"{source.pattern} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
-            f" ClickHouse reads only that of the folders from {source.data_format}; give"
-            " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
-        )
-    if misfit := read_misfit(error.sentence, types):
-        text = str(misfit.somewhere_in(source.pattern))
-    else:
-        explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)
-        text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
-    return build_failure(
-        SourceError,
-        "files-unreadable",
-        text,
-        error.sentence,
-        is_typed=source.format.is_typed,
-        is_whole=source.pattern.scheme.is_reliable,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
 from airflow_provider_ch_s3.clickhouse.expressions import find_names
-from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.files.first_bytes import (
     states_types,
 )
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
@@ -52,16 +53,15 @@ REMEDY_FOR_CONTENT = (
     "nothing was loaded; remove the file, have it written again, or give data_format and compression as they are"
 )
 
-QueryFiles = Callable[[Statement, SourceSpec], list[dict[str, Any]]]
-"""Runs a statement that reads from the files of a source."""
 
-
-def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> tuple[SourceSpec, Beginnings]:
+def look_at_files(
+    client: ClickHouseClient, source: SourceSpec, request: LoadRequest
+) -> tuple[SourceSpec, Beginnings]:
     """Read the first bytes of some files, and leave out files without rows, unless no file has rows.
 
     :raises SourceError: if a file is not what the name says.
     """
-    heads = _read_heads(query, source, request)
+    heads = _read_heads(client, source)
     is_json = source.format.is_json
     for head in heads:
         if other := name_other_content(head.content):
@@ -77,7 +77,7 @@ def look_at_files(query: QueryFiles, source: SourceSpec, request: LoadRequest) -
                 " give data_format='JSON', or 'JSONCompact' if its rows are lists",
             )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
-    return _leave_out_blank(query, source, request), Beginnings(heads=filled, dialect=request.csv)
+    return _leave_out_blank(client, source), Beginnings(heads=filled, dialect=request.csv)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +255,7 @@ def _may_take(types: Sequence[str], row: Sequence[str]) -> bool:
     return all(not field or is_value(field) or family(base_type(kind)) == "string" for kind, field in pairs)
 
 
-def _read_heads(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> list[Head]:
+def _read_heads(client: ClickHouseClient, source: SourceSpec) -> list[Head]:
     chosen = spread(source.files, SPREAD_HEADS)
     if len(chosen) < len(source.files):
         by_size = sorted(source.files, key=lambda file: file.size_bytes)
@@ -266,13 +266,13 @@ def _read_heads(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> 
             len(source.files),
         )
     try:
-        return _read(query, source, chosen, request)
+        return _read(client, source, chosen)
     except SourceError as error:
-        check_stored(query, replace(source, files=tuple(chosen)), request, error)
+        check_stored(client, replace(source, files=tuple(chosen)), error)
         raise
 
 
-def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+def as_stored(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
     """Read files such as ``a.parquet.gz`` without decompressing them, if only their pages are compressed.
 
     :raises SourceError: if only the pages are compressed in some files, and some files are compressed as a whole.
@@ -282,7 +282,7 @@ def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> So
     if not named or not mark or source.compression != "auto":
         return source
     plain = replace(source, compression="none")
-    heads = _read(query, plain, named, request)
+    heads = _read(client, plain, named)
     bare = [head.file.key for head in heads if head.content.startswith(mark)]
     packed = [head.file.key for head in heads if not head.content.startswith(mark)]
     if bare and packed:
@@ -298,14 +298,14 @@ def as_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> So
     return plain if bare else source
 
 
-def check_stored(query: QueryFiles, source: SourceSpec, request: LoadRequest, error: Exception) -> None:
+def check_stored(client: ClickHouseClient, source: SourceSpec, error: Exception) -> None:
     """Check what files contain that the server cannot read.
 
     :raises SourceError: if a file is not what the name says.
     """
     plain = replace(source, compression="none")
     try:
-        heads = _read(query, plain, spread(source.files, SPREAD_HEADS), request)
+        heads = _read(client, plain, spread(source.files, SPREAD_HEADS))
     except SourceError:
         return  # the first error says why
     for head in heads:
@@ -331,19 +331,20 @@ def _find_other(head: Head, source: SourceSpec) -> str:
     return ""
 
 
-def _read(query: QueryFiles, source: SourceSpec, files: Sequence[SourceFile], request: LoadRequest) -> list[Head]:
-    rows = query(load_queries.render_read_heads(source, files, request.settings, limit_bytes=HEAD_BYTES), source)
+def _read(client: ClickHouseClient, source: SourceSpec, files: Sequence[SourceFile]) -> list[Head]:
+    statement = load_queries.render_read_heads(source, files, limit_bytes=HEAD_BYTES)
+    rows = query_files(client, statement, source)
     heads = {int(row["number"]): bytes.fromhex(row["head"]) for row in rows}
     return [Head(file=file, content=heads.get(number, b"")) for number, file in enumerate(files)]
 
 
-def _leave_out_blank(query: QueryFiles, source: SourceSpec, request: LoadRequest) -> SourceSpec:
+def _leave_out_blank(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
     small = tuple(file for file in source.files if file.size_bytes <= _largest_blank(file))
     if not small or len(source.files) == 1 or source.is_pattern:
         return source
     few = replace(source, files=small)
-    find = load_queries.render_find_filled(few, request.settings, is_json=source.format.is_json)
-    paths = {row["path"] for row in query(find, few)}
+    find = load_queries.render_find_filled(few, is_json=source.format.is_json)
+    paths = {row["path"] for row in query_files(client, find, few)}
     blank = {file.key for file in small if source.server_path(file) not in paths}
     filled = tuple(file for file in source.files if file.key not in blank)
     if not blank or not filled:

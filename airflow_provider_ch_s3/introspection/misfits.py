@@ -25,7 +25,6 @@ from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_re
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.provenance import is_provenance
 from airflow_provider_ch_s3.table.target import TargetSpec
-from airflow_provider_ch_s3.tuning import SettingValue
 from airflow_provider_ch_s3.tuning.rule import is_same
 
 log = get_log(__name__)
@@ -43,7 +42,6 @@ def explain_misfit(
     message: str,
     *,
     where: str,
-    settings: Mapping[str, SettingValue],
     now: Callable[[], float] = time.monotonic,
 ) -> str:
     """Name the first value that does not fit, or blame the condition, if the search ends in time.
@@ -51,7 +49,6 @@ def explain_misfit(
     :param misfit: what the refusing server says of the value.
     :param message: of the refusing server.
     :param where: the load's condition: only rows that fulfil the condition are loaded.
-    :param settings: for reading the files.
     """
     told = misfit.somewhere_in(source.pattern)
     in_path = any(column.in_path and column.name == misfit.column for column in source.columns)
@@ -66,7 +63,6 @@ def explain_misfit(
                 source=replace(source, files=(one,)),
                 types=target.column_types,
                 where=where,
-                settings=settings,
                 left=lambda: deadline - now(),
             )
             if file.has_misfit(columns):
@@ -114,7 +110,6 @@ class _File:
     source: SourceSpec
     types: Mapping[str, str]
     where: str
-    settings: Mapping[str, SettingValue]
     left: Callable[[], float]
 
     def has_misfit(self, columns: Sequence[MappedColumn], first: int = 0, count: int = ALL_ROWS) -> bool:
@@ -130,7 +125,7 @@ class _File:
 
     def _accepted(self, type_name: str) -> str:
         """The type for a column in the INSERT: with NULL, too, if NULL stands for the default."""
-        takes_nulls = is_same(self.settings.get("insert_null_as_default", 0), 1)
+        takes_nulls = is_same(self.source.settings.get("insert_null_as_default", 0), 1)
         is_scalar = family(base_type(type_name)) in SCALARS
         return f"Nullable({base_type(type_name)})" if takes_nulls and is_scalar else type_name
 
@@ -155,4 +150,4 @@ class _File:
     def _query(self, render: Callable[..., Statement], *what: object, **how: object) -> list[dict[str, Any]]:
         if (left := self.left()) <= 0:
             raise ServerError("execution-timeout", f"it takes longer than {SEARCH_SECONDS:.0f} s")
-        return self.client.query(render(self.source, *what, **how, seconds=math.ceil(left), settings=self.settings))
+        return self.client.query(render(self.source, *what, **how, seconds=math.ceil(left)))

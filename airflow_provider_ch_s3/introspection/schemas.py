@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, nullable_values, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import NOTHING, with_empty_part
-from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.snapshots import count_rows
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
 from airflow_provider_ch_s3.table.file_schema import FileSchema, check_structure, join_schemas, remedy_for
 from airflow_provider_ch_s3.table.path_columns import folder_names, is_plain, path_column_names
 from airflow_provider_ch_s3.table.target import TargetSpec
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 log = get_log(__name__)
 
@@ -31,9 +30,6 @@ MAX_DESCRIBED_FILES = 32
 
 # How servers say that a file with a header has nothing else.
 NO_ROWS = "EMPTY_DATA_PASSED"
-
-QueryFiles = Callable[[Statement], list[dict[str, Any]]]
-"""Runs a statement that reads from the files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +44,19 @@ class Footers:
 
 
 def compare_files(
-    query: QueryFiles, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
+    client: ClickHouseClient, source: SourceSpec, request: LoadRequest, target: TargetSpec, cluster: str | None
 ) -> SourceSpec:
     """Return the source with column types for the values of every file.
 
     :param source: files of a typed format; with the columns given by the user, if any.
     :raises SourceError: if no types hold all values, or the given types are too narrow.
     """
-    footers = read_footers(query, source, cluster, request.settings) if source.has_footers else None
+    footers = read_footers(client, source, cluster) if source.has_footers else None
     source = replace(source, rows=footers.row_count if footers else count_rows(source.files))
     scheme = source.pattern.scheme
     in_path = path_column_names(source.files, scheme)
     try:
-        schemas = read_schemas(query, replace(source, columns=()), footers, request.settings)
+        schemas = read_schemas(client, replace(source, columns=()), footers)
     except SourceError as error:
         if not request.data_format.structure:
             raise
@@ -104,14 +100,12 @@ def _only_in_path(in_path: frozenset[str], schemas: Sequence[FileSchema], scheme
     return in_path - schemas[0].types.keys()
 
 
-def read_footers(
-    query: QueryFiles, source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]
-) -> Footers:
+def read_footers(client: ClickHouseClient, source: SourceSpec, cluster: str | None) -> Footers:
     """Read the footers of all files, on all nodes.
 
     :raises SourceError: if there are too many schemas.
     """
-    schemas = query(load_queries.render_parquet_footers(source, cluster, settings))
+    schemas = query_files(client, load_queries.render_parquet_footers(source, cluster), source)
     if len(schemas) > MAX_DESCRIBED_FILES:
         first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
@@ -126,10 +120,7 @@ def read_footers(
 
 
 def read_schemas(
-    query: QueryFiles,
-    source: SourceSpec,
-    footers: Footers | None,
-    settings: Mapping[str, SettingValue],
+    client: ClickHouseClient, source: SourceSpec, footers: Footers | None = None
 ) -> tuple[FileSchema, ...]:
     """Read the columns of one file of each schema; without footers, the columns of a sample of the files.
 
@@ -142,7 +133,8 @@ def read_schemas(
     schemas: list[FileSchema] = []
     for file in files or source.files[:1]:
         try:
-            rows = query(load_queries.render_describe_files(replace(source, files=(file,)), settings))
+            statement = load_queries.render_describe_files(replace(source, files=(file,)))
+            rows = query_files(client, statement, source)
         except SourceError as error:
             if NO_ROWS not in error.sentence or (file is files[-1] and not schemas):
                 raise

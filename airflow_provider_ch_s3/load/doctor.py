@@ -254,8 +254,7 @@ def check_reading(subject: Subject) -> str:
     """Every node of the cluster can read a file."""
     source, load = subject.prepared.source, subject.load
     statement = load_queries.render_read_on_each_node(
-        dataclasses.replace(source, files=source.files[:1]),
-        load.planning.inspection.settings,
+        dataclasses.replace(source, files=source.files[:1], settings=load.planning.inspection.settings),
         subject.prepared.cluster.name,
     )
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -20,8 +20,8 @@ from airflow_provider_ch_s3.files.file_format import find_format, is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.explain import read_misfit
-from airflow_provider_ch_s3.introspection.files import unreadable
 from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.reading import unreadable
 from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
@@ -55,7 +55,6 @@ def measure_rows(
     *,
     staged: Sequence[MappedColumn] = (),
     where: str,
-    settings: Mapping[str, SettingValue],
 ) -> SourceSpec:
     """Measure the mean size of a row in memory, in some of the files; the server also checks the condition.
 
@@ -70,7 +69,6 @@ def measure_rows(
         numbered=numbered,
         where=where,
         limit_rows=SAMPLE_ROWS,
-        settings=settings,
     )
     try:
         sample = client.query(statement)[0]
@@ -80,20 +78,16 @@ def measure_rows(
         if misfit is None:
             raise problem from error
         log_folded(log, "what ClickHouse says of the value", error.sentence)
-        text = explain_misfit(client, source, mapping, target, misfit, error.sentence, where=where, settings=settings)
+        text = explain_misfit(client, source, mapping, target, misfit, error.sentence, where=where)
         raise type(problem)(problem.code, text) from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 
-def estimate_row_count(
-    client: ClickHouseClient, source: SourceSpec, *, settings: Mapping[str, SettingValue]
-) -> SourceSpec:
+def estimate_row_count(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
     """Estimate the number of rows from the file whose size is nearest to the mean."""
     mean_bytes = source.size_bytes / len(source.files)
     file = min(source.files, key=lambda file: abs(file.size_bytes - mean_bytes))
-    statement = load_queries.render_count_rows(
-        replace(source, files=(file,)), seconds=SAMPLE_SECONDS, settings=settings
-    )
+    statement = load_queries.render_count_rows(replace(source, files=(file,)), seconds=SAMPLE_SECONDS)
     try:
         rows = client.query(statement)[0]["row_count"]
     except ServerError as error:
@@ -109,12 +103,7 @@ def _sample(source: SourceSpec) -> SourceSpec:
 
 
 def count_partitions(
-    client: ClickHouseClient,
-    source: SourceSpec,
-    mapping: Sequence[MappedColumn],
-    partition_key: str,
-    *,
-    settings: Mapping[str, SettingValue],
+    client: ClickHouseClient, source: SourceSpec, mapping: Sequence[MappedColumn], partition_key: str
 ) -> SourceSpec:
     """Count the partitions of some files, spread from the first to the last.
 
@@ -123,7 +112,7 @@ def count_partitions(
     if not partition_key:
         return source
     statement = load_queries.render_sample_partitions(
-        _sample(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS, settings=settings
+        _sample(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS
     )
     try:
         rows = client.query(statement)
@@ -150,7 +139,6 @@ def find_rewritten(
     rule: MergeRule,
     *,
     where: str,
-    settings: Mapping[str, SettingValue],
 ) -> set[str] | None:
     """Find what a merge is expected to write again: the partitions with keys of some files' first rows.
 
@@ -165,7 +153,6 @@ def find_rewritten(
         where=where,
         limit_rows=SAMPLE_FILES * SAMPLE_ROWS,
         seconds=TOUCHED_SECONDS,
-        settings=settings,
     )
     try:
         return {row["partition_id"] for row in client.query(statement)}

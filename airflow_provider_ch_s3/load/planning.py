@@ -141,13 +141,12 @@ class Planning:
                 is_typed = prepared.source.format.is_typed
                 text = explain_misfit(
                     self.client,
-                    prepared.source,
+                    dataclasses.replace(prepared.source, settings=prepared.plan.sent),
                     prepared.mapping,
                     prepared.target,
                     misfit,
                     message,
                     where=prepared.where,
-                    settings=prepared.plan.sent,
                 )
         is_whole = self.request.pattern.scheme.is_reliable
         return build_failure(LoadError, "query-failed", text, message, is_typed=is_typed, is_whole=is_whole)

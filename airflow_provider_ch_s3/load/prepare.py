@@ -126,21 +126,20 @@ class PreparedLoad:
         comment = identity.log_comment(
             files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **chunk
         )
-        settings = {**self.plan.in_text, "log_comment": comment}
+        source = replace(self.source, settings={**self.plan.in_text, "log_comment": comment})
         target = self.target.staged_in(into) if into else self.target
         if self.line_format:
             statement = render_insert_lines(
-                self.source,
+                source,
                 target.name,
                 cluster=self.cluster.name,
                 spans_cluster=target.spans_cluster,
                 line_format=self.line_format,
-                settings=settings,
             )
         else:
             mapping = (*self.mapping, *_mark_deletions(self.merge)) if into else self.mapping
             statement = load_queries.render_insert_load(
-                self.source, target, mapping, cluster=self.cluster.name, where=self.where, settings=settings
+                source, target, mapping, cluster=self.cluster.name, where=self.where
             )
         return replace(statement, settings=self.plan.guards)
 
@@ -201,7 +200,7 @@ def prepare_load(
         from_files = without_provenance(target, request.provenance)
         source = read_source(client, access, files, inspection, from_files, cluster.name)
         _check_provenance(target, request, source, cluster)
-        request, inspection = (with_dialect(one, source) for one in (request, inspection))
+        request = with_dialect(request, source)
         source = read_nulls(source)
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
         if source.format.has_text_fields:
@@ -209,8 +208,8 @@ def prepare_load(
             source = hold_to_forms(source, _guessed(source, target, request), _integer_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument, condition in (("where", request.where), ("mode.deleted", request.mode.deleted)):
-            check_condition(client, source, argument, condition, inspection.settings)
-        mapping = (*_map(client, source, from_files, inspection), *map_provenance(request.provenance))
+            check_condition(client, source, argument, condition)
+        mapping = (*_map(client, source, from_files, request), *map_provenance(request.provenance))
         mode_for(request).check_filled(target, request, {column.target for column in mapping})
 
     source = replace(source, may_list=may_list and access.lists_as_the_worker)
@@ -233,15 +232,13 @@ def prepare_load(
         )
 
     # The sample is read with the settings of the load, so these are planned twice: before the sample, and with it.
-    sent = {**inspection.settings, **plan(source, MemorySharing(), cluster).sent}
+    source = source.read_with(**plan(source, MemorySharing(), cluster).sent)
     if line_format is None:  # a sample would stop at the first bad row
         marks = _mark_deletions(request.mode.rule)
-        source = measure.measure_rows(
-            client, source, mapping, target, staged=marks, where=request.where, settings=sent
-        )
+        source = measure.measure_rows(client, source, mapping, target, staged=marks, where=request.where)
         if source.rows is None and source.data_format not in past:
-            source = measure.estimate_row_count(client, source, settings=sent)
-        source = measure.count_partitions(client, source, mapping, target.partition_key, settings=sent)
+            source = measure.estimate_row_count(client, source)
+        source = measure.count_partitions(client, source, mapping, target.partition_key)
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster)
     _check_expiry(access, final.prediction)
@@ -257,7 +254,7 @@ def prepare_load(
     if request.mode.rule:
         sizes = read_sizes(client, target.local, cluster.name)
         touched = measure.find_rewritten(
-            client, source, mapping, target.local, cluster, request.mode.rule, where=request.where, settings=sent
+            client, source, mapping, target.local, cluster, request.mode.rule, where=request.where
         )
         held = TableSize.total(sizes.values())
         if touched is not None:
@@ -342,7 +339,7 @@ def _map(
         target,
         columns=request.columns.only,
         select=request.select,
-        select_types=read_select_types(client, source, request.select, request.settings),
+        select_types=read_select_types(client, source, request.select),
         used=frozenset(chain.from_iterable(map(find_names, expressions))),
         ignores_new=not request.takes_all_columns,
         may_lack=request.may_lack_columns,

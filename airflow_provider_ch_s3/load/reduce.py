@@ -40,7 +40,7 @@ def check_row_groups(client: ClickHouseClient, prepared: PreparedLoad) -> None:
     if not source.has_footers:
         return
     share_bytes = cluster.weakest.memory_bytes * cluster.ingest_memory_ratio / prepared.sharing.loads
-    largest = client.query(render_largest_row_group(source, prepared.plan.sent))[0]
+    largest = client.query(render_largest_row_group(replace(source, settings=prepared.plan.sent)))[0]
     if largest["row_group_bytes"] > share_bytes:
         raise LoadError(
             "row-group-too-large",

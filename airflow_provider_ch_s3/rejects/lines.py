@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, family, is_nullable
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -15,8 +14,9 @@ from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.files import is_delimiter_given, query_files
+from airflow_provider_ch_s3.introspection.files import is_delimiter_given
 from airflow_provider_ch_s3.introspection.heads import look_at_files
+from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
@@ -79,10 +79,11 @@ def read_line_format(
         data_format=CSV if is_csv else JSON,
         compression=compression,
         columns=(),
+        settings=request.settings,
     )
-    source, beginnings = look_at_files(partial(query_files, client), source, request)
+    source, beginnings = look_at_files(client, source, request)
     files = source.files
-    first = _read_first_line(client, source, request)
+    first = _read_first_line(client, source)
     source = replace(source, columns=_check_folders(files, target, source))
     in_path = frozenset(column.name for column in source.columns)
     loadable = _loadable(target, request)
@@ -146,10 +147,10 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
     return typed
 
 
-def _read_first_line(client: ClickHouseClient, source: SourceSpec, request: LoadRequest) -> str:
-    one = replace(source, files=source.files[:1])
+def _read_first_line(client: ClickHouseClient, source: SourceSpec) -> str:
+    one = replace(source, files=source.files[:1], settings={"max_threads": 1, **source.settings})
     try:
-        rows = query_files(client, render_read_first_line(one, {"max_threads": 1, **request.settings}), one)
+        rows = query_files(client, render_read_first_line(one), one)
     except SourceError as error:
         cause = error.__cause__
         if isinstance(cause, ServerError) and cause.server_code == ErrorCode.UNKNOWN_IDENTIFIER:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue, Statement
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 PARTITION = "{_partition_id}"
 """What ClickHouse replaces by the value of PARTITION BY in an address."""
@@ -33,6 +32,7 @@ class ExportFiles:
     data_format: str
     compression: str = "auto"
     structure: str = "auto"
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
 
     @property
     def function(self) -> TableFunction:
@@ -65,29 +65,20 @@ def render_describe_query(query: str, settings: Mapping[str, SettingValue]) -> S
     return render("describe_query", text, query=Sql(query.strip()), settings=settings)
 
 
-def render_insert_export(
-    files: ExportFiles,
-    query: str,
-    *,
-    partition_by: Mapping[str, str],
-    settings: Mapping[str, SettingValue],
-) -> Statement:
+def render_insert_export(files: ExportFiles, query: str, *, partition_by: Mapping[str, str]) -> Statement:
     """Render the INSERT of the export.
 
     :param query: a SELECT, printed unchecked: its author may run any query anyway.
     :param partition_by: name of a folder → expression over the columns of the query.
     """
     query = Sql(query.strip())
-    insert = render("insert_export", source=files, query=query, partition_by=partition_by, settings=settings)
+    insert = render("insert_export", source=files, query=query, partition_by=partition_by)
     return replace(insert, keeps_final=True)
 
 
 @statement
-def render_count_by_file(source: SourceSpec, *, structure: str, settings: Mapping[str, SettingValue]) -> str:
-    """Count the rows in each file with rows, by ``_path``.
-
-    :param structure: names and types of the columns.
-    """
+def render_count_by_file(source: SourceSpec) -> str:
+    """Count the rows in each file with rows, by ``_path``."""
     return IN_FILE
 
 
@@ -96,13 +87,7 @@ FILES = "{files}"
 
 
 def render_select_files(
-    source: SourceSpec,
-    sql: str,
-    *,
-    structure: str,
-    limit_rows: int,
-    settings: Mapping[str, SettingValue],
-    is_described: bool = False,
+    source: SourceSpec, sql: str, *, structure: str, limit_rows: int, is_described: bool = False
 ) -> Statement:
     """Render a user's query, with a table function in place of ``FILES``.
 
@@ -111,5 +96,5 @@ def render_select_files(
     :param is_described: read names and types of the result's columns instead of the result.
     """
     texts = [Sql(text) for text in sql.strip().split(FILES)]
-    how = {"structure": structure, "limit_rows": limit_rows, "settings": settings, "is_described": is_described}
+    how = {"structure": structure, "limit_rows": limit_rows, "is_described": is_described}
     return replace(render("select_files", source=source, texts=texts, **how), keeps_final=True)

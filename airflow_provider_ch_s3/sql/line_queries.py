@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.sql.render import IN_FILE, statement
 from airflow_provider_ch_s3.table.bad_rows import LineFormat
 from airflow_provider_ch_s3.table.target import TableName
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 
 @statement
@@ -93,7 +90,6 @@ def render_insert_lines(
     cluster: str | None,
     spans_cluster: bool,
     line_format: LineFormat,
-    settings: Mapping[str, SettingValue],
 ) -> str:
     """Render the INSERT of the load: reads every line except empty lines and headers.
 
@@ -105,7 +101,7 @@ def render_insert_lines(
 
 
 @statement
-def render_read_first_line(source: SourceSpec, settings: Mapping[str, SettingValue]) -> str:
+def render_read_first_line(source: SourceSpec) -> str:
     """Read the first line of a file, with the line's number from 0.
 
     A server without line numbers says -1, or fails.

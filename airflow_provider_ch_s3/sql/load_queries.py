@@ -6,110 +6,78 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue, Statement
 from airflow_provider_ch_s3.files.first_bytes import UTF8_MARK
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
-from airflow_provider_ch_s3.sql.conversions import definitions
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals, server_sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 # ClickHouse takes a column that a statement does not use for a column that the files should not have.
 READS_SOME_COLUMNS: Mapping[str, SettingValue] = {"input_format_skip_unknown_fields": 1}
 
 
-def render_describe_files(source: SourceSpec, settings: Mapping[str, SettingValue]) -> Statement:
+def render_describe_files(source: SourceSpec) -> Statement:
     """Read names and types of the columns in the files, or in the structure of ``source``, if ``source`` has a
     structure.
-
-    :param settings: the user's, which may affect how the format is read.
     """
     described = {"address": source.described_address, "structure": source.structure or "auto"}
-    return render("describe_files", source=source, settings=settings, **described)
+    return render("describe_files", source=source, **described)
 
 
-def render_read_on_each_node(
-    source: SourceSpec, settings: Mapping[str, SettingValue], cluster: str | None
-) -> Statement:
+def render_read_on_each_node(source: SourceSpec, cluster: str | None) -> Statement:
     """Find the nodes that can read the files; fails if any node cannot."""
-    settings = {**settings, "skip_unavailable_shards": 0}
-    return render("read_on_each_node", source=source, settings=settings, cluster=cluster)
+    return render("read_on_each_node", source=source.read_with(skip_unavailable_shards=0), cluster=cluster)
 
 
-def render_read_heads(
-    source: SourceSpec, files: Sequence[SourceFile], settings: Mapping[str, SettingValue], *, limit_bytes: int
-) -> Statement:
+def render_read_heads(source: SourceSpec, files: Sequence[SourceFile], *, limit_bytes: int) -> Statement:
     """Read the first bytes of some files, in hexadecimal; an empty file may be missing in the answer."""
     sources = [replace(source, files=(file,)) for file in files]
-    own = {"max_threads": len(files), "max_block_size": limit_bytes}
-    return render("read_heads", source=source, sources=sources, settings={**settings, **own}, limit_bytes=limit_bytes)
+    source = source.read_with(max_threads=len(files), max_block_size=limit_bytes)
+    return render("read_heads", source=source, sources=sources, limit_bytes=limit_bytes)
 
 
-def render_find_filled(source: SourceSpec, settings: Mapping[str, SettingValue], *, is_json: bool) -> Statement:
+def render_find_filled(source: SourceSpec, *, is_json: bool) -> Statement:
     """Find the files that contain more than white space, a byte order mark and, in JSON, square brackets."""
     blank = b" \t\r\n" + UTF8_MARK + (b"[]" if is_json else b"")
-    return render("find_filled", source=source, settings=settings, blank_bytes=sorted(blank))
+    return render("find_filled", source=source, blank_bytes=sorted(blank))
 
 
-def render_describe_select(
-    source: SourceSpec, mapping: Sequence[MappedColumn], settings: Mapping[str, SettingValue]
-) -> Statement:
+@statement
+def render_describe_select(source: SourceSpec, mapping: Sequence[MappedColumn]) -> str:
     """Read the types of the columns of a SELECT list, which ``_path`` precedes."""
-    return _render_read("describe_select", source, mapping, settings=settings)
+    return IN_FILE
 
 
 def render_sample_files(
-    source: SourceSpec,
-    mapping: Sequence[MappedColumn],
-    *,
-    numbered: Sequence[str],
-    where: str,
-    limit_rows: int,
-    settings: Mapping[str, SettingValue],
+    source: SourceSpec, mapping: Sequence[MappedColumn], *, numbered: Sequence[str], where: str, limit_rows: int
 ) -> Statement:
     """Measure the mean size in memory of the first rows, with the load's own SELECT list and settings.
 
     :param numbered: target columns that store a number for each row, and each distinct value once (LowCardinality).
     :param where: the load's condition; the server validates the condition, but does not filter by it here.
     """
-    return _render_read(
+    return render(
         "sample_files",
-        source,
-        mapping,
+        source=source.read_with(**READS_SOME_COLUMNS) if where else source,
+        mapping=mapping,
         numbered=[f"ch_s3_{n}" for n, column in enumerate(mapping, 1) if column.target in numbered],
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, **READS_SOME_COLUMNS} if where else settings,
     )
 
 
 def render_sample_partitions(
-    source: SourceSpec,
-    mapping: Sequence[MappedColumn],
-    *,
-    partition_key: str,
-    seconds: int,
-    settings: Mapping[str, SettingValue],
+    source: SourceSpec, mapping: Sequence[MappedColumn], *, partition_key: str, seconds: int
 ) -> Statement:
     """Count the partitions for the rows of each file, and for the rows of all files.
 
     :param partition_key: the table's, over the table's own columns.
     :param seconds: stop reading then; later rows do not count.
     """
-    return _render_read(
-        "sample_partitions",
-        source,
-        mapping,
-        partition_key=server_sql(partition_key),
-        settings={
-            **settings,
-            **READS_SOME_COLUMNS,
-            "max_execution_time": seconds,
-            "timeout_overflow_mode": "break",
-        },
-    )
+    bounded = source.read_with(**READS_SOME_COLUMNS, max_execution_time=seconds, timeout_overflow_mode="break")
+    return render("sample_partitions", source=bounded, mapping=mapping, partition_key=server_sql(partition_key))
 
 
 def render_sample_touched(
@@ -122,7 +90,6 @@ def render_sample_touched(
     where: str,
     limit_rows: int,
     seconds: int,
-    settings: Mapping[str, SettingValue],
 ) -> Statement:
     """Find the partitions of a table, over all shards, that hold rows with keys of the files' first rows.
 
@@ -130,16 +97,15 @@ def render_sample_touched(
     :param seconds: fail then.
     """
     of_key = [column for column in mapping if column.target in key]
-    return _render_read(
+    return render(
         "sample_touched",
-        source,
-        of_key,
+        source=source.read_with(**READS_SOME_COLUMNS, max_execution_time=seconds),
+        mapping=of_key,
         table=table,
         shards=cluster,
         key=[column.target for column in of_key],
         where=where,
         limit_rows=limit_rows,
-        settings={**settings, **READS_SOME_COLUMNS, "max_execution_time": seconds},
     )
 
 
@@ -152,7 +118,6 @@ def render_read_rows(
     first: int,
     count: int,
     seconds: int,
-    settings: Mapping[str, SettingValue],
 ) -> Statement:
     """Read some rows of a file and convert them as the load does; fails if a value does not fit.
 
@@ -162,103 +127,57 @@ def render_read_rows(
     :param seconds: fail then.
     """
     rows = {"first": first, "count": count, "types": types, "condition": where, "shown": None}
-    return _render_rows(source, mapping, seconds, settings, **rows)
+    return _render_rows(source, mapping, seconds, **rows)
 
 
-def render_read_rows_value(
-    source: SourceSpec, column: MappedColumn, *, row: int, seconds: int, settings: Mapping[str, SettingValue]
-) -> Statement:
+def render_read_rows_value(source: SourceSpec, column: MappedColumn, *, row: int, seconds: int) -> Statement:
     """Read a column's value in a single row of a file, without conversion.
 
     :param row: number of the row in the file, from 0.
     :param seconds: fail then.
     """
     rows = {"first": row, "count": 1, "condition": "", "shown": replace(column, conversion=None)}
-    return _render_rows(source, (), seconds, settings, **rows)
+    return _render_rows(source, (), seconds, **rows)
 
 
-def _render_rows(
-    source: SourceSpec,
-    mapping: Sequence[MappedColumn],
-    seconds: int,
-    settings: Mapping[str, SettingValue],
-    **rows: Any,
-) -> Statement:
-    own: dict[str, SettingValue] = {
-        "max_execution_time": seconds,
-        "timeout_overflow_mode": "throw",
-        # in the order of the file
-        "max_threads": 1,
-        "input_format_parquet_preserve_order": 1,
-        **READS_SOME_COLUMNS,
-    }
-    return _render_read("read_rows", source, mapping, where="", settings={**settings, **own}, **rows)
+def _render_rows(source: SourceSpec, mapping: Sequence[MappedColumn], seconds: int, **rows: Any) -> Statement:
+    in_order = _within(source, seconds, max_threads=1, input_format_parquet_preserve_order=1)
+    return render("read_rows", source=in_order, mapping=mapping, where="", **rows)
 
 
-def render_count_rows(source: SourceSpec, *, seconds: int, settings: Mapping[str, SettingValue]) -> Statement:
+def render_count_rows(source: SourceSpec, *, seconds: int) -> Statement:
     """Count the rows in all files; the server does not parse them if the format allows.
 
     :param seconds: fail then.
     """
-    own: dict[str, SettingValue] = {
-        "max_execution_time": seconds,
-        "timeout_overflow_mode": "throw",
-        **READS_SOME_COLUMNS,
-    }
-    return _render_read("count_rows", source, (), settings={**settings, **own})
+    return render("count_rows", source=_within(source, seconds))
+
+
+def _within(source: SourceSpec, seconds: int, **more: SettingValue) -> SourceSpec:
+    """The same files, to read some of their columns; fails after so many seconds."""
+    bound: dict[str, SettingValue] = {"max_execution_time": seconds, "timeout_overflow_mode": "throw"}
+    return source.read_with(**bound, **more, **READS_SOME_COLUMNS)
 
 
 @statement
-def render_parquet_footers(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
+def render_parquet_footers(source: SourceSpec, cluster: str | None) -> str:
     """Count the rows in all files, and name a file for each distinct schema; reads only the footers."""
     return IN_FILE
 
 
 @statement
-def render_largest_row_group(source: SourceSpec, settings: Mapping[str, SettingValue]) -> str:
+def render_largest_row_group(source: SourceSpec) -> str:
     """Find the Parquet file with the largest row group, and the uncompressed size of this row group."""
     return IN_FILE
 
 
 def render_insert_load(
-    source: SourceSpec,
-    target: TargetSpec,
-    mapping: Sequence[MappedColumn],
-    *,
-    cluster: str | None,
-    where: str,
-    settings: Mapping[str, SettingValue],
+    source: SourceSpec, target: TargetSpec, mapping: Sequence[MappedColumn], *, cluster: str | None, where: str
 ) -> Statement:
     """Render the INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node."""
-    return _render_read(
-        "insert_load",
-        source,
-        mapping,
-        target=target,
-        columns=[column.target for column in mapping],
-        cluster=cluster,
-        where=where,
-        settings=settings,
-    )
-
-
-def _render_read(
-    template: str,
-    source: SourceSpec,
-    mapping: Sequence[MappedColumn],
-    *,
-    settings: Mapping[str, SettingValue],
-    **values: Any,
-) -> Statement:
-    """Render a statement that reads the files' rows as the load does."""
-    return render(
-        template,
-        source=source,
-        mapping=mapping,
-        definitions=definitions(mapping, source.read_columns, str(settings.get("date_time_input_format", ""))),
-        settings=settings,
-        **values,
-    )
+    columns = [column.target for column in mapping]
+    how = {"columns": columns, "cluster": cluster, "where": where}
+    return render("insert_load", source=source, target=target, mapping=mapping, **how)
 
 
 def render_running_queries(prefix: str, cluster: str | None) -> Statement:

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.conversions import FILES, is_row, read_column, select_item, select_list
+from airflow_provider_ch_s3.sql.conversions import FILES, definitions, is_row, read_column, select_item, select_list
 from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
 from airflow_provider_ch_s3.sql.fitting import (
     csv_field,
@@ -102,16 +102,19 @@ def statement(text_of: Callable[P, str]) -> Callable[P, Statement]:
 def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
     """Render a statement.
 
-    :param values: the variables of the text. ``source`` (files) adds ``access``, ``address``, ``data_format`` and
-        ``structure``, and the settings that name the snapshot of a lake. ``access`` adds the values of placeholders
-        in the text.
+    :param values: the variables of the text. ``source`` (files) adds ``access``, ``address``, ``data_format``,
+        ``structure`` and ``settings``, also the settings that name the snapshot of a lake. ``access`` adds the
+        values of placeholders in the text. ``mapping`` adds the ``definitions`` of the functions for the values.
     :raises UnquotedValueError: if the text prints a value without a filter.
     """
     if source := values.get("source"):
-        of_source = ("access", "address", "data_format", "structure")
+        of_source = ("access", "address", "data_format", "structure", "settings")
         values = {attribute: getattr(source, attribute) for attribute in of_source} | values
         if source.reader:
-            values["settings"] = {**values.get("settings", {}), **source.reader.settings}
+            values["settings"] = {**values["settings"], **source.reader.settings}
+        if "mapping" in values:
+            parser = str(values["settings"].get("date_time_input_format", ""))
+            values["definitions"] = definitions(values["mapping"], source.read_columns, parser)
     parameters = values["access"].parameters if "access" in values else {}
     template = _template(text) if text else _ENVIRONMENT.get_template(f"{name}.sql.jinja")
     text = template.render(**values).strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -11,7 +11,6 @@ from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, render, statement
 from airflow_provider_ch_s3.table.new_table import NewColumn, NewTable
 from airflow_provider_ch_s3.table.target import Distribution, TableName
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 
 
 @statement
@@ -58,7 +57,6 @@ def render_observe_values(
     patterns: Collection[str],
     limit_rows: int,
     limit_distinct: int,
-    settings: Mapping[str, SettingValue],
     null_words: Sequence[str] = (),
 ) -> Statement:
     """Observe what the values of some columns look like, in the first rows of some files.
@@ -76,7 +74,6 @@ def render_observe_values(
         patterns=patterns,
         limit_rows=limit_rows,
         limit_distinct=limit_distinct,
-        settings=settings,
         null_words=null_words,
     )
 
@@ -87,20 +84,17 @@ def render_count_uneven(
     pairs: Sequence[tuple[str, str]],
     *,
     limit_rows: int,
-    settings: Mapping[str, SettingValue],
 ) -> Statement:
     """Count the rows, among the first rows of some files, in which two lists differ in length.
 
     :param pairs: columns of the files.
     """
     sources = [replace(source, files=(file,)) for file in files]
-    return render(
-        "count_uneven", source=source, sources=sources, pairs=pairs, limit_rows=limit_rows, settings=settings
-    )
+    return render("count_uneven", source=source, sources=sources, pairs=pairs, limit_rows=limit_rows)
 
 
 @statement
-def render_count_nulls(source: SourceSpec, cluster: str | None, settings: Mapping[str, SettingValue]) -> str:
+def render_count_nulls(source: SourceSpec, cluster: str | None) -> str:
     """Count the missing values in each column of all Parquet files, from their footers."""
     return IN_FILE
 

@@ -17,6 +17,7 @@ from airflow.providers.microsoft.azure.hooks.wasb import WasbHook
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNotFoundError
 
+from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
@@ -47,17 +48,16 @@ class AzureBlobFileStore:
     """The blobs of one storage account.
 
     :param wasb_conn_id: an Airflow connection of type ``wasb``.
-    :param named_collection: a named collection on the servers with the account and the key; then the connection is
-        used only for listing.
+    :param credentials: the servers' own: with a named collection, the connection is used only for listing.
     """
 
-    def __init__(self, *, wasb_conn_id: str, named_collection: str = "") -> None:
+    def __init__(self, *, wasb_conn_id: str, credentials: OwnKeys | NamedCollection = OWN_KEYS) -> None:
         quiet_urllib3()  # a SAS is part of each address
         # They log whatever a server answers to the secret of an application; the error shows that without the secret.
         for library in ("azure.identity", "msal"):
             logging.getLogger(library).setLevel(logging.CRITICAL)
         self.wasb_conn_id = wasb_conn_id
-        self.named_collection = named_collection
+        self.credentials = credentials
 
     @cached_property
     def _hook(self) -> WasbHook:
@@ -259,8 +259,8 @@ class AzureBlobFileStore:
 
     def access(self) -> AzureAccess:
         """How the ClickHouse servers reach the same account, and with which credentials."""
-        if self.named_collection:
-            return AzureAccess(endpoint_url=self._endpoint, named_collection=self.named_collection)
+        if isinstance(self.credentials, NamedCollection) and self.credentials.collection:
+            return AzureAccess(endpoint_url=self._endpoint, named_collection=self.credentials.collection)
         access = self._log_in(self._endpoint)
         hide_secrets(access.secrets)
         return access

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.stores.s3 import UNSIGNED_CONFIG, S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"
@@ -14,8 +15,7 @@ class GCSFileStore(S3FileStore):
 
     :param hmac_conn_id: an Airflow connection of type ``aws`` with an HMAC key: the access ID as login, the secret as
         password. None: the bucket is public.
-    :param named_collection: a named collection on the servers with an HMAC key; then the connection is used only for
-        listing.
+    :param credentials: the servers' own: with a named collection, the connection is used only for listing.
     :param host: of the store, if the source is a URL.
     """
 
@@ -23,8 +23,10 @@ class GCSFileStore(S3FileStore):
     store = "Google Cloud Storage"
     without_connection = "read a public bucket"
 
-    def __init__(self, *, hmac_conn_id: str | None, named_collection: str = "", host: str = "") -> None:
-        super().__init__(aws_conn_id=hmac_conn_id, named_collection=named_collection, host=host)
+    def __init__(
+        self, *, hmac_conn_id: str | None, credentials: OwnKeys | NamedCollection = OWN_KEYS, host: str = ""
+    ) -> None:
+        super().__init__(aws_conn_id=hmac_conn_id, credentials=credentials, host=host)
 
     @property
     def _is_public(self) -> bool:

@@ -20,7 +20,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from airflow_provider_ch_s3.common.arguments import check_flag, check_text
+from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
@@ -60,14 +60,11 @@ class S3FileStore:
 
     :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with the worker's own
         credentials (environment, instance profile), and the ClickHouse servers read with theirs.
-    :param named_collection: a named collection on the servers with the keys; then the connection is used only for
-        listing.
-    :param role_arn: ARN of a role for the servers to assume; then the connection is used only for listing.
-    :param external_id: required by the owner of the role.
+    :param credentials: the servers' own; except with ``OwnKeys``, the connection is used only for listing.
     :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
     :param host: of the store, if the source is a URL. Without a connection, and without own credentials of the
         worker, the bucket is then read as a public one.
-    :raises ConfigError: if an argument has a wrong type, or two arguments contradict each other.
+    :raises ConfigError: if ``requester_pays`` has no effect.
     """
 
     account = ""
@@ -83,39 +80,18 @@ class S3FileStore:
         self,
         *,
         aws_conn_id: str | None,
-        named_collection: str = "",
-        role_arn: str = "",
-        external_id: str = "",
+        credentials: OwnKeys | NamedCollection | Role = OWN_KEYS,
         requester_pays: bool = False,
         host: str = "",
     ) -> None:
-        check_text(self.argument, aws_conn_id, is_optional=True)
-        check_text("named_collection", named_collection)
-        check_text("role_arn", role_arn)
-        check_text("external_id", external_id)
-        check_flag("requester_pays", requester_pays)
-        if named_collection and role_arn:
-            raise ConfigError(
-                "arguments-contradict",
-                f"named_collection={named_collection!r} and role_arn={role_arn!r} are two ways to read the files;"
-                " give one of them",
-            )
-        if external_id and not role_arn:
+        if requester_pays and isinstance(credentials, NamedCollection):
             raise ConfigError(
                 "argument-without-effect",
-                "external_id is sent when the servers assume a role, and there is no role_arn; give one, or"
-                " remove it",
-            )
-        if requester_pays and named_collection:
-            raise ConfigError(
-                "argument-without-effect",
-                f"requester_pays=True has no effect with named_collection={named_collection!r}, because ClickHouse"
-                " sends no further headers then; use the keys of the connection, or role_arn",
+                f"requester_pays=True has no effect with named_collection={credentials.collection!r}, because"
+                " ClickHouse sends no further headers then; use the keys of the connection, or role_arn",
             )
         self.aws_conn_id = aws_conn_id
-        self.named_collection = named_collection
-        self.role_arn = role_arn
-        self.external_id = external_id
+        self.credentials = credentials
         self.requester_pays = requester_pays
         self.host = host
 
@@ -426,11 +402,12 @@ class S3FileStore:
     def access(self) -> S3Access:
         """How the ClickHouse servers reach the same endpoint, and with which credentials."""
         reach = partial(S3Access, endpoint_url=self._client.meta.endpoint_url, requester_pays=self.requester_pays)
-        if self.named_collection:
-            return reach(named_collection=self.named_collection)
-        if self.role_arn:
-            hide_secrets([self.external_id])
-            return reach(role_arn=self.role_arn, external_id=self.external_id)
+        match self.credentials:
+            case NamedCollection(collection=collection) if collection:
+                return reach(named_collection=collection)
+            case Role(arn=arn, external_id=external_id) if arn:
+                hide_secrets([external_id])
+                return reach(role_arn=arn, external_id=external_id)
         if self._client.meta.config.signature_version is UNSIGNED:
             return reach(anonymous=True)
         if self.aws_conn_id is None:

@@ -10,7 +10,6 @@ from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import AZURE
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
-from airflow_provider_ch_s3.transfers.task import collection_of
 from airflow_provider_ch_s3.transfers.templates import parse_arguments
 
 if TYPE_CHECKING:
@@ -67,6 +66,4 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
                 f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
                 " 'airflow-provider-ch-s3[azure]'",
             ) from error
-        return AzureBlobFileStore(
-            wasb_conn_id=given["wasb_conn_id"], named_collection=collection_of(given["credentials"])
-        )
+        return AzureBlobFileStore(**given)

@@ -9,7 +9,6 @@ from airflow_provider_ch_s3.arguments import KEYS_OR_COLLECTION, NamedCollection
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.files.addresses import GCS, find_host
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
-from airflow_provider_ch_s3.transfers.task import collection_of
 from airflow_provider_ch_s3.transfers.templates import parse_arguments
 
 if TYPE_CHECKING:
@@ -61,8 +60,4 @@ class GCSToClickHouseOperator(FilesToClickHouseOperator):
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
         given = parse_arguments(self, ("hmac_conn_id", "credentials"))
-        return GCSFileStore(
-            hmac_conn_id=given["hmac_conn_id"],
-            named_collection=collection_of(given["credentials"]),
-            host=find_host(self.source, GCS),
-        )
+        return GCSFileStore(**given, host=find_host(self.source, GCS))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import conf, timezone
 
-from airflow_provider_ch_s3.arguments import CREDENTIALS, NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.arguments import CREDENTIALS, OwnKeys
 from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind
 from airflow_provider_ch_s3.files.addresses import find_host
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -78,23 +78,12 @@ def s3_arguments(task: BaseOperator, address: object) -> dict[str, Any]:
     :param address: of the files, as the task has it.
     :raises ConfigError: if an argument is wrong.
     """
-    credentials = CREDENTIALS.parse("credentials", task.credentials or OwnKeys())
     return {
         "aws_conn_id": CONNECTION.parse("aws_conn_id", task.aws_conn_id),
+        "credentials": CREDENTIALS.parse("credentials", task.credentials or OwnKeys()),
         "requester_pays": FLAG.parse("requester_pays", task.requester_pays or False),
-        "named_collection": collection_of(credentials),
         "host": find_host(address),
-        **(
-            {"role_arn": credentials.arn, "external_id": credentials.external_id}
-            if isinstance(credentials, Role)
-            else {}
-        ),
     }
-
-
-def collection_of(credentials: OwnKeys | NamedCollection | Role) -> str:
-    """The named collection with the keys; '' if the keys are elsewhere."""
-    return credentials.collection if isinstance(credentials, NamedCollection) else ""
 
 
 def _active_runs(dag: Any) -> int:

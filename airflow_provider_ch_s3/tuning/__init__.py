@@ -1,5 +1,6 @@
 """Compute the settings of a load: a function for each setting, and a plan of all settings. Pure."""
 
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES, ExportFacts
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, LoadLimit, MemorySharing, PastLoad, Reduction
 from airflow_provider_ch_s3.tuning.in_place import IN_PLACE_RULES, InPlaceFacts
@@ -13,7 +14,7 @@ from airflow_provider_ch_s3.tuning.plan import (
     plan_query,
 )
 from airflow_provider_ch_s3.tuning.predict import Prediction
-from airflow_provider_ch_s3.tuning.rule import ServerSetting, Setting, SettingOrigin, SettingValue
+from airflow_provider_ch_s3.tuning.rule import ServerSetting, Setting, SettingOrigin
 
 __all__ = [
     "EXPORT_RULES",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
@@ -20,7 +21,6 @@ from airflow_provider_ch_s3.tuning.rule import (
     ServerSetting,
     Setting,
     SettingOrigin,
-    SettingValue,
     is_same,
 )
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES

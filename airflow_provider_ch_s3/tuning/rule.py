@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.file_format import FORMATS, FileFormat, find_format
-
-SettingValue = int | float | str
 
 
 class SettingOrigin(StrEnum):

@@ -5,6 +5,7 @@ docs/reference/settings.md is generated from this list.
 
 from __future__ import annotations
 
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
@@ -12,7 +13,7 @@ from airflow_provider_ch_s3.files.file_format import JSON_AS_TEXT, MISSING_COLUM
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.rule import PlanFacts, Rule, SettingValue, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import PlanFacts, Rule, Source, computed, fixed
 
 _FEWER = "with any other value a load leaves rows out and still reports success; use where to select rows"
 ENDS_EARLY = "a load that reaches a limit of the server must fail, not end early and report success"

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_provider_ch_s3 import arguments as load_arguments
 from airflow_provider_ch_s3 import modes
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, ConnectionField
 from airflow_provider_ch_s3.common.declared import Form, Kind, default_of, kind_of
 from airflow_provider_ch_s3.export.report import ExportReport
@@ -33,7 +34,7 @@ from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
-from airflow_provider_ch_s3.tuning.rule import Rule, SettingValue
+from airflow_provider_ch_s3.tuning.rule import Rule
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
 
 OPERATORS: Sequence[Any] = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of, plan_conversion
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.sql.conversions import definitions
 from airflow_provider_ch_s3.sql.filters import literal
 from airflow_provider_ch_s3.sql.render import render
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -50,6 +50,7 @@ class _Source:
     address = data_format = structure = ""
     read_columns = ()
     reader = None
+    settings: ClassVar[dict[str, str]] = {"date_time_input_format": "best_effort"}
 
 
 def text_of(conversion: Conversion | None, source: str, target: str, values: list[str]) -> str:
@@ -58,8 +59,7 @@ def text_of(conversion: Conversion | None, source: str, target: str, values: lis
         "{% include '_with.sql.jinja' %}"
         "SELECT toString(CAST({{ mapped | select_item }}, {{ target | literal }})) AS made FROM"
     )
-    functions = definitions([mapped], [], "best_effort")
-    made = render("cell", text, definitions=functions, source=_Source(), mapped=mapped, target=target).text
+    made = render("cell", text, mapping=[mapped], source=_Source(), mapped=mapped, target=target).text
     given = ", ".join(f"CAST({value}, {literal(source)})" for value in values)
     return f"{made} (SELECT arrayJoin(CAST([{given}], {literal(f'Array({source})')})) AS v)"
 

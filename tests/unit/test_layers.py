@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "request": ARGUMENTS | {"tuning"},
     "contradictions": ARGUMENTS | {"tuning", "request"},
     "identity": set(),
-    "sql": VALUES | {"tuning.rule"},
+    "sql": VALUES,
     "introspection": ASKING,
     "monitoring": ASKING,
     "report": ASKING | {"monitoring"},
@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "load": PURE,
     "reporting": PURE,
     "export": PURE,
-    "stores": GROUND | {"files"},
+    "stores": GROUND | {"files", "arguments"},
     "lakes": VALUES,
     "trials": PURE,
 }

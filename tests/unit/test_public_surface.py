@@ -62,7 +62,7 @@ SOURCE = SourceSpec(
         pytest.param(ACCESS, id="S3Access"),
         pytest.param(SOURCE, id="SourceSpec"),
         pytest.param(Statement(text="SELECT {p:String}", parameters={"p": "SECRET-KEY"}), id="Statement"),
-        pytest.param(render_describe_files(SOURCE, {}), id="rendered"),
+        pytest.param(render_describe_files(SOURCE), id="rendered"),
     ],
 )
 def test_no_secret_in_repr_or_text(value: object) -> None:
@@ -71,7 +71,7 @@ def test_no_secret_in_repr_or_text(value: object) -> None:
 
 
 def test_the_secrets_travel_beside_the_text() -> None:
-    statement = render_describe_files(SOURCE, {})
+    statement = render_describe_files(SOURCE)
     assert statement.parameters == {
         "s3_access_key": "AKIA-KEY",
         "s3_secret_key": "SECRET-KEY",

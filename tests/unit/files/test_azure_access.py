@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
@@ -16,9 +17,11 @@ HOST = "https://acct.blob.core.windows.net"
 KEY = "c2VjcmV0"
 
 
-def access(monkeypatch: pytest.MonkeyPatch, named_collection: str = "", **fields: Any) -> AzureAccess:
+def access(
+    monkeypatch: pytest.MonkeyPatch, credentials: OwnKeys | NamedCollection = OWN_KEYS, **fields: Any
+) -> AzureAccess:
     monkeypatch.setenv("AIRFLOW_CONN_AZ", json.dumps({"conn_type": "wasb", **fields}))
-    return AzureBlobFileStore(wasb_conn_id="az", named_collection=named_collection).access()
+    return AzureBlobFileStore(wasb_conn_id="az", credentials=credentials).access()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ def test_the_servers_log_in_as_the_application(monkeypatch: pytest.MonkeyPatch, 
         ConfigError, match=coded("server-too-old", "application 'app'", "25.8", "24.8", "give named_collection")
     ):
         found.check_version((24, 8))
-    named = access(monkeypatch, "keys", **fields)
+    named = access(monkeypatch, NamedCollection("keys"), **fields)
     assert (named.named_collection, named.client_id) == ("keys", "")
     named.check_version((24, 8))
 
@@ -88,7 +91,7 @@ def test_24_8_takes_no_key_from_the_worker(monkeypatch: pytest.MonkeyPatch) -> N
         ConfigError, match=coded("server-too-old", "key or a SAS token", "25.8", "24.8", "give named_collection")
     ):
         found.check_version((24, 8))
-    access(monkeypatch, "keys", login="acct", password="a2V5").check_version((24, 8))
+    access(monkeypatch, NamedCollection("keys"), login="acct", password="a2V5").check_version((24, 8))
 
 
 def test_half_of_a_workload_identity_is_the_servers_own(monkeypatch: pytest.MonkeyPatch) -> None:

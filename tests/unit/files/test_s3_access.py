@@ -12,6 +12,7 @@ from airflow.providers.amazon.aws.hooks.s3 import S3Hook
 from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.credentials import Credentials, RefreshableCredentials
 
+from airflow_provider_ch_s3.arguments import NamedCollection, Role
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, UrlAccess, warn_if_plain
@@ -59,28 +60,17 @@ def test_when_a_session_token_expires(
     ("given", "uses_it"),
     [
         pytest.param({}, True, id="nothing"),
-        pytest.param({"role_arn": "arn:x"}, False, id="a-role-to-assume"),
-        pytest.param({"named_collection": "keys"}, False, id="a-collection"),
+        pytest.param({"credentials": Role("arn:x")}, False, id="a-role-to-assume"),
+        pytest.param({"credentials": NamedCollection("keys")}, False, id="a-collection"),
     ],
 )
-def test_who_uses_the_role_of_the_servers(given: dict[str, str], uses_it: bool) -> None:
+def test_who_uses_the_role_of_the_servers(given: dict[str, Any], uses_it: bool) -> None:
     assert S3FileStore(aws_conn_id=None, **given).access().uses_server_role is uses_it
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        pytest.param({"external_id": "e"}, "external_id is sent when .* there is no role_arn", id="no-role"),
-        pytest.param(
-            {"named_collection": "c", "requester_pays": True},
-            "requester_pays=True has no effect with named_collection='c'",
-            id="no-headers",
-        ),
-    ],
-)
-def test_arguments_without_effect(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        S3FileStore(aws_conn_id="aws", **given)
+def test_requests_with_a_collection_have_no_headers() -> None:
+    with pytest.raises(ConfigError, match="requester_pays=True has no effect with named_collection='c'"):
+        S3FileStore(aws_conn_id="aws", credentials=NamedCollection("c"), requester_pays=True)
 
 
 @pytest.mark.parametrize(

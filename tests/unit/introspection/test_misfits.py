@@ -92,7 +92,6 @@ class Files:
             misfit,
             message,
             where=where,
-            settings={},
             now=lambda: self.seconds * len(self.asked),
         )
         return "; ".join(said.splitlines()[:2])

@@ -40,7 +40,7 @@ class Servers:
         self.schemas = schemas
         self.described: list[int] = []
 
-    def ask(self, statement: Statement) -> list[dict[str, Any]]:
+    def query(self, statement: Statement) -> list[dict[str, Any]]:
         if statement.name == "parquet_footers":
             numbers = [0, *range(self.first_wide, self.first_wide + self.schemas - 1)]
             return [{"path": f"b/d/{n:03}", "row_count": 5, "empty_columns": ["e"] if n else []} for n in numbers]
@@ -59,7 +59,7 @@ def compare(servers: Servers, data_format: str, *, files: int = 100, **request: 
         compression="auto",
         columns=(),
     )
-    return compare_files(servers.ask, source, LoadRequest(pattern=PATTERN, table="t", **request), TARGET, None)
+    return compare_files(servers, source, LoadRequest(pattern=PATTERN, table="t", **request), TARGET, None)
 
 
 COLUMNS = (FileColumn(name="v", type="Int64"), FileColumn(name="e", type="Nullable(Int32)"))
@@ -96,11 +96,11 @@ def test_too_many_schemas() -> None:
 
 def test_a_column_that_only_an_expression_uses_counts() -> None:
     def refuse(statement: Statement) -> list[dict[str, Any]]:
-        rows = Servers(first_wide=60).ask(statement)
+        rows = Servers(first_wide=60).query(statement)
         return [row | {"type": "String"} if row.get("type") == "Int64" else row for row in rows]
 
     servers = Servers(first_wide=60)
-    servers.ask = refuse  # type: ignore[method-assign]
+    servers.query = refuse  # type: ignore[method-assign]
     assert compare(servers, "Parquet", select={"v": "1"}).columns[0].type == "Int32"
     with pytest.raises(SourceError, match=coded("file-types-differ", "'v'", "Int32", "'d/000'", "String", "'d/060'")):
         compare(servers, "Parquet", select={"v": "v + 1"})

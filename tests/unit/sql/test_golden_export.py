@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql import export_queries
 from airflow_provider_ch_s3.sql.export_queries import ExportFiles
 from airflow_provider_ch_s3.table.target import TableName
@@ -23,8 +25,14 @@ TABLE = TableName(database="it's", table="a`b")
 
 
 def insert(access: S3Access, partition_by: dict[str, str] | None = None) -> Statement:
-    files = ExportFiles(access=access, address=BY_PARTITIONS if partition_by else KEY, data_format="Parquet")
-    return export_queries.render_insert_export(files, QUERY, partition_by=partition_by or {}, settings=SETTINGS)
+    address = BY_PARTITIONS if partition_by else KEY
+    files = ExportFiles(access=access, address=address, data_format="Parquet", settings=SETTINGS)
+    return export_queries.render_insert_export(files, QUERY, partition_by=partition_by or {})
+
+
+def count(files: SourceSpec) -> Statement:
+    columns = (FileColumn(name="id", type="UInt64"),)
+    return export_queries.render_count_by_file(replace(files, columns=columns).read_with(s3_retry_attempts=12))
 
 
 CASES: dict[str, Statement] = {
@@ -37,12 +45,8 @@ CASES: dict[str, Statement] = {
     "insert_export_by_partitions": insert(KEYS, {"dt": "toDate(at)", "kind": "if(id = 1, 'it''s', NULL)"}),
     "describe_query_plain": export_queries.render_describe_query(QUERY, {}),
     "describe_query_settings": export_queries.render_describe_query(QUERY, {"max_threads": 1}),
-    "count_by_file_keys": export_queries.render_count_by_file(
-        source(KEYS), structure="`id` UInt64", settings={"s3_retry_attempts": 12}
-    ),
-    "count_by_file_path_filter": export_queries.render_count_by_file(
-        UNSAFE, structure="`id` UInt64", settings={"s3_retry_attempts": 12}
-    ),
+    "count_by_file_keys": count(source(KEYS)),
+    "count_by_file_path_filter": count(UNSAFE),
     **at_both("select_table_cluster", lambda cluster: Statement(text=export_queries.select_table(TABLE, cluster))),
 }
 

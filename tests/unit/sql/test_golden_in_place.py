@@ -17,18 +17,21 @@ SETTINGS = {"max_threads": 8}
 SQL = "SELECT count() AS n FROM {files} WHERE id > 0 -- {not: a parameter}"
 
 CASES: dict[str, Statement] = {
-    "select_files_keys": render_select_files(source(KEYS), SQL, structure="auto", limit_rows=11, settings=SETTINGS),
+    "select_files_keys": render_select_files(
+        source(KEYS).read_with(**SETTINGS), SQL, structure="auto", limit_rows=11
+    ),
     "select_files_described": render_select_files(
-        source(KEYS), SQL, structure="auto", limit_rows=11, settings=SETTINGS, is_described=True
+        source(KEYS).read_with(**SETTINGS), SQL, structure="auto", limit_rows=11, is_described=True
     ),
     "select_files_twice": render_select_files(
-        source(COLLECTION),
+        source(COLLECTION).read_with(**SETTINGS),
         "SELECT * FROM {files} UNION ALL SELECT * FROM {files}",
         structure="`id` Int8",
         limit_rows=11,
-        settings=SETTINGS,
     ),
-    "select_files_path_filter": render_select_files(UNSAFE, SQL, structure="auto", limit_rows=11, settings=SETTINGS),
+    "select_files_path_filter": render_select_files(
+        UNSAFE.read_with(**SETTINGS), SQL, structure="auto", limit_rows=11
+    ),
 }
 
 

@@ -40,7 +40,8 @@ COLUMNS = tuple(
 LINES_OF_CSV = LineFormat(data_format=CSV, columns=COLUMNS, header=("id", "it's"), field_count=12, delimiter=";")
 PLAIN = LineFormat(data_format=CSV, columns=COLUMNS[:1], field_count=1)
 LINES_OF_JSON = LineFormat(data_format=JSON, columns=COLUMNS[:3])
-insert = partial(line_queries.render_insert_lines, lines=LINES, settings={"max_threads": 1})
+FILES = source(KEYS).read_with(max_threads=1)
+insert = partial(line_queries.render_insert_lines, lines=LINES)
 rejected = partial(line_queries.render_feed_rejected, FEED, LINES, TABLE, load_id="ch-s3-it's", query_id="q'1")
 
 CASES: dict[str, Statement] = {
@@ -54,10 +55,12 @@ CASES: dict[str, Statement] = {
     "feed_accepted_json": line_queries.render_feed_accepted(FEED, LINES, TABLE, None, line_format=LINES_OF_JSON),
     "feed_rejected_csv": rejected(None, line_format=LINES_OF_CSV),
     "feed_rejected_json": rejected(CLUSTER, line_format=LINES_OF_JSON),
-    "insert_lines_cluster": insert(source(KEYS), cluster=CLUSTER, spans_cluster=True, line_format=LINES_OF_CSV),
-    "insert_lines_single": insert(UNSAFE, cluster=None, spans_cluster=False, line_format=PLAIN),
-    "insert_lines_json": insert(source(KEYS), cluster=None, spans_cluster=False, line_format=LINES_OF_JSON),
-    "read_first_line_single": line_queries.render_read_first_line(source(KEYS), {"max_threads": 1}),
+    "insert_lines_cluster": insert(FILES, cluster=CLUSTER, spans_cluster=True, line_format=LINES_OF_CSV),
+    "insert_lines_single": insert(
+        UNSAFE.read_with(max_threads=1), cluster=None, spans_cluster=False, line_format=PLAIN
+    ),
+    "insert_lines_json": insert(FILES, cluster=None, spans_cluster=False, line_format=LINES_OF_JSON),
+    "read_first_line_single": line_queries.render_read_first_line(source(KEYS).read_with(max_threads=1)),
     "count_lines_cluster": line_queries.render_count_lines(TABLE, CLUSTER),
     "count_rejected_cluster": line_queries.render_count_rejected(TABLE, CLUSTER),
     "read_rejected_cluster": line_queries.render_read_rejected(TABLE, CLUSTER, limit_rows=10),

@@ -146,7 +146,7 @@ def insert(
     cluster: str | None = CLUSTER,
     where: str = "",
 ) -> Statement:
-    return load_queries.render_insert_load(files, target, mapping, cluster=cluster, where=where, settings=SETTINGS)
+    return load_queries.render_insert_load(files.read_with(**SETTINGS), target, mapping, cluster=cluster, where=where)
 
 
 CASES: dict[str, Statement] = {
@@ -167,7 +167,7 @@ CASES: dict[str, Statement] = {
     "insert_load_delta_server_role": insert(DELTA(ROLE)),
     "insert_load_delta_requester_pays": insert(DELTA(PAID), LOCAL, cluster=None),
     "insert_load_delta_named_collection": insert(DELTA(COLLECTION)),
-    "describe_files_iceberg": load_queries.render_describe_files(ICEBERG(KEYS), {}),
+    "describe_files_iceberg": load_queries.render_describe_files(ICEBERG(KEYS)),
     "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
     "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
     "insert_load_azure_identity": insert(
@@ -233,75 +233,65 @@ CASES: dict[str, Statement] = {
     ),
     "insert_load_text": insert(TEXT, where="`it's at` > '2013-01-01'"),
     "describe_select_text": load_queries.render_describe_select(
-        TEXT, (MappedColumn(target="id", expression="toYear(`it's at`)"),), {"s3_retry_attempts": 12}
+        TEXT.read_with(s3_retry_attempts=12), (MappedColumn(target="id", expression="toYear(`it's at`)"),)
     ),
-    "describe_select_keys": load_queries.render_describe_select(source(KEYS), MIXED, {}),
+    "describe_select_keys": load_queries.render_describe_select(source(KEYS), MIXED),
     "sample_files_text": load_queries.render_sample_files(
-        TEXT, PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+        TEXT.read_with(max_threads=4), PLAIN, numbered=(), where="`it's at` > '2013-01-01'", limit_rows=100
     ),
-    "read_heads_single": load_queries.render_read_heads(UNSAFE, UNSAFE.files[:1], {}, limit_bytes=8192),
-    "find_filled_single": load_queries.render_find_filled(UNSAFE, {}, is_json=True),
-    "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=()), {}),
-    "describe_files_structure": load_queries.render_describe_files(source(KEYS), {}),
+    "read_heads_single": load_queries.render_read_heads(UNSAFE, UNSAFE.files[:1], limit_bytes=8192),
+    "find_filled_single": load_queries.render_find_filled(UNSAFE, is_json=True),
+    "describe_files_keys": load_queries.render_describe_files(dataclasses.replace(source(KEYS), columns=())),
+    "describe_files_structure": load_queries.render_describe_files(source(KEYS)),
     "describe_files_named_collection": load_queries.render_describe_files(
-        dataclasses.replace(source(COLLECTION), columns=()), {"format_csv_delimiter": ";"}
+        dataclasses.replace(source(COLLECTION), columns=()).read_with(format_csv_delimiter=";")
     ),
     "sample_files_keys": load_queries.render_sample_files(
-        source(KEYS),
+        source(KEYS).read_with(max_threads=4),
         MIXED,
         numbered=("tail`num", "dt"),
         where="id > 0 OR dt = '2013-01-01'",
         limit_rows=100,
-        settings={"max_threads": 4},
     ),
     "sample_files_where_path_filter": load_queries.render_sample_files(
-        UNSAFE, PLAIN, numbered=(), where="id > 0 OR dt = '2013-01-01'", limit_rows=100, settings={"max_threads": 4}
+        UNSAFE.read_with(max_threads=4), PLAIN, numbered=(), where="id > 0 OR dt = '2013-01-01'", limit_rows=100
     ),
     "sample_files_server_role": load_queries.render_sample_files(
-        source(ROLE), PLAIN, numbered=(), where="", limit_rows=100, settings={"max_threads": 4}
+        source(ROLE).read_with(max_threads=4), PLAIN, numbered=(), where="", limit_rows=100
     ),
     "read_rows_keys": load_queries.render_read_rows(
-        source(KEYS),
+        source(KEYS).read_with(max_threads=4),
         (MIXED[0], MIXED[2]),
         ["UInt16", "Date"],
         where="id > 0",
         first=5,
         count=10,
         seconds=30,
-        settings={"max_threads": 4},
     ),
     "read_rows_where_filter": load_queries.render_read_rows(
-        UNSAFE, (), (), where="id > 0", first=5, count=1, seconds=30, settings={}
+        UNSAFE, (), (), where="id > 0", first=5, count=1, seconds=30
     ),
-    "read_rows_value_keys": load_queries.render_read_rows_value(
-        source(KEYS), MIXED[0], row=5, seconds=30, settings={}
-    ),
+    "read_rows_value_keys": load_queries.render_read_rows_value(source(KEYS), MIXED[0], row=5, seconds=30),
     "sample_partitions_keys": load_queries.render_sample_partitions(
-        source(KEYS), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1, settings={"max_threads": 4}
+        source(KEYS).read_with(max_threads=4), MIXED, partition_key="toYYYYMM(dt), id % 4", seconds=1
     ),
     "sample_partitions_path_filter": load_queries.render_sample_partitions(
-        UNSAFE, PLAIN, partition_key="id", seconds=1, settings={"max_threads": 4}
+        UNSAFE.read_with(max_threads=4), PLAIN, partition_key="id", seconds=1
     ),
     "sample_touched_keys": load_queries.render_sample_touched(
-        source(KEYS),
-        MIXED,
-        TABLE,
-        cluster=CLUSTER,
-        key=["id"],
-        where="id > 0",
-        limit_rows=100,
-        seconds=10,
-        settings={},
+        source(KEYS), MIXED, TABLE, cluster=CLUSTER, key=["id"], where="id > 0", limit_rows=100, seconds=10
     ),
-    "count_rows_keys": load_queries.render_count_rows(source(KEYS), seconds=1, settings={"max_threads": 4}),
-    "count_rows_path_filter": load_queries.render_count_rows(UNSAFE, seconds=1, settings={"max_threads": 4}),
-    "parquet_footers_cluster": load_queries.render_parquet_footers(source(KEYS), CLUSTER, {"s3_retry_attempts": 12}),
-    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None, {}),
-    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER, {}),
-    "read_on_each_node_cluster": load_queries.render_read_on_each_node(source(KEYS), {}, CLUSTER),
-    "read_on_each_node_single": load_queries.render_read_on_each_node(UNSAFE, {}, None),
+    "count_rows_keys": load_queries.render_count_rows(source(KEYS).read_with(max_threads=4), seconds=1),
+    "count_rows_path_filter": load_queries.render_count_rows(UNSAFE.read_with(max_threads=4), seconds=1),
+    "parquet_footers_cluster": load_queries.render_parquet_footers(
+        source(KEYS).read_with(s3_retry_attempts=12), CLUSTER
+    ),
+    "parquet_footers_single": load_queries.render_parquet_footers(source(KEYS), None),
+    "parquet_footers_path_filter": load_queries.render_parquet_footers(UNSAFE, CLUSTER),
+    "read_on_each_node_cluster": load_queries.render_read_on_each_node(source(KEYS), CLUSTER),
+    "read_on_each_node_single": load_queries.render_read_on_each_node(UNSAFE, None),
     **at_both("read_volumes_cluster", table_queries.render_read_volumes, ["default", "it's"]),
-    "largest_row_group": load_queries.render_largest_row_group(source(), SETTINGS),
+    "largest_row_group": load_queries.render_largest_row_group(source().read_with(**SETTINGS)),
     **at_both("read_table_cluster", table_queries.render_read_table, TABLE),
     **at_both("read_columns_cluster", table_queries.render_read_columns, TABLE),
     "find_on_nodes": table_queries.render_find_on_nodes(TABLE, CLUSTER),
@@ -369,4 +359,4 @@ def test_a_hostile_expression_reaches_no_statement(where: str, mapping: tuple[Ma
 
 def test_a_hostile_setting_name_reaches_no_statement() -> None:
     with pytest.raises(ConfigError, match=coded("setting-unknown")):
-        load_queries.render_insert_load(source(), LOCAL, PLAIN, cluster=None, where="", settings={"a = 1, b": 1})
+        load_queries.render_insert_load(source().read_with(**{"a = 1, b": 1}), LOCAL, PLAIN, cluster=None, where="")

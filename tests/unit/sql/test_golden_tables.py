@@ -39,38 +39,25 @@ PATTERNS = ("^[0-9]+$", "it's")
 
 CASES: dict[str, Statement] = {
     "observe_values_text": table_queries.render_observe_values(
-        TEXT,
-        FILES,
-        ["id", "tail`num"],
-        patterns=PATTERNS,
-        limit_rows=10,
-        limit_distinct=9,
-        settings={"max_threads": 1},
+        TEXT.read_with(max_threads=1), FILES, ["id", "tail`num"], patterns=PATTERNS, limit_rows=10, limit_distinct=9
     ),
     "observe_values_null_words": table_queries.render_observe_values(
-        TEXT,
+        TEXT.read_with(max_threads=1),
         FILES[:1],
         ["id"],
         patterns=PATTERNS,
         limit_rows=10,
         limit_distinct=9,
-        settings={"max_threads": 1},
         null_words=["NA", "it's"],
     ),
     "observe_values_unsafe_path": table_queries.render_observe_values(
-        UNSAFE,
-        UNSAFE.files[:1],
-        ["id"],
-        patterns=PATTERNS,
-        limit_rows=10,
-        limit_distinct=9,
-        settings={"max_threads": 1},
+        UNSAFE.read_with(max_threads=1), UNSAFE.files[:1], ["id"], patterns=PATTERNS, limit_rows=10, limit_distinct=9
     ),
     "count_uneven_text": table_queries.render_count_uneven(
-        TEXT, FILES, [("id", "tail`num")], limit_rows=10, settings={"max_threads": 1}
+        TEXT.read_with(max_threads=1), FILES, [("id", "tail`num")], limit_rows=10
     ),
-    "count_nulls_cluster": table_queries.render_count_nulls(source(KEYS), CLUSTER, {"max_threads": 1}),
-    "count_nulls_single": table_queries.render_count_nulls(source(KEYS), None, {}),
+    "count_nulls_cluster": table_queries.render_count_nulls(source(KEYS).read_with(max_threads=1), CLUSTER),
+    "count_nulls_single": table_queries.render_count_nulls(source(KEYS), None),
     "create_table_full": table_queries.render_create_table(FULL, CLUSTER),
     "create_table_bare": table_queries.render_create_table(BARE, None),
     "create_distributed_key": table_queries.render_create_distributed(NAME, SHARDS, CLUSTER),

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
+from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, ServerSetting, plan_query
-from airflow_provider_ch_s3.tuning.rule import SettingValue
 from airflow_provider_ch_s3.tuning.rules import KEPT
 
 MIB = 1_048_576
