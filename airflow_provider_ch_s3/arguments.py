@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from airflow_provider_ch_s3.common.declared import (
     FILE_NAMES,
     FLAG,
+    NAME,
     RATIO,
     SECONDS,
     TEXT,
@@ -239,7 +240,7 @@ class NamedCollection(Value):
     """
 
     name: ClassVar[str] = "named_collection"
-    collection: str = declared(TEXT, kw_only=False)
+    collection: str = declared(NAME, kw_only=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -251,7 +252,7 @@ class Role(Value):
     """
 
     name: ClassVar[str] = "role"
-    arn: str = declared(TEXT, kw_only=False)
+    arn: str = declared(NAME, kw_only=False)
     external_id: str = declared(TEXT, "", is_secret=True)
 
 

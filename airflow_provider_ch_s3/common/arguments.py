@@ -48,6 +48,17 @@ def parse_text(name: str, value: object) -> str:
     return str(value)
 
 
+def parse_name(name: str, value: object) -> str:
+    """Parse a string that names something.
+
+    :raises ConfigError: for anything else, also for an empty string, such as a template without a value.
+    """
+    text = parse_text(name, value)
+    if not text:
+        raise ConfigError("argument-invalid", f"{name}={value!r} is empty; give a name")
+    return text
+
+
 def parse_texts(name: str, value: object) -> tuple[str, ...]:
     """Parse a list of strings.
 

@@ -298,6 +298,7 @@ def choice(kind: type[Enum]) -> Kind:
 
 
 TEXT = Kind(arguments.parse_text, Form.TEXT)
+NAME = Kind(arguments.parse_name, Form.TEXT)
 SQL = Kind(arguments.parse_text, Form.SQL)
 CONNECTION = Kind(lambda name, value: None if value is None else arguments.parse_text(name, value), Form.TEXT)
 FLAG = Kind(lambda name, value: arguments.parse_flag(name, parse_literal(name, value)))

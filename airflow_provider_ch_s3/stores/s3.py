@@ -403,9 +403,9 @@ class S3FileStore:
         """How the ClickHouse servers reach the same endpoint, and with which credentials."""
         reach = partial(S3Access, endpoint_url=self._client.meta.endpoint_url, requester_pays=self.requester_pays)
         match self.credentials:
-            case NamedCollection(collection=collection) if collection:
+            case NamedCollection(collection=collection):
                 return reach(named_collection=collection)
-            case Role(arn=arn, external_id=external_id) if arn:
+            case Role(arn=arn, external_id=external_id):
                 hide_secrets([external_id])
                 return reach(role_arn=arn, external_id=external_id)
         if self._client.meta.config.signature_version is UNSIGNED:

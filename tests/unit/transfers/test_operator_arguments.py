@@ -230,6 +230,8 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
         ({"aws_conn_id": ["a"]}, "aws_conn_id=['a'] is of type list; give a string"),
         ({"credentials": "role"}, "credentials='role' lacks what it needs; give Role(arn=…)"),
         ({"credentials": NamedCollection(["a"])}, "credentials.collection=['a'] is of type list; give a string"),  # type: ignore[arg-type]
+        ({"credentials": Role("", external_id="x")}, "credentials.arn='' is empty; give a name"),
+        ({"credentials": NamedCollection("")}, "credentials.collection='' is empty; give a name"),
         ({"requester_pays": "yes"}, "requester_pays='yes' is of type str; give True or False"),
         ({"where": ["a"]}, "where=['a'] is of type list; give a string"),
         (
