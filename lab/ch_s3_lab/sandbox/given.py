@@ -1,4 +1,4 @@
-"""A cluster that runs already, and is used in place of a sandbox."""
+"""A running cluster, used in place of a sandbox."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from ch_s3_lab.sandbox.launch import running_sandbox
 
 COMPOSE_KEY = "x-sandbox"
-"""Where a compose file has the fields of a sandbox's description."""
+"""The key of a compose file with the description of a sandbox."""
 
 
 def given_sandbox() -> Sandbox | None:
     """Describe the cluster in the variable ``CH_S3_SANDBOX``; None without the variable.
 
-    The variable holds the line that ``ch-s3 sandbox up --json`` prints, or the path of a compose file.
+    The variable holds the output of ``ch-s3 sandbox up --json``, or the path of a compose file.
 
     :raises SandboxError: if the variable names no readable compose file.
     :raises ConfigError: if the description is incomplete.
@@ -45,7 +45,7 @@ def given_sandbox() -> Sandbox | None:
 
 @contextmanager
 def given_or_running_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
-    """Use the cluster that is given, which goes on running; without such a cluster, run a sandbox."""
+    """Use the cluster in the variable, and leave the cluster running; without the variable, run a sandbox."""
     if given := given_sandbox():
         yield given
         return
