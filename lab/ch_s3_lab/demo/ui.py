@@ -73,7 +73,6 @@ def format_guide(sandbox: Sandbox, address: str) -> str:
         for node in range(sandbox.nodes)
     ]
     directory = f" --dir {shlex.quote(str(sandbox.directory))}" if sandbox.directory else ""
-    database = "" if sandbox.directory else f" --database {sandbox.database}"
     command = shlex.quote(str(Path(sys.executable).with_name("ch-s3")))
     return GUIDE.format(
         address=address,
@@ -84,5 +83,5 @@ def format_guide(sandbox: Sandbox, address: str) -> str:
             f"  {name}  {url}/play  {url}/merges" for name, url in zip(names, sandbox.node_urls, strict=True)
         ),
         env=f'eval "$({command} sandbox env{directory})"',
-        loads=f"{command} loads{database}",
+        loads=f"{command} loads --database {sandbox.database}",
     )
