@@ -39,7 +39,7 @@ test-matrix: $(READY) $(LOWEST)/.ready
 	$(BIN)/pytest $(PARALLEL) --no-skips tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py tests/sandbox/test_golden_statements.py
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
-# All load modes on a cluster of your own, described in CH_S3_TEST_CLUSTER: see docs/topologies.md.
+# All load modes on a cluster of your own, described in CH_S3_SANDBOX: see docs/topologies.md.
 test-own: $(READY)
 	$(BIN)/pytest tests/sandbox/test_modes.py
 

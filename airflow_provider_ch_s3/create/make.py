@@ -104,7 +104,7 @@ class TableMaker:
             raise SourceError(
                 "table-missing",
                 "the columns of a new table come from the files, and a row of the files may be bad; create the table"
-                f" first, then bad_rows=Reject(…) puts bad rows aside: {error.sentence}",
+                f" first, then bad_rows=Reject(…) moves bad rows into a table: {error.sentence}",
             ) from error
         return plan_table(
             self.create,

@@ -264,7 +264,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
         """Add the history from the servers' logs; the outcome does not depend on the history."""
         if absent := find_absent(node["absent_partitions"] for node in result["nodes"]):
             log.warning(
-                "%s has no parts in partition %s: dropped, expired, or misspelt; %s",
+                "%s has no parts in partition %s: dropped, expired, or a typo; %s",
                 table,
                 ", ".join(map(repr, sorted(absent))),
                 PARTITIONS_REMEDY,

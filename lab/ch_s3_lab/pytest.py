@@ -5,7 +5,6 @@ A project asks for them in the top ``conftest.py``: ``pytest_plugins = ["ch_s3_l
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ch_s3_lab.sandbox.config import TOPOLOGY, SandboxConfig
+from ch_s3_lab.sandbox.given import given_or_running_sandbox
 from ch_s3_lab.sandbox.info import Sandbox
-from ch_s3_lab.sandbox.launch import running_sandbox
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
-
-CLUSTER_VARIABLE = "CH_S3_TEST_CLUSTER"
 
 Query = Callable[..., list[dict[str, Any]]]
 
@@ -44,14 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def ch_s3_sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
     """A cluster and an object store for the whole session; three nodes by default.
 
-    If the variable ``CH_S3_TEST_CLUSTER`` contains the output of ``ch-s3 sandbox up --json``, the tests use this
-    cluster instead, and leave the cluster running.
+    If the variable ``CH_S3_SANDBOX`` describes a cluster, the tests use this cluster instead, and leave the cluster
+    running.
     """
-    if description := os.environ.get(CLUSTER_VARIABLE):
-        yield Sandbox.from_json(description)
-        return
     config = SandboxConfig(**{name: pytestconfig.getoption(f"ch_s3_{name}") for name in TOPOLOGY})
-    with running_sandbox(config) as sandbox:
+    with given_or_running_sandbox(config) as sandbox:
         yield sandbox
 
 
@@ -68,13 +62,8 @@ def ch_s3_query(ch_s3_sandbox: Sandbox) -> Query:
 @pytest.fixture
 def ch_s3_database(ch_s3_sandbox: Sandbox) -> Iterator[str]:
     """The name of a new database on every node; dropped with all tables after the test."""
-    name = f"test_{secrets.token_hex(6)}"
-    nodes = range(ch_s3_sandbox.nodes)
-    for node in nodes:
-        ch_s3_sandbox.create_database(name, node=node)
-    yield name
-    for node in nodes:
-        ch_s3_sandbox.drop_database(name, node=node)
+    with ch_s3_sandbox.new_database("test") as name:
+        yield name
 
 
 @pytest.fixture

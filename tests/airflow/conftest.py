@@ -44,7 +44,7 @@ def code_blocks(document: Path, language: str) -> list[str]:
 @pytest.fixture(scope="session")
 def flights_sandbox(ch_s3_sandbox: Sandbox) -> Sandbox:
     """The sandbox with a year of flights in its bucket ``flights``."""
-    upload_flights(ch_s3_sandbox.s3_client())
+    upload_flights(ch_s3_sandbox.s3)
     return ch_s3_sandbox
 
 

@@ -1,4 +1,4 @@
-"""Every command in the documents is run; those of the quickstarts by test_quickstart.py."""
+"""Every command in the documents is run; the quickstarts by test_quickstart.py, recipes by test_recipes.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.failures import coded, own_errors
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name != "quickstart.md"]
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in {"quickstart.md", "recipes.md"}]
 ELSEWHERE = ("ch-s3 tune ", "ch-s3 loads undo ", "pip install ")
 """Run by tests/sandbox/test_tune_command.py and test_undo.py, and by test_wheel.py."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ch_s3_lab.demo.local_airflow import LocalAirflow
-from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -55,18 +55,23 @@ def read_script(page: Path) -> str:
 
 
 @pytest.mark.thorough  # make test has the README's
-def test_the_page_from_nothing_to_two_loads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_given", [pytest.param(False, id="own-sandbox"), pytest.param(True, id="given-cluster")])
+def test_the_page_from_nothing_to_two_loads(is_given: bool, flights_sandbox: Sandbox, tmp_path: Path) -> None:
     script = read_script(PAGE).replace(FOLDER, str(tmp_path / "quickstart"))
-    assert script.count("<<'END'") == 3
+    assert script.count("<<'END'") == 2
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_"))}
     environment = kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    if is_given:
+        environment[GIVEN_VARIABLE] = flights_sandbox.to_json()
     try:
-        said = run(script, environment)
+        with no_tables(flights_sandbox):
+            said = run(script, environment)
     finally:
         if (directory := tmp_path / "quickstart" / "sandbox").exists():
             run(f"ch-s3 sandbox down --dir {directory}", environment)
     loads = re.findall(r"orders\.load .* append +committed +([\d,]+) +([\d,]+) ", said)
     assert loads == [("3", "3,000"), ("3", "3,000"), ("1", "1,000")]  # listed after each run
+    assert ("stops nothing" in said) is is_given
     assert not (tmp_path / "quickstart").exists()
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from multiprocessing import get_context
 
-from ch_s3_lab.pytest import CLUSTER_VARIABLE
-from ch_s3_lab.sandbox import Sandbox, SandboxConfig
-from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.given import given_or_running_sandbox
 from tests.combinations.array import cover
 from tests.combinations.factors import FACTORS, ORC, Case, case_of
 from tests.combinations.process import run_case
@@ -42,7 +38,7 @@ def main() -> int:
         print(f"seed {seed}: {len(cases)} runs; {len(impossible)} tuples are impossible", flush=True)
     failed = refused = 0
     with (
-        a_sandbox(options.cluster) as sandbox,
+        given_or_running_sandbox(CLUSTERS[options.cluster]) as sandbox,
         ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool,
     ):
         running = [pool.submit(run_case, sandbox.to_json(), case) for case in cases]
@@ -56,16 +52,6 @@ def main() -> int:
                 print(f"{done} of {len(cases)}, {failed} failed", flush=True)
     print(f"seed {seed}: {len(cases)} runs, {refused} refused as they have to be, {failed} failed")
     return 1 if failed else 0
-
-
-@contextmanager
-def a_sandbox(cluster: str) -> Iterator[Sandbox]:
-    """Start a cluster, or use the one that is given."""
-    if description := os.environ.get(CLUSTER_VARIABLE):
-        yield Sandbox.from_json(description)
-        return
-    with running_sandbox(CLUSTERS[cluster]) as sandbox:
-        yield sandbox
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from tests.sandbox.topologies import CLOUD
 pytestmark = pytest.mark.sandbox
 
 PAGE = Path(__file__).parents[2] / "docs" / "topologies.md"
-EXAMPLES = dict(re.findall(r"^### ([^\n]+)\n\n```json\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```json\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
 
 
 def connect(lab: Lab, title: str, port: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""The project's tests on a cluster that the sandbox did not start, described in ``CH_S3_TEST_CLUSTER``."""
+"""The project's tests on a cluster that the sandbox did not start, described in ``CH_S3_SANDBOX``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ch_s3_lab.pytest import CLUSTER_VARIABLE
 from ch_s3_lab.sandbox import SandboxConfig
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE
 from ch_s3_lab.sandbox.launch import running_sandbox
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.thorough]
@@ -27,7 +27,7 @@ def test_one_https_address_of_a_cluster_with_replicas() -> None:
         mine = json.loads(sandbox.to_json())
         own = {name: mine[name] for name in (*description, "ca_cert", "has_keeper")}
         own |= {"http": [], "https": mine["https"][1:2]}
-        told = {**os.environ, CLUSTER_VARIABLE: json.dumps(own)}
+        told = {**os.environ, GIVEN_VARIABLE: json.dumps(own)}
         done = subprocess.run(["make", "test-own"], cwd=ROOT, env=told, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 
 import pytest
 
 import tests.conftest  # noqa: F401  Airflow's configuration, before anything imports it
-from ch_s3_lab.pytest import CLUSTER_VARIABLE
-from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
-from ch_s3_lab.sandbox.launch import running_sandbox
+from ch_s3_lab.sandbox.given import given_or_running_sandbox
 from tests.sandbox.conftest import lab_in
 from tests.values.harness import Harness, Outcome, run_series
 from tests.values.lanes import LANES
@@ -37,11 +33,12 @@ def main() -> int:
     )
     options = parser.parse_args()
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    config = SandboxConfig(shards=1, engine=options.engine)
     logging.disable(logging.CRITICAL)
     print(f"seed {seed}, engine {options.engine}", flush=True)
     lanes = [lane for lane in LANES if not options.lane or lane.name in options.lane]
     total = Outcome()
-    with pytest.MonkeyPatch.context() as patch, a_sandbox(options.engine) as sandbox:
+    with pytest.MonkeyPatch.context() as patch, given_or_running_sandbox(config) as sandbox:
         lab = lab_in(sandbox, patch)
         lab.connect_one_node()
         harness = Harness(lab=lab, version=options.engine)
@@ -68,16 +65,6 @@ def main() -> int:
     for (lane, kind), count in sorted(Counter((one.lane, one.type) for one in total.findings).items()):
         print(f"  {count:5} {lane} {kind}")
     return 1 if total.findings else 0
-
-
-@contextmanager
-def a_sandbox(engine: str) -> Iterator[Sandbox]:
-    """Start a server, or use the one that is given."""
-    if description := os.environ.get(CLUSTER_VARIABLE):
-        yield Sandbox.from_json(description)
-        return
-    with running_sandbox(SandboxConfig(shards=1, engine=engine)) as sandbox:
-        yield sandbox
 
 
 if __name__ == "__main__":

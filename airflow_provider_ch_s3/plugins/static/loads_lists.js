@@ -6,7 +6,7 @@ import { html } from "./react.js";
 
 const FIRST_TABLES = 10;
 const OPEN_HEAD = ["running load", "age", "task", "table", "state", "try", "files"];
-const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
+const LOCK_HEAD = ["lock of", "held for", "last heartbeat", "owner", "try"];
 
 // The table as the task names it, which may be a Distributed one over the local table.
 const Name = ({ of: { table, named } }) => html`<span title=${table}>${named}</span>`;

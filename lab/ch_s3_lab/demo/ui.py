@@ -72,6 +72,7 @@ def format_guide(sandbox: Sandbox, address: str) -> str:
         sandbox.query("SELECT concat(hostName(), ':', toString(tcpPort())) AS name", node=node)[0]["name"]
         for node in range(sandbox.nodes)
     ]
+    directory = f" --dir {shlex.quote(str(sandbox.directory))}" if sandbox.directory else ""
     command = shlex.quote(str(Path(sys.executable).with_name("ch-s3")))
     return GUIDE.format(
         address=address,
@@ -81,6 +82,6 @@ def format_guide(sandbox: Sandbox, address: str) -> str:
         nodes="\n".join(
             f"  {name}  {url}/play  {url}/merges" for name, url in zip(names, sandbox.node_urls, strict=True)
         ),
-        env=f'eval "$({command} sandbox env --dir {shlex.quote(str(sandbox.directory))})"',
-        loads=f"{command} loads",
+        env=f'eval "$({command} sandbox env{directory})"',
+        loads=f"{command} loads --database {sandbox.database}",
     )

@@ -13,7 +13,8 @@ from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.text import count_of
 from ch_s3_lab.sandbox.config import SandboxConfig
-from ch_s3_lab.sandbox.info import Sandbox
+from ch_s3_lab.sandbox.given import given_sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from ch_s3_lab.sandbox.topology import add_topology, read_topology
 
 
@@ -68,12 +69,17 @@ def add_parser(subparsers: Subparsers) -> None:
     ):
         command = f"ch-s3 sandbox {name} --dir /tmp/sandbox"
         action = actions.add_parser(name, help=text, examples=(example.format(command),))
-        action.add_argument("--dir", type=Path, required=True, help="the directory given to up, or printed by it")
+        action.add_argument(
+            "--dir",
+            type=Path,
+            required=GIVEN_VARIABLE not in os.environ,
+            help=f"the directory given to up, or printed by it; not needed with {GIVEN_VARIABLE}",
+        )
         action.set_defaults(run=run)
 
 
 def run_up(args: argparse.Namespace) -> int:
-    """Run a sandbox in the foreground, or start a sandbox in the background."""
+    """Run a sandbox in the foreground, or start a sandbox in the background; a cluster that is given runs already."""
     config = SandboxConfig(
         **read_topology(args),
         directory=args.dir,
@@ -84,6 +90,10 @@ def run_up(args: argparse.Namespace) -> int:
 
     def announce(sandbox: Sandbox) -> None:
         print(sandbox.to_json() if args.json else _summary(sandbox), flush=True)
+
+    if given := given_sandbox():
+        announce(given)
+        return 0
 
     if args.detach:
         from ch_s3_lab.sandbox.launch import start_detached
@@ -101,14 +111,15 @@ def run_up(args: argparse.Namespace) -> int:
 
 def run_status(args: argparse.Namespace) -> int:
     """Describe the running sandbox of a directory."""
-    from ch_s3_lab.sandbox.launch import find_sandbox
-
-    print_text(_summary(find_sandbox(args.dir)))
+    print_text(_summary(_find(args.dir)))
     return 0
 
 
 def run_down(args: argparse.Namespace) -> int:
     """Stop the sandbox of a directory."""
+    if given_sandbox():
+        print(f"{GIVEN_VARIABLE} describes the cluster, so `ch-s3 sandbox down` stops nothing.")
+        return 0
     from ch_s3_lab.sandbox.launch import stop_sandbox
 
     stop_sandbox(args.dir)
@@ -118,22 +129,25 @@ def run_down(args: argparse.Namespace) -> int:
 
 def run_env(args: argparse.Namespace) -> int:
     """Print the connections as shell exports, including the passwords."""
-    from ch_s3_lab.sandbox.launch import find_sandbox
-
-    sandbox = find_sandbox(args.dir)
+    sandbox = _find(args.dir)
     print(f"export AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT={shlex.quote(sandbox.airflow_conn_clickhouse)}")
     print(f"export AIRFLOW_CONN_AWS_DEFAULT={shlex.quote(sandbox.airflow_conn_aws)}")
     return 0
 
 
+def _find(directory: Path) -> Sandbox:
+    from ch_s3_lab.sandbox.launch import find_sandbox
+
+    return given_sandbox() or find_sandbox(directory)
+
+
 def _summary(sandbox: Sandbox) -> str:
-    http = ", ".join(f"http://127.0.0.1:{port}" for port in sandbox.http_ports)
-    directory = shlex.quote(str(sandbox.directory))
+    directory = f" --dir {shlex.quote(str(sandbox.directory))}" if sandbox.directory else ""
+    stop = f"Stop it: ch-s3 sandbox down{directory}" if sandbox.directory else f"{GIVEN_VARIABLE} describes it."
     return (
-        f"A ClickHouse cluster of {count_of(sandbox.nodes, 'node')} is running: {http}\n"
+        f"A ClickHouse cluster of {count_of(sandbox.nodes, 'node')} is running: {', '.join(sandbox.node_urls)}\n"
         f"An object store is running: {sandbox.s3_endpoint}\n"
-        f'Use it from Airflow: eval "$(ch-s3 sandbox env --dir {directory})"\n'
-        f"Stop it: ch-s3 sandbox down --dir {directory}"
+        f'Use it from Airflow: eval "$(ch-s3 sandbox env{directory})"\n{stop}'
     )
 
 

@@ -117,7 +117,8 @@ def _check_platform(system: str, machine: str) -> None:
         raise SandboxError(
             "platform-not-supported",
             f"the sandbox's engines are available for linux x86_64 only, and this is {system} {machine}; "
-            "use an existing ClickHouse cluster instead (the tests take one from CH_S3_TEST_CLUSTER)",
+            "start the servers of compose.yaml with `docker compose up --detach --wait`, and set CH_S3_SANDBOX to the"
+            " path of compose.yaml (`ch-s3 docs sandbox`)",
         )
 
 

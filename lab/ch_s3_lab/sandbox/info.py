@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 import ssl
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
@@ -17,6 +18,9 @@ from airflow_provider_ch_s3.errors import ConfigError, ServerError
 from ch_s3_lab.sandbox.s3_server import S3Server
 
 INFO_NAME = "sandbox.json"
+
+GIVEN_VARIABLE = "CH_S3_SANDBOX"
+"""Describes a cluster to use in place of a sandbox: see ``given.py``."""
 
 QUERY_TIMEOUT_SECONDS = 300
 
@@ -167,6 +171,18 @@ class Sandbox:
         :param node: as for :meth:`create_database`.
         """
         self.query(f"DROP DATABASE {name}{self._on_cluster} SYNC", node=node)
+
+    @contextmanager
+    def new_database(self, prefix: str) -> Iterator[str]:
+        """Create a database on every node, drop the database with all tables at the end; yields the name."""
+        name = f"{prefix}_{secrets.token_hex(6)}"
+        for node in range(self.nodes):
+            self.create_database(name, node=node)
+        try:
+            yield name
+        finally:
+            for node in range(self.nodes):
+                self.drop_database(name, node=node)
 
     @property
     def _on_cluster(self) -> str:

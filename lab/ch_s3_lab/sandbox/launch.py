@@ -18,7 +18,7 @@ from typing import IO, Any
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox.config import SandboxConfig
 from ch_s3_lab.sandbox.engine import ensure_library, package_of
-from ch_s3_lab.sandbox.info import INFO_NAME, Sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, INFO_NAME, Sandbox
 from ch_s3_lab.sandbox.lock import lock_owner
 from ch_s3_lab.sandbox.process import wait_or_kill
 
@@ -118,10 +118,18 @@ def _launch(config: SandboxConfig, options: Sequence[str], *, stdin: int) -> tup
         command += ["--memory-bytes-per-node", str(config.memory_bytes_per_node)]
     if config.cores is not None:
         command += ["--cores", str(config.cores)]
+    # The child is the sandbox, whatever cluster is used in place of others.
+    environment = {name: value for name, value in os.environ.items() if name != GIVEN_VARIABLE}
     # An unnamed file: unlike a pipe, it neither blocks nor breaks once nobody reads it.
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+            command,
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
         )
         try:
             return process, _first_line(process, errors)

@@ -354,7 +354,7 @@ def test_a_partition_that_no_node_has_is_a_warning(caplog: pytest.LogCaptureFixt
     resume({"status": "settled", "result": result, "cluster": None, "database": "db", "table": "t"})
     said = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert [line.partition(";")[0] for line in said if line.startswith("db.t ")] == [
-        "db.t has no parts in partition 'x': dropped, expired, or misspelt"
+        "db.t has no parts in partition 'x': dropped, expired, or a typo"
     ]
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox.config import SandboxConfig
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE
 from ch_s3_lab.sandbox.launch import start_detached
+from tests.unit.lab.sandbox.test_sandbox_info import SANDBOX
 
 
 def test_the_installed_package_runs_in_a_folder_with_another_one(
@@ -24,3 +26,9 @@ def test_the_installed_package_runs_in_a_folder_with_another_one(
         start_detached(SandboxConfig(directory=tmp_path / "sandbox", library=library))
     assert "the package of the folder" not in str(caught.value)
     assert str(library) in str(caught.value)
+
+
+def test_a_sandbox_is_not_a_cluster_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GIVEN_VARIABLE, SANDBOX.to_json())
+    with pytest.raises(SandboxError, match="no-engine"):
+        start_detached(SandboxConfig(directory=tmp_path / "sandbox", library=tmp_path / "no-engine"))

@@ -8,6 +8,8 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from ch_s3_lab.sandbox import Sandbox
+from ch_s3_lab.sandbox.given import given_sandbox
+from ch_s3_lab.sandbox.info import GIVEN_VARIABLE
 from ch_s3_lab.sandbox.node import available_memory_bytes
 from tests.failures import coded
 
@@ -23,6 +25,12 @@ SANDBOX = Sandbox(
 
 def test_round_trip() -> None:
     assert Sandbox.from_json(SANDBOX.to_json()) == SANDBOX
+
+
+@pytest.mark.parametrize("given", [None, SANDBOX])
+def test_a_line_in_the_variable_is_a_sandbox(given: Sandbox | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GIVEN_VARIABLE, given.to_json() if given else "")
+    assert given_sandbox() == given
 
 
 def test_connections() -> None:
