@@ -15,6 +15,22 @@ export function formatBytes(bytes) {
   return `${(bytes / 1024 ** unit).toFixed(unit ? 1 : 0)} ${BYTE_UNITS[unit]}`;
 }
 
+// Values of settings have the unit that the name of the setting means.
+const SETTING_UNITS = [
+  [/bytes|buffer_size|memory_usage/, (value) => formatBytes(value).replace(".0 ", " ")],
+  [/_ms$/, (value) => `${formatCount(value)} ms`],
+  [/(?:timeout|_time|_seconds)$/, (value) => `${value} s`],
+];
+
+export function formatSetting(name, value) {
+  const number = typeof value === "boolean" || value === "" ? NaN : Number(value);
+  if (!Number.isFinite(number) || number === 0) {
+    return String(value);
+  }
+  const [, format] = SETTING_UNITS.find(([names]) => names.test(name)) ?? [];
+  return format ? format(number) : number.toLocaleString("en-US");
+}
+
 export function formatSeconds(seconds) {
   if (seconds < 59.95) {
     return `${seconds.toFixed(seconds < 9.995 ? 2 : 1)} s`;

@@ -43,10 +43,13 @@ export function Parts({ sensor }) {
   // Until there is a history, the log has the sum of all nodes.
   const sum = [{ name: "all nodes", className: "series-0", points: waits.map(({ at, parts }) => [at, parts]) }];
   const note = result ? `${describe(sensor)}, ${countOf(merges, "merge")}` : describe(sensor);
+  const hasChart = merges > 0 || (!result && waits.length > 1);
+  if (!hasChart) {
+    return html`<p className="aside">Parts <small>${note}</small></p>`;
+  }
   return html`
     <${Section} title="Parts over time" note=${note}>
-      ${merges > 0 && html`<${Merges} history=${history} />`}
-      ${!result && waits.length > 1 && html`<${TimeChart} series=${sum} noun="part" />`}
+      ${merges > 0 ? html`<${Merges} history=${history} />` : html`<${TimeChart} series=${sum} noun="part" />`}
     <//>`;
 }
 
