@@ -1,7 +1,8 @@
 // Parts and merges over time: what the cluster did after the commit; and the tab of the sensor that waits for it.
 
 import { TimeChart } from "./charts.js";
-import { Failure, Section, TableSection } from "./elements.js";
+import { Section, TableSection } from "./elements.js";
+import { LoadFailure } from "./failure.js";
 import { countOf, formatCount } from "./format.js";
 import { Header } from "./header.js";
 import { html } from "./react.js";
@@ -68,7 +69,7 @@ function PartsByNode({ result: { nodes, history = {} } }) {
 
 function Outcome({ isOver, sensor: { result, waits, error } }) {
   if (error) {
-    return html`<${Failure} text=${error} />`;
+    return html`<${LoadFailure} text=${error} />`;
   }
   if (result) {
     const text = `Settled: ${describeParts(result)}, ${countOf(result.rows, "row")}.`;
