@@ -118,8 +118,9 @@ def look_at(page: Page, name: str, shown: str) -> None:
     style = "".join((STATIC / name).read_text() for name in ("load_report.css", "loads.css"))
     # as Airflow's own style has them
     base = "body { margin: 0; font-family: sans-serif } p, dd, dl, ul, h2, h3 { margin: 0 } ul { padding: 0 }"
-    shown = shown.replace(" className=", " class=").replace(" style={", " data-style={")
-    page.set_content(f"<style>{base} {style}</style>{shown}")
+    shown = shown.replace(" className=", " class=").replace("flexGrow", "flex-grow")
+    shown = re.sub(r'style="\{"([\w-]+)":"?([^"}]+)"?\}"', r'style="\1: \2"', shown)
+    page.set_content(f"<!doctype html><style>{base} {style}</style>{shown}")
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for mode, (background, colour) in COLOURS.items():
         page.evaluate(f"document.documentElement.className = '{mode}'")
