@@ -42,8 +42,19 @@ export function formatSeconds(seconds) {
     : `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} min`;
 }
 
-// The moment as the list of `ch-s3 loads` has it.
-export const formatTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+// The zone that the user has chosen in Airflow, which keeps the choice in the browser.
+export function zoneName() {
+  try {
+    const chosen = JSON.parse(globalThis.localStorage.getItem("timezone"));
+    return new Intl.DateTimeFormat("en", { timeZone: chosen || "UTC" }).resolvedOptions().timeZone;
+  } catch {
+    return "UTC";
+  }
+}
+
+// Swedes write times as ISO 8601 does.
+export const formatTime = (seconds, timeZone = zoneName()) =>
+  new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(seconds * 1000);
 
 export const formatAge = (seconds) =>
   seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");

@@ -1,7 +1,7 @@
 // The lists of the page: what is going on now, the tables of the ledger, and the history of loads.
 
 import { Section, Table, useFirst } from "./elements.js";
-import { countOf, formatAge, formatCount, formatSeconds, formatTime } from "./format.js";
+import { countOf, formatAge, formatCount, formatSeconds, formatTime, zoneName } from "./format.js";
 import { readFailure } from "./failure.js";
 import { html, useState } from "./react.js";
 
@@ -147,7 +147,7 @@ function rowOf(load, showFiles, more = "") {
 // Page by page: as many rows as a browser shows at once without effort.
 export function History({ page: { loads, next }, places, setPlaces, showFiles }) {
   const isFirst = places.length === 1;
-  const head = ["planned (UTC)", "table", "task", "mode", "state", "files", "rows", "seconds"];
+  const head = [`planned (${zoneName()})`, "table", "task", "mode", "state", "files", "rows", "seconds"];
   const [unfolded, setUnfolded] = useState("");
   const rows = groupLoads(loads).flatMap(({ load, attempts }) => {
     if (attempts.length === 1) {

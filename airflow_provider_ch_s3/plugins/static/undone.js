@@ -1,6 +1,6 @@
 // Whether a load was undone since: only the ledger knows.
 
-import { countOf, formatTime } from "./format.js";
+import { countOf, formatTime, zoneName } from "./format.js";
 import { readLoadAttempts } from "./ledger_api.js";
 
 // The id by which the ledger finds a load: the chunks of a load are attempts of their own, which have one id together.
@@ -26,5 +26,5 @@ export async function readUndone(report, connection) {
   }
   const at = formatTime(Math.max(...undone.map(({ ended }) => ended)));
   const what = undone.length < loaded.length ? `${countOf(undone.length, "chunk")} of ${loaded.length} undone` : "Undone";
-  return `${what} at ${at} UTC: the table no longer has these rows.`;
+  return `${what} at ${at} ${zoneName()}: the table no longer has these rows.`;
 }

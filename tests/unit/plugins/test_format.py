@@ -44,6 +44,8 @@ from tests.unit.plugins.conftest import Scripts
         ("formatAge", [172_799], "47 h 59 min"),
         ("formatAge", [172_800], "2 days"),
         ("formatTime", [1_700_000_000.75], "2023-11-14 22:13:20"),
+        ("formatTime", [1_700_000_000.75, "Asia/Kolkata"], "2023-11-15 03:43:20"),
+        ("zoneName", [], "UTC"),
     ],
 )
 def test_numbers_for_people(scripts: Scripts, function: str, arguments: list[Any], text: str) -> None:
