@@ -19,7 +19,7 @@ RUN_ID = "plan"
 
 
 def add_task_arguments(parser: argparse.ArgumentParser) -> None:
-    """Register the arguments that name a task."""
+    """Register the arguments for a task of a DAG."""
     parser.add_argument("--dag", default="", metavar="DAG_ID", help="instead of the load's arguments: take a task's")
     parser.add_argument("--task", default="", metavar="TASK_ID", help="with --dag: the task")
     parser.add_argument(
@@ -33,7 +33,7 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
 def find_operator(dag_id: str, task_id: str, date: datetime | None) -> FilesToClickHouseOperator:
     """Return the operator of a task, rendered for the run of a date.
 
-    :raises ConfigError: if there is no such task, if the task is not a load, or if a template cannot be rendered.
+    :raises ConfigError: if the task is missing or is not a load, or if a template cannot be rendered.
     """
     from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
@@ -69,7 +69,7 @@ def _find_dag(dag_id: str) -> DAG:
 
 
 def _build_context(dag: DAG, operator: FilesToClickHouseOperator, date: datetime) -> Any:
-    """What templates may use of a run that no scheduler has begun: nothing of other tasks, and no ``conf``."""
+    """Build the context for the templates: nothing of further tasks, and an empty ``conf``."""
     from airflow.sdk.execution_time.context import ConnectionAccessor, MacrosAccessor, VariableAccessor
 
     interval = _infer_interval(dag, date)
@@ -97,7 +97,7 @@ def _build_context(dag: DAG, operator: FilesToClickHouseOperator, date: datetime
 
 
 def _infer_interval(dag: DAG, date: datetime) -> Any:
-    """The data interval of a manual run, as of `airflow dags test`."""
+    """Return the data interval of a manual run, like `airflow dags test`."""
     from pendulum import instance
 
     try:
