@@ -156,7 +156,7 @@ def _load_defaults() -> dict[str, Any]:
 def take_task(args: argparse.Namespace) -> argparse.Namespace:
     """Take connection, source, table and all other arguments of a load from the named task, if a task is named.
 
-    :raises ConfigError: if only --dag or --task is given, if the task does not load, or with more arguments of a load.
+    :raises ConfigError: if only --dag or --task is given, if the task does not load, or with further options.
     """
     if not (args.dag or args.task or args.date):
         return args
