@@ -11,6 +11,7 @@ import html
 import json
 import logging
 import re
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -125,11 +126,37 @@ def _base64_cores(secret: str) -> tuple[str, ...]:
 _BASE64 = (base64.b64encode, base64.urlsafe_b64encode)
 
 
+FOLDED = "ch_s3_is_folded"
+"""Attribute of the records that Airflow's UI shows after a click only."""
+FACTS_BEGIN = " [ch-s3 "
+"""Between the part of a log line for people, and the facts for the pages."""
+_GROUP = "::group::"
+
+
+def without_facts(line: str) -> str:
+    """Return the part of a log line for people."""
+    return line.rpartition(FACTS_BEGIN)[0] if line.endswith("}]") and FACTS_BEGIN in line else line
+
+
+def is_in_terminal() -> bool:
+    """Whether `airflow dags test` runs the task: a terminal shows the log, which folds nothing, and no page reads."""
+    runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
+    supervisor = sys.modules.get("airflow.sdk.execution_time.supervisor")
+    in_process = getattr(supervisor, "InProcessSupervisorComms", None)
+    return in_process is not None and isinstance(getattr(runner, "SUPERVISOR_COMMS", None), in_process)
+
+
 class _Showable(logging.Filter):
     """Makes a record showable, with the stack trace of the exception: the causes may quote anything."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = said = record.getMessage()
+        if is_in_terminal():
+            if getattr(record, FOLDED, False):
+                return False
+            text = without_facts(text)
+            if text.startswith(_GROUP):
+                text = f"{text.removeprefix(_GROUP)}: in Airflow's UI"
         if record.exc_info:
             text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
         if (shown := showable(text)) != said:

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers
-from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load
+from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load, take_task
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_line, print_text
+from airflow_provider_ch_s3.cli.task import add_task_arguments
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_parser(subparsers: Subparsers) -> None:
         ),
     )
     add_load_arguments(parser, is_optional=True)
+    add_task_arguments(parser)
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print the findings as JSON")
     output.add_argument(
@@ -49,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
             "argument-missing",
             "--source and --table belong together; give both, or neither to check the connection alone",
         )
+    with clean_output():
+        args = take_task(args)
     if args.grants:
         with clean_output():
             block = _show_grants(args)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
-from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load
+from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load, take_task
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql, print_text
+from airflow_provider_ch_s3.cli.task import add_task_arguments
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def add_parser(subparsers: Subparsers) -> None:
         description=__doc__,
         examples=(
             "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights",
-            "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights --validate --sample-files 3",
+            "ch-s3 plan --dag flights --task load --date 2013-01-03",
         ),
     )
-    add_load_arguments(parser)
+    add_load_arguments(parser, is_optional=True)
+    add_task_arguments(parser)
     parser.add_argument(
         "--settings", action="store_true", help="also show the settings, with their reasons, and the SQL"
     )
@@ -73,7 +75,7 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="NAME=CONDITION",
         help="with --validate: SQL condition that aggregates the staged rows; repeatable",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
 
     :raises ConfigError: if an argument needs another argument that is missing.
     """
+    if not (args.dag or args.task or (args.source and args.table)):
+        args.usage_error("give --source and --table, or --dag and --task")
     if args.validate:
         return _validate(args)
     if args.sample_files or args.check:
@@ -93,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
         from airflow_provider_ch_s3.load.plan_text import format_elsewhere, format_plan
 
+        args = take_task(args)
         with clickhouse_hook(args.conn_id) as hook:
             load = read_load(args, hook)
             selection, prepared = load.preview_new()
@@ -178,6 +183,8 @@ def _without_secrets(statement: Statement) -> str:
 
 
 def _validate(args: argparse.Namespace) -> int:
+    if args.dag and args.check:
+        raise ConfigError("arguments-contradict", "--dag takes the checks of the task; leave --check out, or --dag")
     if args.sql:
         raise ConfigError(
             "arguments-contradict", "--sql shows the statement of a plan, and --validate runs it; give one of them"
@@ -185,11 +192,13 @@ def _validate(args: argparse.Namespace) -> int:
     with clean_output():
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 
+        args = take_task(args)
         with clickhouse_hook(args.conn_id) as hook:
             # Each validation is a separate run, so that two validations do not disturb each other.
             run_id = f"validate-{uuid.uuid4().hex[:8]}"
             load = read_load(args, hook, run_id=run_id, checks=Checks(dict(args.check), validate_only=True))
-            load.request = dataclasses.replace(load.request, sample_files=args.sample_files)
+            checks = dataclasses.replace(load.request.checks, validate_only=True)
+            load.request = dataclasses.replace(load.request, sample_files=args.sample_files, checks=checks)
             report = load.run()
     if args.json:
         print_json(report.as_dict())

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.arguments import (
     Role,
 )
 from airflow_provider_ch_s3.cli.parser import amount_of
+from airflow_provider_ch_s3.cli.task import find_operator
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import MODES, Append, Merge, MergeDuplicates, Mode, ReplaceWhere
 from airflow_provider_ch_s3.table.new_table import AUTO
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
     """Register the arguments of a load.
 
-    :param is_optional: the command may run without a load.
+    :param is_optional: the command may run without a load, or take the load from a task.
     """
     parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
     add_store_arguments(parser)
@@ -143,9 +144,39 @@ def add_source_argument(parser: argparse._ActionsContainer, *, help: str, is_req
 
 def complete_arguments(args: argparse.Namespace) -> argparse.Namespace:
     """Add the defaults of a load to the arguments of a command with only some arguments of a load."""
+    return argparse.Namespace(**{**_load_defaults(), **vars(args)})
+
+
+def _load_defaults() -> dict[str, Any]:
     parser = argparse.ArgumentParser()
     add_load_arguments(parser, is_optional=True)
-    return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(args)})
+    return vars(parser.parse_args([]))
+
+
+def take_task(args: argparse.Namespace) -> argparse.Namespace:
+    """Take connection, source, table and all other arguments of a load from the named task, if a task is named.
+
+    :raises ConfigError: if only --dag or --task is given, if the task does not load, or with further options.
+    """
+    if not (args.dag or args.task or args.date):
+        return args
+    if not (args.dag and args.task):
+        raise ConfigError("argument-missing", "--dag, --task and --date name a task together; give --dag and --task")
+    if given := [name for name, default in _load_defaults().items() if getattr(args, name) != default]:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(
+            "arguments-contradict",
+            f"--dag takes all arguments from the task; leave {option} out, or --dag and --task",
+        )
+    operator = find_operator(args.dag, args.task, args.date)
+    taken = {
+        "operator": operator,
+        "conn_id": operator.clickhouse_conn_id,
+        "source": operator.source,
+        "table": operator.table,
+        "mode": operator.kinds["mode"].parse("mode", operator.mode).name,
+    }
+    return argparse.Namespace(**{**vars(args), **taken})
 
 
 def parse_columns(text: str) -> list[str]:
@@ -292,17 +323,24 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
     """
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import StagedLoad
+    from airflow_provider_ch_s3.transfers.task import limit_of
     from airflow_provider_ch_s3.tuning import LoadLimit
 
-    operator = _make_operator(args, more)
+    taken: FilesToClickHouseOperator | None = getattr(args, "operator", None)
+    operator = taken or _make_operator(args, more)
+    limit = limit_of(taken, is_mapped=False) if taken else LoadLimit()
     store = operator.open_store()
     return StagedLoad(
         client=hook,
         store=store,
         declaration=hook.declaration,
-        request=operator.read_request(store, hook, LoadLimit()),
+        request=operator.read_request(store, hook, limit),
         # placeholders: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
-            dag_id="DAG", task_id="TASK", run_id=run_id, table=args.table, since=datetime.datetime.now(datetime.UTC)
+            dag_id=taken.dag_id if taken else "DAG",
+            task_id=taken.task_id if taken else "TASK",
+            run_id=run_id,
+            table=args.table,
+            since=datetime.datetime.now(datetime.UTC),
         ),
     )

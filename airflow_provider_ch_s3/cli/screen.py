@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 Row = Sequence[str]
 
+_INDENT = "  "
 _STYLES = {
     "✔": "green",
     "✘": "bold red",
@@ -50,9 +51,9 @@ def print_table(heads: Row, rows: Sequence[Row], *, important: Row = (), note: s
     :param important: heads of columns to keep on a narrow terminal, the most important first.
     :param note: head of a column that a terminal shows below the row.
     """
-    rows = [[showable(text).replace("\n", "\\n") for text in row] for row in rows]
+    rows = [[showable(text) for text in row] for row in rows]
     if not sys.stdout.isatty():
-        print(align([[head.upper() for head in heads], *rows]))
+        print(align([[head.upper() for head in heads], *([_in_one_line(text) for text in row] for row in rows)]))
         return
     from rich.console import Console
     from rich.text import Text
@@ -60,6 +61,7 @@ def print_table(heads: Row, rows: Sequence[Row], *, important: Row = (), note: s
     console = Console(soft_wrap=True)
     values = [dict(zip(heads, row, strict=True)) for row in rows]
     notes = [row.pop(note, "") for row in values]
+    values = [{head: _in_one_line(text) for head, text in row.items()} for row in values]
     widths = {head: max(map(len, [head, *(row[head] for row in values)])) for head in heads if head != note}
     shown = fit_columns(widths, important, console.width)
 
@@ -71,10 +73,15 @@ def print_table(heads: Row, rows: Sequence[Row], *, important: Row = (), note: s
     for row, text in zip(values, notes, strict=True):
         print_row(row)
         if text:
-            lines = textwrap.wrap(text, console.width, initial_indent="  ", subsequent_indent="  ")
-            console.print(Text("\n".join(lines), style="red"))
+            width = console.width - len(_INDENT)
+            lines = [line for one in text.splitlines() for line in textwrap.wrap(one, width)]
+            console.print(Text(textwrap.indent("\n".join(lines), _INDENT), style="red"))
     if left_out := [head for head in widths if head not in shown]:
         console.print(Text(f"not shown: {', '.join(left_out)}; a wider terminal or a pipe shows them", style="dim"))
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("\n", "\\n")
 
 
 def fit_columns(widths: Mapping[str, int], important: Row, width: int) -> list[str]:

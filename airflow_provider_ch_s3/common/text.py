@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_ch_s3.discretion import FACTS_BEGIN
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -62,17 +64,9 @@ def format_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-_FACTS_BEGIN = " [ch-s3 "
-
-
 def with_facts(text: str, facts: Mapping[str, Any]) -> str:
     """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/api.js``."""
-    return f"{text}{_FACTS_BEGIN}{json.dumps(facts)}]"
-
-
-def without_facts(line: str) -> str:
-    """Return the part of a log line for people."""
-    return line.rpartition(_FACTS_BEGIN)[0] if line.endswith("}]") and _FACTS_BEGIN in line else line
+    return f"{text}{FACTS_BEGIN}{json.dumps(facts)}]"
 
 
 # Letters and marks that are displayed as nothing or as a space, although their Unicode category does not say so.

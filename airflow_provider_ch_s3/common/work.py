@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import TypeVar
 
+from airflow_provider_ch_s3.discretion import FOLDED
+
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
@@ -46,5 +48,5 @@ def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> li
 def log_folded(log: logging.Logger, title: str, text: str) -> None:
     """Log a text as a group: the UI shows the title, and the text after a click."""
     log.info("::group::%s", title)
-    log.info("%s", text)
-    log.info("::endgroup::")
+    log.info("%s", text, extra={FOLDED: True})
+    log.info("::endgroup::", extra={FOLDED: True})

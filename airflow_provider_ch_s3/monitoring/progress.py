@@ -63,7 +63,7 @@ class Progress:
         parts = [
             "" if self.chunk.is_only else f"chunk {self.chunk.place}",
             f"{self.total_ratio:.0%}" if self.total_ratio is not None else "",
-            count_of(self.rows, "row"),
+            count_of(self._all_rows, "row"),
             f"{count_of(self.rows_per_second, 'row')}/s",
             f"{format_bytes(self.read_bytes)} read",
             f"{format_bytes(self.peak_memory_bytes)} peak memory",
@@ -75,8 +75,13 @@ class Progress:
     @property
     def line(self) -> str:
         """A line for the log, with the facts for the tab "Load report"."""
-        done = round(self.done_ratio, 3) if self.chunk.is_only and self.done_ratio is not None else None
-        return with_facts(str(self), {"rows": self.chunk.rows_before + self.rows, "done": done})
+        done = None if self.total_ratio is None else round(self.total_ratio, 3)
+        return with_facts(str(self), {"rows": self._all_rows, "done": done, "seconds": round(self.total_seconds, 1)})
+
+    @property
+    def _all_rows(self) -> int:
+        """Rows of all chunks so far."""
+        return self.chunk.rows_before + self.rows
 
     @property
     def _workers(self) -> str:

@@ -6,7 +6,7 @@ may read; default ``clickhouse_s3_default``) and ``ledger`` (``database.table``;
 connection's own database, or else the first ledger on the server). Statements are read-only and bounded. A release
 may add fields, and neither renames nor removes any.
 
-``GET /ch-s3/api/loads?table=&state=&days=&after=&limit=``
+``GET /ch-s3/api/loads?table=&dag=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``reporting/values.py``), and ``ledgers``, the names
     of all ledgers on the server. ``state`` is ``open``, ``committed``, ``undone`` or ``abandoned``; ``limit`` is at
     most 500.
@@ -19,6 +19,9 @@ may add fields, and neither renames nor removes any.
     (``held``, ``replaced``, ``undone``, ``removed``, ``open``, ``abandoned``) and ``why``; ``is_cut`` whether there
     are more; ``skipped`` how many listed files were not loaded (``files``), and ``why``: the ledger does not name
     these files.
+
+``GET /ch-s3/api/load_attempts?load=&database=``
+    ``attempts`` alone, as of ``load_files``.
 
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files whose rows a table holds, at most 1,000: a ``TableFiles``.
@@ -92,13 +95,14 @@ def read_loads(
     conn_id: Connection,
     ledger: Text = "",
     table: Text = "",
+    dag: Text = "",
     state: Literal["", "open", "committed", "undone", "abandoned"] = "",
     days: Annotated[float, Query(ge=0)] = 0.0,
     after: Text = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> dict[str, Any]:
     """Read a page of the history."""
-    selection = Selection(table=table, states=STATES[state], days=days, after=after, limit=limit)
+    selection = Selection(table=table, dag=dag, states=STATES[state], days=days, after=after, limit=limit)
     with _reading(conn_id, ledger) as (view, ledgers):
         return {**asdict(view.page(selection)), "ledgers": ledgers}
 
@@ -108,6 +112,13 @@ def read_load_files(conn_id: Connection, load: Text, ledger: Text = "", database
     """Read the files of one load."""
     with _reading(conn_id, ledger, database) as (view, _):
         return asdict(view.load_files(load))
+
+
+@app.get("/load_attempts")
+def read_load_attempts(conn_id: Connection, load: Text, ledger: Text = "", database: Text = "") -> dict[str, Any]:
+    """Read what became of one load."""
+    with _reading(conn_id, ledger, database) as (view, _):
+        return {"attempts": [asdict(one) for one in view.load_attempts(load)]}
 
 
 @app.get("/table_files")

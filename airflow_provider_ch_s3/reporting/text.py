@@ -30,7 +30,7 @@ def tabulate_loads(view: LedgerView, selection: Selection) -> list[tuple[str, ..
             format_count(one.files),
             "" if one.rows is None else format_count(one.rows),
             "" if one.seconds is None else f"{one.seconds:.1f}",
-            one.error,
+            one.error or _describe_undone(one),
         )
         for one in (LoadRecord.of(*found) for found in view.attempts(selection))
     ]
@@ -51,7 +51,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
         stored = f"; its rows are in {one.table}" if has_rows else ""
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""
         lines += [
-            f"{one.query_id}: {one.outcome}",
+            f"{one.query_id}: {_describe_undone(one) or one.outcome}",
             f"  {one.source} -> {one.named} ({one.load_mode}){stored}",
             f"  dag {one.dag}, task {one.task}, run {one.run}{mapped}; {count_of(one.files, 'file')},"
             f" {format_bytes(one.size_bytes)}, {format_count(one.files_skipped)} skipped"
@@ -64,6 +64,13 @@ def format_load(view: LedgerView, load_id: str) -> str:
             *(f"  {line}" for line in (str(report).splitlines() if report else ())),
         ]
     return "\n".join(lines)
+
+
+def _describe_undone(one: LoadRecord) -> str:
+    """Say when a load was undone; '' for any other load."""
+    if one.state != EventKind.UNDONE.value or one.ended is None:
+        return ""
+    return f"undone at {_utc(one.ended)} UTC: {one.named} no longer has its rows"
 
 
 def _utc(seconds: float) -> str:

@@ -68,9 +68,10 @@ class LoadRecord:
     :param files_too_young: files left out because they were younger than ``min_age``.
     :param started: when the attempt was planned.
     :param age_seconds: time since then.
-    :param ended: when the attempt was committed or abandoned; None for an open attempt.
-    :param rows: rows added to the table; None unless committed.
+    :param ended: when the attempt was committed, undone or abandoned; None for an open attempt.
+    :param rows: rows added to the table; None unless committed, and None once the load is undone.
     :param rows_rejected: number of bad rows; None unless committed.
+    :param checks_warned: number of checks that were not fulfilled, and only warned; None unless committed.
     :param seconds: duration from the listing to the commit; None unless committed.
     :param error: why the last failed try failed, unless another try has committed the attempt since; '' if unknown.
     :param table_uuids: UUIDs of the table of the commit, which may have another name by now.
@@ -103,6 +104,7 @@ class LoadRecord:
     ended: float | None
     rows: int | None
     rows_rejected: int | None
+    checks_warned: int | None
     seconds: float | None
     error: str
     table_uuids: Sequence[str]
@@ -119,6 +121,7 @@ class LoadRecord:
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Summarize an attempt."""
         planned, report, chunk = attempt.planned, report_of(attempt), attempt.planned.chunk
+        is_there = report is not None and attempt.state is EventKind.COMMITTED
         return cls(
             query_id=attempt.id.query_id,
             load_id=attempt.id.load_id,
@@ -144,8 +147,9 @@ class LoadRecord:
             started=attempt.planned_at,
             age_seconds=attempt.age_seconds,
             ended=None if attempt.is_open else attempt.events[-1].time,
-            rows=report.rows_added if report else None,
+            rows=report.rows_added if report and is_there else None,
             rows_rejected=report.rows_rejected if report else None,
+            checks_warned=sum(not one.passed for one in report.row_checks) if report else None,
             seconds=round(report.total_seconds, 3) if report else None,
             error="" if report or not attempt.failed else str(attempt.failed.detail.get("error", "")),
             table_uuids=attempt.committed_uuids,

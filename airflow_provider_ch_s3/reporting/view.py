@@ -135,17 +135,24 @@ class LedgerView:
         :param name: the id of a load, or the query id of an INSERT.
         :raises ConfigError: if the ledger has neither, or no longer has the details.
         """
-        load_id, _ = _parse_name(name)
-        found = self.attempts(Selection(load_id=load_id))
-        records = [LoadRecord.of(*one) for one in reversed(found)]
-        records = [one for one in records if name in (one.load_id, one.query_id)]
-        if not records:
-            raise self.explain_missing(name)
+        records = self.load_attempts(name)
         keys = [(one.load_id, one.attempt) for one in records]
         files = self._files(records[0].table, records, attempts=keys, limit=MAX_FILES + 1)
         return LoadFiles(
             attempts=records, files=files[:MAX_FILES], is_cut=len(files) > MAX_FILES, skipped=_skipped(records)
         )
+
+    def load_attempts(self, name: str) -> list[LoadRecord]:
+        """Read the attempts of a load, newest first, or one attempt.
+
+        :param name: the id of a load, or the query id of an INSERT.
+        :raises ConfigError: if the ledger has neither, or no longer has the details.
+        """
+        load_id, _ = _parse_name(name)
+        found = [LoadRecord.of(*one) for one in reversed(self.attempts(Selection(load_id=load_id)))]
+        if not (records := [one for one in found if name in (one.load_id, one.query_id)]):
+            raise self.explain_missing(name)
+        return records
 
     def explain_missing(self, name: str) -> ConfigError:
         """Say why there are no details of a load, or of one attempt."""

@@ -218,6 +218,11 @@ class CheckResult:
         return not self.passed and self.on_failure == OnFailure.FAIL.value
 
     @property
+    def is_compared(self) -> bool:
+        """Whether the check was a condition, or had earlier loads to compare the value with."""
+        return bool(self.error or self.comparison) or self.left is None
+
+    @property
     def verdict(self) -> str:
         """The result in words: ``countIf(fare < 0) = 0 is false (3 = 0)``."""
         if self.error:
@@ -242,6 +247,7 @@ class CheckResult:
 
     def __str__(self) -> str:
         state = {"warned": "not fulfilled, a warning"}.get(self.outcome, self.outcome)
+        state = state if self.is_compared else "without a comparison"
         return f"check {self.name!r} {state}: {self.verdict}"
 
 

@@ -54,6 +54,7 @@ def test_take_the_report_of_a_load(page: Page, api: AirflowApi, last_run: str) -
     page.get_by_text("rows from").first.wait_for()
     page.get_by_text("settled:").first.wait_for()
     take(page, "load")
+    page.get_by_text("that the SQL names").click()
     page.get_by_role("heading", name="Settings").evaluate("heading => heading.scrollIntoView()")
     take(page, "load-settings")
 

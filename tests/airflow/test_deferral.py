@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ch_s3.common.text import without_facts
+from airflow_provider_ch_s3.discretion import without_facts
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity

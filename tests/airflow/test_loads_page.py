@@ -121,7 +121,8 @@ def copy_ledger(sandbox: Sandbox) -> None:
         ledger.open([node.host for node in hook.cluster_spec.nodes])
         hook.close()
     sandbox.query(
-        f"INSERT INTO {MANY}.ch_s3_ledger SELECT real.* REPLACE (attempt + 10 * number AS attempt,"
+        f"INSERT INTO {MANY}.ch_s3_ledger SELECT real.* REPLACE (concat(load_id, toString(number)) AS load_id,"
+        " attempt + 10 * number AS attempt,"
         f" epoch + 10 * number AS epoch, time - INTERVAL number MINUTE AS time) FROM"
         f" clusterAllReplicas('{sandbox.cluster}', '{DATABASE}', 'ch_s3_ledger') AS real"
         f" CROSS JOIN numbers({COPIES}) AS copies"
@@ -283,6 +284,7 @@ def test_the_page_shows_loads_locks_and_files(
     page.wait_for_url("**/plugin/clickhouse_loads?ledger=listed.ch_s3_ledger")
     states = loads.locator("tbody .state").all_inner_texts()
     assert states == ["running", "abandoned", "committed"]
+    loads.get_by_text("fewer than min_rows=1000000").wait_for()
     cells = loads.locator("tbody tr").last.locator("td").all_inner_texts()
     assert (cells[0], cells[2:6]) == (TABLE, ["append", "committed", "9", "7,900"])
     shown.get_by_role("region", name="Running loads").get_by_text("loads_page.stays").wait_for()

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 PAGE = DOCS / "quickstart.md"
 FOLDER = "/tmp/ch-s3-quickstart"
 ROWS_OF_JANUARY_2 = 943
+MOST_LINES = 40
+"""Of ours, in the log of `airflow dags test`."""
 
 
 def run(script: str, environment: Mapping[str, str]) -> str:
@@ -110,6 +112,10 @@ def test_the_readme(examples: LocalAirflow, flights_sandbox: Sandbox, tmp_path: 
         rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM flights")[0]["n"]
     assert rows == ROWS_OF_JANUARY_2
     assert re.search(rf"flights\.load .* append +committed +1 +{ROWS_OF_JANUARY_2} ", said)
+    ours = [line for line in said.splitlines() if "airflow_provider_ch_s3" in line]
+    assert 5 < len(ours) <= MOST_LINES, said
+    assert "[ch-s3 {" not in said
+    assert not [line for line in ours if "::group::" in line]
 
 
 def with_real_values(script: str, sandbox: Sandbox) -> str:

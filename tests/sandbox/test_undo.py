@@ -155,7 +155,8 @@ def test_the_list_and_the_files_of_an_undone_load(lab: Lab, capsys: pytest.Captu
     capsys.readouterr()
     lab.loads("show", load_id_of(first), "--json")
     shown = json.loads(capsys.readouterr().out)
-    assert [one["state"] for one in shown["attempts"]] == ["undone"]
+    (undone,) = shown["attempts"]
+    assert (undone["state"], undone["rows"], undone["ended"] > undone["started"]) == ("undone", None, True)
     assert [(file["state"], file["why"]) for file in shown["files"]] == [
         ("undone", "loaded, and the load was undone: a load takes the file again")
     ]

@@ -7,13 +7,17 @@ import html
 import json
 import logging
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 import airflow_provider_ch_s3
 import ch_s3_lab
+from airflow_provider_ch_s3.common.text import with_facts
+from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret, scrub, showable
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 
@@ -144,3 +148,32 @@ def test_what_is_secret_of_a_connection() -> None:
 )
 def test_logins_of_single_requests(said: str, shown: str) -> None:
     assert showable(said) == shown
+
+
+class InProcess:
+    """What a task of `airflow dags test` talks to, as Airflow names it."""
+
+
+SEEN_BY_PAGES = ['480 rows [ch-s3 {"rows": 480}]', "::group::the SQL", "SELECT 1", "::endgroup::"]
+SEEN_IN_A_TERMINAL = ["480 rows", "the SQL: in Airflow's UI"]
+
+
+@pytest.mark.parametrize(
+    ("comms", "lines"),
+    [
+        pytest.param(InProcess(), SEEN_IN_A_TERMINAL, id="dags-test"),
+        pytest.param(object(), SEEN_BY_PAGES, id="a-worker"),
+        pytest.param(None, SEEN_BY_PAGES, id="a-command"),
+    ],
+)
+def test_a_terminal_gets_no_facts_and_nothing_folded(
+    comms: object, lines: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    package = "airflow.sdk.execution_time"
+    monkeypatch.setitem(sys.modules, f"{package}.supervisor", SimpleNamespace(InProcessSupervisorComms=InProcess))
+    monkeypatch.setitem(sys.modules, f"{package}.task_runner", SimpleNamespace(SUPERVISOR_COMMS=comms))
+    log = get_log("airflow_provider_ch_s3.tests.terminal")
+    with caplog.at_level(logging.INFO):
+        log.info("%s", with_facts("480 rows", {"rows": 480}))
+        log_folded(log, "the SQL", "SELECT 1")
+    assert caplog.messages == lines

@@ -9,6 +9,7 @@ const REPORTED = ["success", "skipped"];
 const LOAD = ["clickhouse_conn_id", "source", "table"];
 const SENSOR = ["clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition"];
 const FAILED = ["failed", "up_for_retry"];
+const CODED = /\[[a-z][a-z0-9-]*\]$/;
 const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
 async function get(path) {
@@ -81,7 +82,11 @@ export const readChecks = (log) =>
 
 function readError({ state }, log) {
   const error = log.findLast((event) => event.error_detail?.length)?.error_detail[0];
-  return error && FAILED.includes(state) ? `${error.exc_type}: ${error.exc_value}` : "";
+  if (!error || !FAILED.includes(state)) {
+    return "";
+  }
+  // Messages with a code need no class to be understood; KeyError: 'x' does.
+  return CODED.test(error.exc_value) ? error.exc_value : `${error.exc_type}: ${error.exc_value}`;
 }
 
 async function readLog(place, { try_number: number }) {
@@ -123,6 +128,7 @@ export async function readTask(place) {
   const found = {
     isLoad: hasFields(task, LOAD),
     isSensor: hasFields(task, SENSOR),
+    seconds: task?.duration ?? 0,
     isOver: ENDED.includes(task?.state ?? "removed"),
     state: task?.state ?? "not started",
     fields: task?.rendered_fields ?? {},

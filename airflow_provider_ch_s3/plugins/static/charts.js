@@ -16,13 +16,18 @@ export function secondsOf(report) {
   return [steps, steps.reduce((sum, [, seconds]) => sum + seconds, 0)];
 }
 
-export function Steps({ report }) {
-  const [steps, total] = secondsOf(report);
+// One bar, whose sum is the duration of the task: what is not the load's is Airflow's own.
+export function Steps({ report, taskSeconds = 0 }) {
+  const [own, ofLoad] = secondsOf(report);
+  const rest = taskSeconds - ofLoad;
+  // A try that has only concluded what an earlier try loaded is shorter than the load.
+  const steps = rest > 0 ? [...own, ["Airflow", rest]] : own;
+  const total = Math.max(ofLoad, taskSeconds);
   const bar = ([name, size]) => html`<span key=${name} className=${name} style=${{ flexGrow: size / total }} />`;
   const entry = ([name, seconds]) =>
     html`<li key=${name}><i className=${name} />${name} <b>${formatSeconds(seconds)}</b></li>`;
   return html`
-    <${Section} title="Seconds" note="${formatSeconds(total)} in all">
+    <${Section} title="Where the time went" note="${formatSeconds(total)} in all">
       <div className="steps" aria-hidden=${true}>${steps.map(bar)}</div>
       <ul className="legend">${steps.map(entry)}</ul>
     <//>`;
@@ -49,7 +54,10 @@ export function Nodes({ report }) {
 // While the load runs, and afterwards, as its log tells it, up to what the report says of its end.
 export function Progress({ progress, report }) {
   const end = report?.query_id ? [[report.ended, report.rows_read]] : [];
-  const points = [...progress.map(({ at, rows }) => [at, rows]), ...end];
+  const [first] = progress;
+  // The first look is later than the query: a task that waits in the triggerer may be seconds late.
+  const begin = first?.seconds > 0 ? [[first.at - first.seconds, 0]] : [];
+  const points = [...begin, ...progress.map(({ at, rows }) => [at, rows]), ...end];
   if (points.length < 2) {
     return null;
   }

@@ -1,9 +1,10 @@
 // What was verified, the partitions, the files, the settings with their reasons, and the SQL.
 
 import { Bar, CopyButton, Section, Table, TableSection, useFirst } from "./elements.js";
-import { countOf, formatCount } from "./format.js";
+import { countOf, formatCount, formatSetting } from "./format.js";
 import { LoadFiles } from "./loads_files.js";
 import { html, useState } from "./react.js";
+import { ledgerIdOf, ledgerOf } from "./undone.js";
 
 const FIRST_PARTITIONS = 20;
 const LEFT_OUT = { value: "–", origin: "left out" };
@@ -17,9 +18,13 @@ function describeCheck({ name, expression, left, comparison, right, note, error 
   return `${name}: ${expression}${values}${note ? `, ${note}` : ""}`;
 }
 
-// What was verified, and the task's own checks: passed, not fulfilled with a warning, or failed.
+// A value without earlier loads to compare with has neither passed nor failed.
+const isCompared = ({ left, comparison }) => Boolean(comparison) || (left ?? null) === null;
+const outcomeOf = (check) => (check.passed ? (isCompared(check) ? "pass" : "open") : check.on_failure);
+
+// What was verified, and the task's own checks: passed, not compared, not fulfilled with a warning, or failed.
 export function Checks({ verified, checks }) {
-  const own = checks.map((check) => [check.passed ? "pass" : check.on_failure, describeCheck(check)]);
+  const own = checks.map((check) => [outcomeOf(check), describeCheck(check)]);
   const lines = [...verified.map((text) => ["pass", text]), ...own];
   const item = ([outcome, text]) => html`<li key=${text} className=${outcome}>${text}</li>`;
   return lines.length > 0 && html`
@@ -63,17 +68,13 @@ export function Files({ report, connection }) {
         <button type="button" onClick=${() => setIsShown(true)}>Show the files</button>
       <//>`;
   }
-  // The chunks of a load are attempts of their own, which the id of the load names together.
-  const load = report.chunks > 1 ? report.query_id.replace(/-\d+-\d+-insert$/, "") : report.query_id;
-  // The ledger is in the database of the table, unless the connection names another one.
-  const [database, table] = report.table.split(".");
-  return html`<${LoadFiles} load=${load} where=${{ conn_id: connection, database: table ? database : "" }} />`;
+  return html`<${LoadFiles} load=${ledgerIdOf(report)} where=${ledgerOf(report, connection)} />`;
 }
 
 function SettingsTable({ label, settings }) {
   const rows = settings.map(([name, { value, origin, reason }]) => [
     name,
-    html`<code>${String(value)}</code>`,
+    html`<code>${formatSetting(name, value)}</code>`,
     origin,
     html`<span className="reason">${reason}</span>`,
   ]);
@@ -86,19 +87,19 @@ export function Settings({ report: { settings, left_out_settings: leftOut } }) {
   const notable = all.filter(([, setting]) => setting.is_notable ?? true);
   const others = all.filter((setting) => !notable.includes(setting));
   const omitted = Object.entries(leftOut).map(([name, reason]) => [name, { ...LEFT_OUT, reason }]);
-  const rest = html`
+  const folded = (title, label, some) => some.length > 0 && html`
     <details>
-      <summary>${countOf(others.length, "more setting")} as the server has them</summary>
-      <${SettingsTable} label="Other settings" settings=${others} />
+      <summary>${title}</summary>
+      <${SettingsTable} label=${label} settings=${some} />
     </details>`;
   return html`
-    <${Section} title="Settings" note="that the SQL names">
-      <${SettingsTable} label="Settings" settings=${[...notable, ...omitted]} />
-      ${others.length > 0 && rest}
+    <${Section} title="Settings" note=${countOf(all.length, "setting")}>
+      ${folded(`${formatCount(notable.length + omitted.length)} that the SQL names`, "Settings", [...notable, ...omitted])}
+      ${folded(`${formatCount(others.length)} as the server has them`, "Other settings", others)}
     <//>`;
 }
 
 export const Sql = ({ text }) => html`
   <${Section} title="SQL" note=${html`<${CopyButton} text=${text} what="the SQL" />`}>
-    <pre className="scroll" tabIndex=${0}>${text}</pre>
+    <details><summary>The INSERT</summary><pre className="scroll" tabIndex=${0}>${text}</pre></details>
   <//>`;

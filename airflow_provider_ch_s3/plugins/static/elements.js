@@ -21,7 +21,7 @@ export function Table({ label, head, rows }) {
   const rowOf = ([name, ...cells], row) => html`
     <tr key=${row}>
       <th scope="row">${name}</th>
-      ${cells.map((cell, index) => html`<td key=${index}>${cell}</td>`)}
+      ${cells.map((cell, index) => html`<td key=${index} data-head=${head[index + 1]}>${cell}</td>`)}
     </tr>`;
   return html`
     <div className="scroll" role="region" aria-label=${label} tabIndex=${0}>

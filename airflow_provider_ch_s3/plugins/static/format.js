@@ -15,6 +15,22 @@ export function formatBytes(bytes) {
   return `${(bytes / 1024 ** unit).toFixed(unit ? 1 : 0)} ${BYTE_UNITS[unit]}`;
 }
 
+// Values of settings have the unit that the name of the setting means.
+const SETTING_UNITS = [
+  [/bytes|buffer_size|memory_usage/, (value) => formatBytes(value).replace(".0 ", " ")],
+  [/_ms$/, (value) => `${formatCount(value)} ms`],
+  [/(?:timeout|_time|_seconds)$/, (value) => `${value} s`],
+];
+
+export function formatSetting(name, value) {
+  const number = typeof value === "boolean" || value === "" ? NaN : Number(value);
+  if (!Number.isFinite(number) || number === 0) {
+    return String(value);
+  }
+  const [, format] = SETTING_UNITS.find(([names]) => names.test(name)) ?? [];
+  return format ? format(number) : number.toLocaleString("en-US");
+}
+
 export function formatSeconds(seconds) {
   if (seconds < 59.95) {
     return `${seconds.toFixed(seconds < 9.995 ? 2 : 1)} s`;
@@ -26,8 +42,19 @@ export function formatSeconds(seconds) {
     : `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} min`;
 }
 
-// The moment as the list of `ch-s3 loads` has it.
-export const formatTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+// The zone that the user has chosen in Airflow, which keeps the choice in the browser.
+export function zoneName() {
+  try {
+    const chosen = JSON.parse(globalThis.localStorage.getItem("timezone"));
+    return new Intl.DateTimeFormat("en", { timeZone: chosen || "UTC" }).resolvedOptions().timeZone;
+  } catch {
+    return "UTC";
+  }
+}
+
+// Swedes write times as ISO 8601 does.
+export const formatTime = (seconds, timeZone = zoneName()) =>
+  new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(seconds * 1000);
 
 export const formatAge = (seconds) =>
   seconds < 2 * DAY_SECONDS ? formatSeconds(seconds) : countOf(Math.floor(seconds / DAY_SECONDS), "day");

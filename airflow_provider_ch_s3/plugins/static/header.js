@@ -1,16 +1,19 @@
 // What was loaded, how it ended, and its numbers, each with what the plan expected.
 
 import { secondsOf } from "./charts.js";
-import { CopyButton, Failure } from "./elements.js";
+import { LoadFailure } from "./failure.js";
+import { CopyButton } from "./elements.js";
 import { countOf, formatBytes, formatCount, formatSeconds } from "./format.js";
 import { html } from "./react.js";
 
-// What became of the rows of a merge.
-function describeMerge(merge) {
-  const rows = ["inserted", "updated", "deleted", "unchanged", "late"].filter((name) => name in merge);
+// What became of the rows of a merge, and what the merge has cost; "" for any other load.
+const MERGED = ["inserted", "updated", "deleted", "late"];
+const countEach = (merge, names) =>
+  names.filter((name) => name in merge).map((name) => `${formatCount(merge[name])} ${name}`).join(", ");
+
+function describeRewritten(merge) {
   const rewritten = `${formatBytes(merge.rewritten_bytes)} in ${countOf(merge.rewritten_partitions, "partition")}`;
-  const counts = rows.map((name) => `${formatCount(merge[name])} ${name}`).join(", ");
-  return counts && `${counts}; ${rewritten} rewritten`;
+  return "rewritten_bytes" in merge ? `${countEach(merge, ["unchanged"])}; ${rewritten} rewritten` : "";
 }
 
 // Which snapshot of a lake table was loaded.
@@ -25,11 +28,12 @@ function describeSource(source) {
   return others.length ? `${first} and ${others.length} more` : first;
 }
 
-export function Header({ load: { state, fields, report, links } }) {
+export function Header({ load: { state, fields, report, links }, undone }) {
   // It comes from an XCom, which a task may write: it may be a script.
   const play = /^https?:\/\//i.test(links.ClickHouse ?? "") ? links.ClickHouse : undefined;
   const columns = Object.keys(report?.columns_added ?? {}).join(", ");
-  const merged = describeMerge(report?.merge ?? {});
+  const rewritten = describeRewritten(report?.merge ?? {});
+  const shown = undone ? "undone" : state;
   const snapshot = describeSnapshot(report?.snapshot ?? {});
   const id = report?.query_id;
   const named = html`<span><code>${id}</code><${CopyButton} text=${id} what="the query id" /></span>`;
@@ -39,14 +43,14 @@ export function Header({ load: { state, fields, report, links } }) {
   return html`
     <header>
       <h2>
-        <span className="state ${state}">${state.replaceAll("_", " ")}</span>
+        <span className="state ${shown}">${shown.replaceAll("_", " ")}</span>
         <span className="table">${fields.table}</span>
       </h2>
       <dl>
         ${fields.source && field("Source", code(describeSource(fields.source)))}
         ${snapshot && field("Snapshot", snapshot)}
         ${report && field("Mode", code(report.load_mode))}
-        ${merged && field("Merged rows", merged)}
+        ${rewritten && field("Merge", rewritten)}
         ${columns && field("Columns added", code(columns))}
         ${field("Connection", code(fields.clickhouse_conn_id))}
         ${id && field("Query id", named)}
@@ -60,15 +64,30 @@ function describeLoad(report) {
   const rejected = report.rows_rejected ? `, ${countOf(report.rows_rejected, "row")} rejected` : "";
   const staged = report.is_validated_only ? ", only validated: the table was not changed" : ", verified";
   const verified = report.checks.length ? staged : ", not verified (mode='direct')";
+  const merged = countEach(report.merge ?? {}, MERGED);
+  const rows = countOf(report.rows_added, "row");
   return (
-    `${countOf(report.rows_added, "row")} from ${countOf(report.files_read, "file")}${skipped}` +
-    ` in ${formatSeconds(secondsOf(report)[1])}${rejected}${verified}.`
+    `${merged ? `${merged}: ${rows}` : rows} from ${countOf(report.files_read, "file")}${skipped}` +
+    ` in ${formatSeconds(secondsOf(report)[1])}${rejected}${describeWarned(report)}${verified}.`
   );
 }
 
-export function Outcome({ load: { state, isOver, report, planned, progress, error } }) {
+const warnedOf = ({ row_checks: checks }) => (checks ?? []).filter(({ passed }) => !passed);
+
+function describeWarned(report) {
+  const names = warnedOf(report).map(({ name }) => name);
+  return names.length ? `, ${countOf(names.length, "check")} not fulfilled (${names.join(", ")})` : "";
+}
+
+// Amber: the rows are there, and somebody should look. A load that only validated has changed nothing.
+function colourOf(state, report) {
+  const isOdd = report.rows_rejected > 0 || warnedOf(report).length > 0;
+  return isOdd ? "warn" : state === "success" && !report.is_validated_only ? "good" : "";
+}
+
+export function Outcome({ load: { state, isOver, report, planned, progress, error }, undone }) {
   if (error) {
-    return html`<${Failure} text=${error} />`;
+    return html`<${LoadFailure} text=${error} />`;
   }
   if (!report) {
     const last = progress.at(-1);
@@ -80,23 +99,27 @@ export function Outcome({ load: { state, isOver, report, planned, progress, erro
   if (!report.query_id) {
     return html`<p className="outcome">Nothing new: ${report.checks.join("; ")}.</p>`;
   }
-  return html`<p className="outcome ${state === "success" ? "good" : ""}">${describeLoad(report)}</p>`;
+  if (undone) {
+    return html`<p className="outcome warn"><b>${undone}</b> ${`The load was: ${describeLoad(report)}`}</p>`;
+  }
+  return html`<p className="outcome ${colourOf(state, report)}">${describeLoad(report)}</p>`;
 }
 
 // [[label, value, ...notes]]
 function cardsOf(report) {
   const predicted = report.predicted ?? {};
   const memory = predicted.peak_memory_bytes;
-  const isPredicted = Boolean(predicted.load_seconds);
+  // Of what takes less than a second, most is not the work that a plan knows.
+  const isPredicted = Boolean(predicted.load_seconds) && report.seconds >= 1;
   const expected = (format, number) => isPredicted && `predicted ${format(number ?? 0)}`;
   const rate = report.rows_written / predicted.load_seconds;
   const counted = (count, what) => count > 0 && `${formatCount(count)} ${what}`;
   const listed = report.rows_listed !== null && `${formatCount(report.rows_listed)} in the files`;
   const size = report.size_bytes !== null && `of ${formatBytes(report.size_bytes)} stored`;
   return [
-    ["Rows", formatCount(report.rows_added), listed, counted(report.rows_rejected, "rejected")],
+    [report.is_validated_only ? "Rows validated" : "Rows", formatCount(report.rows_added), listed, counted(report.rows_rejected, "rejected")],
     [
-      "Files loaded",
+      report.is_validated_only ? "Files validated" : "Files loaded",
       formatCount(report.files_read),
       `${formatCount(report.files_skipped)} skipped`,
       counted(report.files_too_young, "too young"),

@@ -24,5 +24,6 @@ async function get(route, values) {
 }
 
 export const readLoads = (values) => get("loads", values);
+export const readLoadAttempts = (values) => get("load_attempts", values);
 export const readLoadFiles = (values) => get("load_files", values);
 export const readTableFiles = (values) => get("table_files", values);

@@ -7,6 +7,7 @@ import { Cards, Header, Outcome } from "./header.js";
 import { loadStyle, untilOver, useAnswer, withBoundary } from "./page.js";
 import { Parts, SensorReport } from "./parts.js";
 import { html } from "./react.js";
+import { readUndone } from "./undone.js";
 
 export function Load({ task, place }) {
   const { report, fields, isOver } = task;
@@ -16,16 +17,18 @@ export function Load({ task, place }) {
   const key = [place, isOver, hasLoaded];
   const { found: past } = useAnswer(isOver ? () => readHistory(place) : null, key);
   const { found: after } = useAnswer(hasLoaded ? () => readPartsAfter(place, fields.table) : null, key, untilOver);
+  const look = isStaged ? () => readUndone(report, fields.clickhouse_conn_id) : null;
+  const { found: undone } = useAnswer(look, [...key, report?.query_id]);
   const show = (Shown) => hasLoaded && html`<${Shown} report=${report} />`;
   return html`
     <article className="ch-s3-report">
-      <${Header} load=${task} />
-      <${Outcome} load=${task} />
+      <${Header} load=${task} undone=${undone} />
+      <${Outcome} load=${task} undone=${undone} />
       ${show(Cards)}
       <${Checks} verified=${hasLoaded ? report.checks : []} checks=${task.checks} />
       ${show(Rejected)}
       <${Progress} progress=${task.progress} report=${report} />
-      ${show(Steps)}
+      ${hasLoaded && html`<${Steps} report=${report} taskSeconds=${task.seconds} />`}
       ${show(Nodes)}
       ${after?.sensor && html`<${Parts} sensor=${after.sensor} />`}
       ${show(Partitions)}

@@ -2,6 +2,7 @@
 
 import { CopyButton, Failure, Section, Table } from "./elements.js";
 import { countOf, formatBytes, formatTime } from "./format.js";
+import { LoadFailure } from "./failure.js";
 import { readLoadFiles, readTableFiles } from "./ledger_api.js";
 import { useAnswer } from "./page.js";
 import { html, useEffect, useRef, useState } from "./react.js";
@@ -25,13 +26,14 @@ function Files({ label, head, files, cellsOf }) {
 }
 
 function Story({ attempt }) {
-  const { query_id: id, source, events } = attempt;
+  const { query_id: id, source, events, error } = attempt;
   const lines = events.map(({ time, event, try_number: number }) => `${formatTime(time)} ${event} by try ${number}`);
   return html`
     <div className="story">
       <p><code>${id}</code><${CopyButton} text=${id} what="the query id" /></p>
       <p><code>${source}</code></p>
       <ol>${lines.map((line, index) => html`<li key=${index}>${line}</li>`)}</ol>
+      ${error && html`<${LoadFailure} text=${error} />`}
     </div>`;
 }
 

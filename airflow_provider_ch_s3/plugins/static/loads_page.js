@@ -12,7 +12,7 @@ const optionsOf = (names) => names.map((name) => [name, name]);
 const STATES = [["", "all"], ["open", "running"], ...optionsOf(["committed", "undone", "abandoned"])];
 const TIMES = [["", "at any time"], ["1", "in the last day"], ["7", "in the last 7 days"],
   ["30", "in the last 30 days"], ["365", "in the last year"]];
-const FILTERS = { conn_id: "clickhouse_s3_default", ledger: "", table: "", state: "", days: "" };
+const FILTERS = { conn_id: "clickhouse_s3_default", ledger: "", table: "", dag: "", state: "", days: "", stale: "" };
 
 // The filters are in the address, so that a page can be kept, and sent to somebody.
 function readFilters() {
@@ -39,18 +39,21 @@ function Choice({ label, value, options, choose }) {
 
 export function Filters({ filters, page, change, refresh }) {
   const [connection, setConnection] = useState(filters.conn_id);
+  const [dag, setDag] = useState(filters.dag);
   useEffect(() => setConnection(filters.conn_id), [filters.conn_id]);
+  useEffect(() => setDag(filters.dag), [filters.dag]);
   const ledgers = page ? optionsOf(page.ledgers) : [["", "default"]];
   const ledger = filters.ledger || page?.ledger || "";
   const nameOf = ({ table, named }) => (named === table ? table : `${named} (${table})`);
   const tables = [["", "all"], ...(page?.tables ?? []).map((one) => [one.table, nameOf(one)])];
+  const dags = [...new Set([...(page?.loads ?? []), ...(page?.open ?? [])].map((load) => load.dag))].sort();
   const isOther = connection !== filters.conn_id;
   const type = (event) => setConnection(event.target.value);
   const open = () => change({ conn_id: connection, ledger: "", table: "" });
 
   function submit(event) {
     event.preventDefault();
-    return isOther ? open() : refresh();
+    return isOther ? open() : dag !== filters.dag ? change({ dag }) : refresh();
   }
   const choice = (label, value, options, choose) =>
     html`<${Choice} label=${label} value=${value} options=${options} choose=${choose} />`;
@@ -59,9 +62,13 @@ export function Filters({ filters, page, change, refresh }) {
       <label>Connection<input value=${connection} required=${true} onChange=${type} /></label>
       ${choice("Ledger", ledger, ledgers, (chosen) => change({ ledger: chosen, table: "" }))}
       ${choice("Table", filters.table, tables, (table) => change({ table }))}
+      <label>DAG
+        <input value=${dag} list="ch-s3-dags" placeholder="all" onChange=${(event) => setDag(event.target.value)} />
+        <datalist id="ch-s3-dags">${dags.map((one) => html`<option key=${one} value=${one} />`)}</datalist>
+      </label>
       ${choice("State", filters.state, STATES, (state) => change({ state }))}
       ${choice("Planned", filters.days, TIMES, (days) => change({ days }))}
-      <button type="submit">${isOther ? "Open" : "Refresh"}</button>
+      <button type="submit">${isOther ? "Open" : dag !== filters.dag ? "Filter" : "Refresh"}</button>
     </form>`;
 }
 
@@ -72,10 +79,11 @@ function LoadsPage() {
   const [refreshed, setRefreshed] = useState(0);
   const [chosen, setChosen] = useState(null);
   const after = places.at(-1);
-  const read = () => readLoads({ ...filters, after });
+  const { stale, ...asked } = filters;
+  const read = () => readLoads({ ...asked, after });
   // Older pages stay as they are.
   const pause = (found) => (after ? 0 : found?.open.length ? BUSY_MILLISECONDS : IDLE_MILLISECONDS);
-  const { found: page, failure, isPending } = useAnswer(read, [filters, after, refreshed], pause);
+  const { found: page, failure, isPending } = useAnswer(read, [asked, after, refreshed], pause);
   useEffect(() => writeFilters(filters), Object.values(filters));
 
   function change(changed) {
@@ -85,10 +93,11 @@ function LoadsPage() {
   }
   const where = { conn_id: filters.conn_id, ledger: filters.ledger };
   const filterBy = (table) => change({ table });
+  const setStale = (days) => setFilters({ ...filters, stale: days });
   const lists = () => html`
     <div>
       <${Now} page=${page} />
-      <${Tables} tables=${page.tables} showFiles=${setChosen} filter=${filterBy} />
+      <${Tables} tables=${page.tables} showFiles=${setChosen} filter=${filterBy} stale=${stale} setStale=${setStale} />
       <${History} page=${page} places=${places} setPlaces=${setPlaces} showFiles=${(load) => setChosen({ load })} />
       ${chosen?.load && html`<${LoadFiles} key=${chosen.load} load=${chosen.load} where=${where} />`}
       ${chosen?.table && html`<${TableFiles} key=${chosen.table} ...${chosen} where=${where} />`}

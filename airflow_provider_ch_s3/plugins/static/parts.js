@@ -1,7 +1,8 @@
 // Parts and merges over time: what the cluster did after the commit; and the tab of the sensor that waits for it.
 
 import { TimeChart } from "./charts.js";
-import { Failure, Section, TableSection } from "./elements.js";
+import { Section, TableSection } from "./elements.js";
+import { LoadFailure } from "./failure.js";
 import { countOf, formatCount } from "./format.js";
 import { Header } from "./header.js";
 import { html } from "./react.js";
@@ -43,10 +44,13 @@ export function Parts({ sensor }) {
   // Until there is a history, the log has the sum of all nodes.
   const sum = [{ name: "all nodes", className: "series-0", points: waits.map(({ at, parts }) => [at, parts]) }];
   const note = result ? `${describe(sensor)}, ${countOf(merges, "merge")}` : describe(sensor);
+  const hasChart = merges > 0 || (!result && waits.length > 1);
+  if (!hasChart) {
+    return html`<p className="aside">Parts <small>${note}</small></p>`;
+  }
   return html`
     <${Section} title="Parts over time" note=${note}>
-      ${merges > 0 && html`<${Merges} history=${history} />`}
-      ${!result && waits.length > 1 && html`<${TimeChart} series=${sum} noun="part" />`}
+      ${merges > 0 ? html`<${Merges} history=${history} />` : html`<${TimeChart} series=${sum} noun="part" />`}
     <//>`;
 }
 
@@ -65,7 +69,7 @@ function PartsByNode({ result: { nodes, history = {} } }) {
 
 function Outcome({ isOver, sensor: { result, waits, error } }) {
   if (error) {
-    return html`<${Failure} text=${error} />`;
+    return html`<${LoadFailure} text=${error} />`;
   }
   if (result) {
     const text = `Settled: ${describeParts(result)}, ${countOf(result.rows, "row")}.`;

@@ -16,7 +16,8 @@ from typing import Any
 
 from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.common.bars import show_steps
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, without_facts
+from airflow_provider_ch_s3.common.text import count_of, format_bytes
+from airflow_provider_ch_s3.discretion import without_facts
 from airflow_provider_ch_s3.tuning import SettingOrigin
 from ch_s3_lab.demo import flights
 from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow

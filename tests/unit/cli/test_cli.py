@@ -152,7 +152,7 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
         pytest.param([*PLAN, "--create-table", "{"], "'{' is not a JSON object; write one", id="create-table"),
         pytest.param(["demo", "--shards", "0"], "'0' is not a number of shards; give 1 or more", id="shards"),
         pytest.param(["bench", "--rounds", "0"], "'0' is not a number of loads; give 1 or more", id="rounds"),
-        pytest.param(["plan", "--table", "t"], "the following arguments are required: --source", id="no-source"),
+        pytest.param(["plan", "--table", "t"], "give --source and --table, or --dag and --task", id="no-source"),
         pytest.param(["plan", "--json", "--sql"], "not allowed with argument --json", id="two-forms"),
         pytest.param(["nothing"], "invalid choice: 'nothing'", id="no-command"),
         pytest.param(["laods"], "ch-s3: there is no command 'laods'; did you mean loads?", id="command"),

@@ -48,7 +48,7 @@ LOAD = {
     "files": "365",
     "rows": "",
     "seconds": "",
-    WHY: "the check 'sane' found 3 rows; " * 4,
+    WHY: "the check 'sane' found 3 rows; " * 4 + "\nrow 7 of x",
 }
 
 
@@ -75,6 +75,7 @@ def test_a_terminal_shows_the_columns_that_fit(
     if left_out:
         assert rest.pop().count(", ") == left_out - 1
     assert " ".join(rest).split() == LOAD[WHY].split()
+    assert "  row 7 of x" in rest or columns == 20
     assert all(len(line) <= columns for line in rest)
 
 

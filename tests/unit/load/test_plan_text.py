@@ -11,7 +11,8 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
-from airflow_provider_ch_s3.common.text import GIB, without_facts
+from airflow_provider_ch_s3.common.text import GIB
+from airflow_provider_ch_s3.discretion import without_facts
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.chunk import Chunk

@@ -22,7 +22,9 @@ PLACE = {"dagId": "d", "runId": "r 1", "taskId": "t"}
 TASK = "dags/d/dagRuns/r%201/taskInstances/t"
 LOAD = {"clickhouse_conn_id": "ch", "source": "s3://b/*.csv", "table": "d.t", "sql": "INSERT"}
 SENSOR = {"clickhouse_conn_id": "ch", "table": "d.t", "max_parts": 3, "max_parts_per_partition": None}
-FAILURE = {"event": "Task failed", "error_detail": [{"exc_type": "SourceError", "exc_value": "no file"}]}
+CODED = {"exc_type": "SourceError", "exc_value": "no file matches s3://b/*; correct the source [no-file]"}
+FAILURE = {"event": "Task failed", "error_detail": [CODED]}
+BUG = {"event": "Task failed", "error_detail": [{"exc_type": "KeyError", "exc_value": "'x'"}]}
 
 
 def answers(
@@ -106,13 +108,27 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
         ),
         pytest.param(
             dataclasses.replace(COMMITTED, plan_seconds=1.0, commit_seconds=2.0),
-            "Seconds 7.00 s in all plan 1.00 s INSERT 4.00 s commit 2.00 s",
+            "Where the time went 7.00 s in all plan 1.00 s INSERT 4.00 s commit 2.00 s",
             id="steps",
         ),
         pytest.param(
             dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED),
-            "1 deleted, 1,000 unchanged, 0 late; 4.0 KiB in 2 partitions rewritten",
+            "Merge 1,000 unchanged; 4.0 KiB in 2 partitions rewritten",
             id="merge",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, load_mode="merge", merge=MERGED),
+            "1 deleted, 0 late: 1,000 rows from 5 files, 1,200 skipped in 4.25 s",
+            id="headline-of-a-merge",
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, is_validated_only=True), "Rows validated 1,000", id="validated-rows"
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, is_validated_only=True), "Files validated 5", id="validated-files"
+        ),
+        pytest.param(
+            dataclasses.replace(COMMITTED, seconds=0.9), "Parts 5 before merges Verified", id="too-short-to-predict"
         ),
         pytest.param(
             dataclasses.replace(COMMITTED, snapshot={"id": "7", "after": "5", "operation": "append", "time": "2026"}),
@@ -149,7 +165,7 @@ LINES = [
     ("pass", "sane: min(n) >= 0 (1 >= 0)"),
     ("warn", "few: max(d) < 'x' (NULL < x)"),
     ("fail", "rows: count() (7 BETWEEN 10 AND 30), around 20"),
-    ("pass", "new: avg(n) is 7, which nothing was compared with"),
+    ("open", "new: avg(n) is 7, which nothing was compared with"),
 ]
 
 
@@ -169,11 +185,12 @@ def test_checks_have_the_colour_of_what_they_found(scripts: Scripts, state: str)
     ("given", "text"),
     [
         pytest.param(
-            {"state": "failed", "log": [FAILURE, *log_of("the end")]}, "SourceError: no file", id="a-failed-load"
+            {"state": "failed", "log": [FAILURE, *log_of("the end")]},
+            "no file matches s3://b/* no-file What to do: correct the source",
+            id="a-failed-load",
         ),
-        pytest.param(
-            {"state": "up_for_retry", "log": [FAILURE]}, "SourceError: no file", id="one-that-is-tried-again"
-        ),
+        pytest.param({"state": "up_for_retry", "log": [FAILURE]}, "no file matches", id="one-that-is-tried-again"),
+        pytest.param({"state": "failed", "log": [BUG]}, "KeyError: 'x'", id="an-error-without-a-code"),
         pytest.param({"state": "running"}, "Planning: looking at the files and the table.", id="the-first-second"),
         pytest.param(
             {"state": "running", "log": log_of(with_facts("plan: one part", {"planned_seconds": 2.0}))},
@@ -193,6 +210,77 @@ def test_a_load_without_a_report_says_how_far_it_is(scripts: Scripts, given: dic
     assert text in show(scripts, answers(**given))
 
 
+def test_the_bar_of_the_time_has_what_is_airflows_own(scripts: Scripts) -> None:
+    report = dataclasses.replace(COMMITTED, plan_seconds=1.0, commit_seconds=2.0).as_dict()
+    html = scripts.call("charts.js", "Steps", {"report": report, "taskSeconds": 10.0})
+    assert "10.0 s in all plan 1.00 s INSERT 4.00 s commit 2.00 s Airflow 3.00 s" in text_of(html)
+    shares = [float(share) for share in re.findall(r'"flexGrow":([\d.]+)', html)]
+    assert (shares, sum(shares)) == ([0.1, 0.4, 0.2, 0.3], pytest.approx(1.0))
+
+
+def outcome_of(scripts: Scripts, report: LoadReport, undone: str = "") -> str:
+    given = answers(report.as_dict())
+    task = scripts.call("api.js", "readTask", PLACE, answers=given)
+    return str(scripts.call("header.js", "Outcome", {"load": task, "undone": undone}))
+
+
+CLEAN = dataclasses.replace(COMMITTED, rows_rejected=0, row_checks=())
+
+
+@pytest.mark.parametrize(
+    ("report", "colour"),
+    [
+        pytest.param(CLEAN, "good", id="as-it-should-be"),
+        pytest.param(dataclasses.replace(CLEAN, rows_rejected=1), "warn", id="bad-rows"),
+        pytest.param(dataclasses.replace(CLEAN, row_checks=FOUND[1:2]), "warn", id="a-check-that-warned"),
+        pytest.param(dataclasses.replace(CLEAN, row_checks=FOUND[3:]), "good", id="a-check-without-a-comparison"),
+        pytest.param(dataclasses.replace(CLEAN, is_validated_only=True), "", id="validated-only"),
+    ],
+)
+def test_the_colour_of_an_outcome(scripts: Scripts, report: LoadReport, colour: str) -> None:
+    assert outcome_of(scripts, report).startswith(f'<p className="outcome {colour}">')
+
+
+UNDONE = "Undone at 2023-11-14 22:13:20 UTC: the table no longer has these rows."
+
+
+def test_an_undone_load_says_so_first(scripts: Scripts) -> None:
+    shown = outcome_of(scripts, CLEAN, UNDONE)
+    assert text_of(shown).startswith(f" {UNDONE} The load was: 1,000 rows")
+    assert "outcome warn" in shown
+    header = {"load": {"state": "success", "fields": LOAD, "links": {}, "report": None}, "undone": UNDONE}
+    assert '<span className="state undone">undone</span>' in scripts.call("header.js", "Header", header)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "attempts", "said"),
+    [
+        pytest.param(1, [("7", "committed")], "", id="there"),
+        pytest.param(1, [("7", "undone")], UNDONE, id="undone"),
+        pytest.param(
+            2,
+            [("8", "committed"), ("7", "undone"), ("6", "abandoned")],
+            UNDONE.replace("Undone", "1 chunk of 2 undone"),
+            id="a-chunk",
+        ),
+        pytest.param(1, None, "", id="whoever-may-not-see-the-ledger"),
+    ],
+)
+def test_the_ledger_knows_whether_a_load_was_undone(
+    scripts: Scripts, chunks: int, attempts: list[tuple[str, str]] | None, said: str
+) -> None:
+    report = {"query_id": "ch-s3-1-0-7-insert", "table": "d.t", "chunks": chunks}
+    ended = 1_700_000_000.0
+    records = [
+        {"query_id": f"ch-s3-1-0-{number}-insert", "state": state, "ended": ended} for number, state in attempts or ()
+    ]
+    load = "ch-s3-1" if chunks > 1 else report["query_id"]
+    end = f"load_attempts?load={load}&conn_id=ch&database=d"
+    body = {"attempts": [*records, {"query_id": "ch-s3-1-1-9-insert", "state": "undone", "ended": 2 * ended}]}
+    given = {} if attempts is None else {end: {"body": body}}
+    assert scripts.call("undone.js", "readUndone", report, "ch", answers=given) == said
+
+
 @pytest.mark.parametrize(
     ("log", "bar"),
     [
@@ -207,7 +295,9 @@ def test_a_running_load_has_a_bar(scripts: Scripts, log: list[dict[str, Any]], b
 
 def test_rows_over_time(scripts: Scripts) -> None:
     shown = show(scripts, answers(state="running", log=log_of(progress_line(100), progress_line(400))))
-    assert "Rows over time 1.00 s: 400 rows 400 0.00 s: 100 rows 1.00 s: 400 rows 0 s 1.00 s" in shown
+    # from the begin of the query on, which the first look saw a second later
+    seen = "0.00 s: 0 rows 1.00 s: 100 rows 2.00 s: 400 rows"
+    assert f"Rows over time 2.00 s: 400 rows 400 {seen} 0 s 2.00 s" in shown
     assert "[ch-s3" not in shown
 
 
@@ -216,7 +306,8 @@ def test_rows_over_time_end_with_the_report(scripts: Scripts) -> None:
     report = dataclasses.replace(COMMITTED, ended=5.0, rows_read=1_000)
     log = log_of(progress_line(100), progress_line(400))
     shown = show(scripts, answers(report.as_dict(), log=log))
-    assert "Rows over time 5.00 s: 1,000 rows 1,000 0.00 s: 100 rows 1.00 s: 400 rows 5.00 s: 1,000 rows 0 s" in shown
+    seen = "0.00 s: 0 rows 1.00 s: 100 rows 2.00 s: 400 rows 6.00 s: 1,000 rows"
+    assert f"Rows over time 6.00 s: 1,000 rows 1,000 {seen} 0 s" in shown
 
 
 def test_a_mapped_task_has_a_result_of_its_own(scripts: Scripts) -> None:

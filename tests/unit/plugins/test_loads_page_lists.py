@@ -38,6 +38,7 @@ LOAD = LoadRecord(
     ended=None,
     rows=9,
     rows_rejected=0,
+    checks_warned=0,
     seconds=1.25,
     error="",
     table_uuids=[],
@@ -62,7 +63,18 @@ def row(**changes: Any) -> dict[str, Any]:
         pytest.param(row(named="all_t"), "22:13:20 all_t dag.load", id="named"),
         pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
         pytest.param(row(is_validated_only=True, state="abandoned"), " validated ", id="validated"),
-        pytest.param(row(state="undone"), "append undone 1,200 9 ", id="undone"),
+        pytest.param(
+            row(state="undone", rows=None, ended=1_700_000_060.0),
+            "append undone at 2023-11-14 22:14:20 1,200 1.25 s",
+            id="undone",
+        ),
+        pytest.param(row(rows_rejected=2), "committed 2 rows rejected 1,200", id="bad-rows"),
+        pytest.param(row(checks_warned=1), "committed 1 check not fulfilled 1,200", id="a-check-that-warned"),
+        pytest.param(
+            row(state="abandoned", rows=None, error="no space; free some [no-space]"),
+            "abandoned no space 1,200",
+            id="why-it-failed",
+        ),
     ],
 )
 def test_a_line_of_the_history(scripts: Scripts, load: dict[str, Any], text: str) -> None:
@@ -81,6 +93,56 @@ def test_where_the_history_ends_its_buttons_do_nothing(scripts: Scripts) -> None
     later = scripts.call("loads_lists.js", "History", {"page": {"loads": [row()], "next": "b"}, "places": ["", "a"]})
     assert "page 2" in later
     assert "disabled" not in later
+
+
+def attempts(*changes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Attempts of one load, the newest first."""
+    return [
+        row(query_id=f"ch-s3-1-0-{number}-insert", attempt=number, **one)
+        for number, one in zip(range(len(changes), 0, -1), changes, strict=True)
+    ]
+
+
+CHUNKS = attempts(
+    {"chunk": "2 of 2", "files": 1, "rows": 3, "rows_rejected": 1},
+    {"chunk": "1 of 2", "files": 2, "rows": 4, "started": 1_700_000_000.0 - 60},
+)
+
+
+def test_a_load_is_a_line_with_the_sums_of_its_chunks(scripts: Scripts) -> None:
+    other = row(query_id="ch-s3-2-0-9-insert", load_id="ch-s3-2")
+    made = scripts.call(
+        "loads_lists.js", "History", {"page": {"loads": [*CHUNKS, other], "next": ""}, "places": [""]}
+    )
+    shown = text_of(made)
+    assert made.count("<tr") == 3
+    assert "22:12:20 d.t dag.load run 1 append 2 chunks committed 1 row rejected 3 7 2.50 s" in shown
+
+
+def test_attempts_before_the_commit_claim_nothing(scripts: Scripts) -> None:
+    """A try that failed has abandoned its attempt; another generation of the task is another load."""
+    tried = attempts({"files": 5}, {"files": 5, "state": "abandoned", "rows": None, "seconds": None})
+    cleared = row(query_id="ch-s3-1-1-9-insert", attempt=9)
+    grouped = scripts.call("loads_lists.js", "groupLoads", [cleared, *tried])
+    assert [(one["load"]["files"], one["load"]["rows"], len(one["attempts"])) for one in grouped] == [
+        (1_200, 9, 1),
+        (5, 9, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stale", "shown"),
+    [("", ["d.new", "d.old", "d.never"]), ("1", ["d.old", "d.never"]), ("7", ["d.never"])],
+)
+def test_tables_without_a_load_for_days(scripts: Scripts, stale: str, shown: list[str]) -> None:
+    ages = {"d.new": 60.0, "d.old": 2 * 86_400.0, "d.never": None}
+    tables = [
+        dataclasses.asdict(TableRecord(table=name, named=name, commits=1, idle_seconds=age))
+        for name, age in ages.items()
+    ]
+    made = scripts.call("loads_lists.js", "Tables", {"tables": tables, "stale": stale})
+    assert [name for name in ages if f"Loads of {name}" in made] == shown
+    assert f"{len(shown)} table" in text_of(made)
 
 
 def test_what_is_going_on_now(scripts: Scripts) -> None:
@@ -128,11 +190,19 @@ def test_ten_tables_are_shown_first(scripts: Scripts) -> None:
 
 
 def test_a_filter_that_is_not_there_is_shown_as_asked_for(scripts: Scripts) -> None:
-    filters = {"conn_id": "ch", "ledger": "", "table": "d.gone", "state": "", "days": "3"}
-    page = {"ledger": "d.l", "ledgers": ["d.l", "e.l"], "tables": [{"table": "d.t_local", "named": "d.t"}]}
+    filters = {"conn_id": "ch", "ledger": "", "table": "d.gone", "dag": "nightly", "state": "", "days": "3"}
+    page = {
+        "loads": [row()],
+        "open": [],
+        "ledger": "d.l",
+        "ledgers": ["d.l", "e.l"],
+        "tables": [{"table": "d.t_local", "named": "d.t"}],
+    }
     shown = scripts.call("loads_page.js", "Filters", {"filters": filters, "page": page})
     assert '<select value="d.l">' in shown
     assert '<option key="d.t_local" value="d.t_local">d.t (d.t_local)</option>' in shown
+    assert '<input value="nightly" list="ch-s3-dags"' in shown
+    assert '<option key="dag" value="dag">' in shown
     for known in ("d.l", "e.l", "d.gone", "3"):
         assert f'value="{known}">{known}</option>' in shown
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.common.text import with_facts, without_facts
+from airflow_provider_ch_s3.common.text import with_facts
+from airflow_provider_ch_s3.discretion import without_facts
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.monitoring.progress import ProgressMeter
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
@@ -58,7 +59,9 @@ def test_rows_of_all_chunks_are_summed_up(scripts: Scripts) -> None:
     ]
     seen = scripts.call("api.js", "readProgress", log_of(*lines))
     assert [(one["at"], one["rows"]) for one in seen] == [(0, 1_000), (2, 1_500_000), (3, 1_600_010), (4, 1_600_480)]
-    assert seen[-1]["text"].startswith("ch-s3-0123-0-2-insert: chunk 2 of about 10, ")
+    assert seen[-1]["text"].startswith("ch-s3-0123-0-2-insert: chunk 2 of about 10, 5%, 1,600,480 rows, ")
+    # of the whole load: 480 of 1,000 rows of a chunk that is a ninth of the bytes
+    assert seen[-1]["done"] == 0.053
 
 
 def test_a_sensor_that_waits_is_read_from_its_log(scripts: Scripts) -> None:

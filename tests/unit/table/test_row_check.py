@@ -116,7 +116,7 @@ def result(passed: bool | None, **fields: Any) -> CheckResult:
         ),
         (
             result(True, expression="count()", left="7", comparison="", note="which nothing was compared with"),
-            "check 'sane' passed: count() is 7, which nothing was compared with",
+            "check 'sane' without a comparison: count() is 7, which nothing was compared with",
         ),
         (
             result(None, on_failure="warn", left=None, comparison="", error="Cannot parse 'a' (CANNOT_PARSE_TEXT)"),
