@@ -199,10 +199,19 @@ class StagedLoad(Load):
                         " load with the new arguments",
                         " and ".join(changed),
                     )
-                tidy_up(target)  # the process that committed may have died before it could
+                # The process that committed or held the rows may have died before the end.
+                tidy_up(target)
+                if step.report.is_held:
+                    self._show(AttemptId.parse(step.report.query_id))
             case Resume(attempt):
                 return self._reattach(history.attempt(attempt)) or Begin(history, chunks)
         return step
+
+    def _show(self, attempt: AttemptId) -> None:
+        """Show the held rows, unless somebody has committed or dropped them meanwhile."""
+        with owned(self.target, attempt) as owner:
+            if owner.history.is_held(attempt):
+                owner.show(attempt)
 
     def _reattach(self, attempt: Attempt) -> Step | None:
         """Take over the INSERT of an earlier process; None if the INSERT cannot have staged anything."""

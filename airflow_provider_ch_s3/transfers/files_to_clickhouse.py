@@ -16,6 +16,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_ch_s3.arguments import (
     Arrivals,
+    AtOnce,
     Check,
     Checks,
     Chunks,
@@ -25,6 +26,7 @@ from airflow_provider_ch_s3.arguments import (
     Delete,
     Fail,
     Format,
+    Held,
     Keep,
     Move,
     OnNothing,
@@ -126,6 +128,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         bad_rows: str | Reject | Mapping[str, Any] = Fail.name,
         checks: Mapping[str, str | Check | Mapping[str, Any]] | Checks | None = None,
         chunks: str | Chunks | Mapping[str, Any] | None = None,
+        commit: str | Held | Mapping[str, Any] = AtOnce.name,
         after_load: str | Tag | Move | Delete | Mapping[str, Any] = Keep.name,
         settle_before_commit: bool = False,
         settings: Mapping[str, SettingValue] | None = None,
@@ -148,6 +151,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.bad_rows = bad_rows
         self.checks = checks
         self.chunks = chunks
+        self.commit = commit
         self.after_load = after_load
         self.settle_before_commit = settle_before_commit
         self.settings = settings
@@ -265,7 +269,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def _result(self, context: Context, load: Load, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
-        if not load.request.checks.validate_only:
+        if not (report.is_validated_only or report.is_held):
             self._tell(context, load, report)
         is_without_files = report.is_nothing_new and not report.files_skipped
         arrivals = load.request.arrivals

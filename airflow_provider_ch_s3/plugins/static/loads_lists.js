@@ -12,7 +12,8 @@ const LOCK_HEAD = ["lock of", "held for", "last sign of life", "owner", "try"];
 const Name = ({ of: { table, named } }) => html`<span title=${table}>${named}</span>`;
 
 function State({ load }) {
-  const state = load.is_validated_only ? "validated" : load.state;
+  const isHeld = load.held_seconds_left !== null;
+  const state = load.is_validated_only ? "validated" : isHeld ? "held" : load.state;
   const name = load.is_broken ? "commit broken off" : state.replace("planned", "running");
   return html`<span className="state ${state}">${name}</span>`;
 }
