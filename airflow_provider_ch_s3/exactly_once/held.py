@@ -36,4 +36,4 @@ def show_held(staging: Staging, attempt: AttemptId, epoch: int) -> TableName:
 def hide_held(staging: Staging, attempt: AttemptId) -> None:
     """Drop the view, if there is one."""
     view = held_view(staging, attempt)
-    staging.client.execute_everywhere(partial(staging_queries.render_drop_staging, view))
+    staging.client.execute_everywhere(partial(staging_queries.render_drop_held, view))

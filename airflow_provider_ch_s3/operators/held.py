@@ -30,13 +30,7 @@ LOAD_PREFIX = "ch-s3-"
 
 
 class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """End a load that holds its rows (``commit="held"``); the base of two operators.
-
-    :param load: the task that has loaded, in the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
-        loads shows the id.
-    :param table: the table of the load.
-    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``), with the login of the load.
-    """
+    """End a load that holds its rows (``commit="held"``); the base of two operators."""
 
     kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TEXT, "clickhouse_conn_id": TEXT}
     template_fields: Sequence[str] = tuple(kinds)
@@ -77,6 +71,10 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
     held rows would replace. A retry completes an interrupted commit. If the load found nothing new, the task is
     skipped.
 
+    :param load: the task that has loaded, in the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
+        loads shows the id.
+    :param table: the table of the load.
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``), with the login of the load.
     :returns: the :class:`LoadReport` of the commit as a dict of plain values, through XCom.
     :raises ConfigError: if the load holds nothing, or not any more.
     :raises LoadError: if others have changed what the load relied on, or the commit failed.
@@ -103,6 +101,10 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
 class ClickHouseDropHeldOperator(HeldLoadOperator):
     """Drop the rows that a load holds (``commit="held"``): neither the table nor its files change.
 
+    :param load: the task that has loaded, in the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
+        loads shows the id.
+    :param table: the table of the load.
+    :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``), with the login of the load.
     :raises ConfigError: if the load holds nothing, or its rows are committed.
     """
 

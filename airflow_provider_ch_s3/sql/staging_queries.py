@@ -62,6 +62,12 @@ def render_create_held(view: TableName, staged: TableName, cluster: str | None, 
 
 
 @statement
+def render_drop_held(view: TableName, cluster: str | None) -> str:
+    """Drop a view of held rows, if there is one."""
+    return "DROP VIEW IF EXISTS {{ view | table_name }}{{ cluster | on_cluster }} SYNC"
+
+
+@statement
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> str:
     """Take a staging table from the earlier owner: late statements of the earlier owner no longer find the table."""
     # IF EXISTS: on a node where another owner was faster the table has another name.

@@ -1,4 +1,4 @@
-"""Rows that a load holds: committed by another task, once, and only if nothing has changed that the load relied on."""
+"""Rows that a load holds: another task commits them, once, if nothing has changed that the load relied on."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_files_that_another_load_has_committed(lab: Lab) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")
     lab.load("in/0.csv", table, task_id="other")
-    with pytest.raises(ChS3Error, match=f"another load has committed .*in/0.csv.*{coded('held-outdated')}"):
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "another load has committed", "in/0.csv")):
         end(lab, "commit", report, table)
     assert bag(read_held(lab, report)) == bag(FEW)
     assert bag(lab.rows(table)) == bag(FEW[::3])
@@ -151,7 +151,7 @@ def test_a_table_that_was_altered(lab: Lab) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")
     lab.ddl(f"ALTER TABLE {table} ADD COLUMN more UInt8")
-    with pytest.raises(ChS3Error, match=f"the table was altered.*{coded('held-outdated')}"):
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "the table was altered")):
         end(lab, "commit", report, table)
     assert bag(read_held(lab, report)) == bag(FEW)
     assert lab.rows(table) == []
@@ -183,7 +183,7 @@ def test_the_modes_that_replace(lab: Lab, mode: Mode, after: list[dict[str, int]
     second = lab.load("in/*.csv", table, commit="held", mode=mode, task_id="second")
     put_numbers(lab, "even/0.csv", [{"n": 6}])
     lab.load("even/*.csv", table, task_id="even")
-    with pytest.raises(ChS3Error, match=f"another load has committed rows.*{coded('held-outdated')}"):
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "another load has committed rows")):
         end(lab, "commit", second, table)
     assert bag(lab.rows(table)) == bag([*after, {"n": 6}])
     end(lab, "drop", second, table)
@@ -200,7 +200,7 @@ def test_other_partitions_may_change(lab: Lab, *, is_odd: bool) -> None:
         end(lab, "commit", report, table)
         assert bag(lab.rows(table)) == bag([*NEW, {"n": 7}])
         return
-    with pytest.raises(ChS3Error, match=f"somebody has added or deleted rows.*{coded('held-outdated')}"):
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added or deleted rows")):
         end(lab, "commit", report, table)
     assert bag(lab.rows(table)) == bag([{"n": 8}])
 
@@ -223,7 +223,7 @@ def test_bad_rows_and_views_are_committed_too(lab: Lab) -> None:
 
 
 @pytest.mark.thorough
-@topologies
+@topologies("on-cluster", "old-database")
 def test_with_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
     table = make_table(lab)
@@ -232,18 +232,3 @@ def test_with_replicas(replicated_lab: Lab) -> None:
     end(lab, "commit", report, table)
     assert bag(lab.rows(table)) == bag(FEW)
     assert is_clear(lab)
-
-
-def test_rows_held_with_another_login(lab: Lab) -> None:
-    table = make_table(lab)
-    report = lab.load("in/*.csv", table, commit="held")
-    user = f"{lab.database}_other"
-    lab.everywhere(f"CREATE USER {user} IDENTIFIED BY 'other'")
-    lab.everywhere(f"GRANT ALL ON *.* TO {user}")
-    lab.connect_clickhouse(login=user, password="other")
-    try:
-        with pytest.raises(ChS3Error, match=coded("commit-of-another-login")):
-            end(lab, "commit", report, table)
-    finally:
-        lab.everywhere(f"DROP USER {user}")
-    assert lab.rows(table) == []
