@@ -41,7 +41,7 @@ from airflow_provider_ch_s3.common.declared import TEXT, Kind, declared_fields
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
+from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, ConfigError, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.modes import Append, Direct, Mode
@@ -75,10 +75,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
     as whole partitions. If a process, a node or a connection dies on the way, a retry continues from the state in the
-    ledger in ClickHouse.
-
-    An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
-    settings. Nine of ten DAGs need no more than ``source``, ``table``, ``mode``, ``create_table`` and ``arrivals``.
+    ledger in ClickHouse. An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning``
+    explains the computed settings. Nine of ten DAGs need no more than ``source``, ``table``, ``mode``,
+    ``create_table`` and ``arrivals``.
 
     The remaining arguments are described in :class:`LoadRequest`.
 
@@ -174,7 +173,14 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.check_as_written(("clickhouse_conn_id",))
         fields = declared_fields(LoadRequest)
         if all(getattr(self, name) is None or self.is_as_written(name) for name in ("source", *fields)):
-            check_request(build_request(self, self.pattern_as_written(), {}, LoadLimit()))
+            request = build_request(self, self.pattern_as_written(), {}, LoadLimit())
+            check_request(request)
+            if request.holds and self.outlets:
+                raise ConfigError(
+                    "arguments-contradict",
+                    "outlets do not go together with commit='held': Airflow emits their events when the load has"
+                    " ended, before the commit; give them to the ClickHouseCommitHeldOperator",
+                )
         else:
             self.check_as_written(fields)
 
