@@ -30,7 +30,7 @@ LOAD_PREFIX = "ch-s3-"
 
 
 class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """End a load that holds its rows (``commit="held"``); the base of two operators."""
+    """End a held load (``commit="held"``); the base of two operators."""
 
     kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TEXT, "clickhouse_conn_id": TEXT}
     template_fields: Sequence[str] = tuple(kinds)
@@ -49,7 +49,7 @@ class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         """Find the load.
 
         :returns: what wires the table, the name of the load, and the table: the arguments of both functions.
-        :raises AirflowSkipException: if the task that has loaded found nothing new.
+        :raises AirflowSkipException: if the load found nothing new.
         """
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -65,13 +65,13 @@ class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
 
 
 class ClickHouseCommitHeldOperator(HeldLoadOperator):
-    """Commit the rows that a load holds (``commit="held"``), exactly once.
+    """Commit the held rows of a load (``commit="held"``), exactly once.
 
     The commit is refused if others have changed what the load relied on: have loaded the same files, or rows that the
     held rows would replace. A retry completes an interrupted commit. If the load found nothing new, the task is
     skipped.
 
-    :param load: the task that has loaded, in the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
+    :param load: the loading task of the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
         loads shows the id.
     :param table: the table of the load.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``), with the login of the load.
@@ -99,9 +99,9 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
 
 
 class ClickHouseDropHeldOperator(HeldLoadOperator):
-    """Drop the rows that a load holds (``commit="held"``): neither the table nor its files change.
+    """Drop the held rows of a load (``commit="held"``): neither the table nor its files change.
 
-    :param load: the task that has loaded, in the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
+    :param load: the loading task of the same DAG run; or the id of the load, ``ch-s3-…``, as the list of
         loads shows the id.
     :param table: the table of the load.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``), with the login of the load.

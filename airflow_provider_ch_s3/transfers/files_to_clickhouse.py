@@ -275,7 +275,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def _result(self, context: Context, load: Load, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
-        if not (report.is_validated_only or report.is_held):
+        if not (load.request.checks.validate_only or report.is_held):
             self._tell(context, load, report)
         is_without_files = report.is_nothing_new and not report.files_skipped
         arrivals = load.request.arrivals

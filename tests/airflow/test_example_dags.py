@@ -264,6 +264,8 @@ def test_a_person_decides_about_held_rows(
     held = airflow_api.result("held_orders", run_id, "load")["held_in"]
     assert [row["id"] for row in flights_sandbox.query(f"SELECT id FROM {held} ORDER BY id")] == [1, 2, 3]
     assert flights_sandbox.query("SELECT id FROM held_orders") == []
+    is_waiting = {"awaiting_input", "deferred"}.__contains__
+    wait_for(lambda: is_waiting(airflow_api.task("held_orders", run_id, "approve")["state"]), "the pause of the task")
     airflow_api.call("PATCH", path, {"chosen_options": [decision], "params_input": {}})
     end = "commit" if rows else "drop"
     wait_for(
