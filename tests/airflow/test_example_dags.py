@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from tests.airflow.spans import SpanCollector
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
+
+SCHEDULER_SECONDS = 5.0
 
 READ_NAMES = """
 from airflow.models.taskinstance import TaskInstance
@@ -266,6 +269,8 @@ def test_a_person_decides_about_held_rows(
     assert flights_sandbox.query("SELECT id FROM held_orders") == []
     is_waiting = {"awaiting_input", "deferred"}.__contains__
     wait_for(lambda: is_waiting(airflow_api.task("held_orders", run_id, "approve")["state"]), "the pause of the task")
+    # Airflow fails a task that is answered before the scheduler has seen its worker end.
+    time.sleep(SCHEDULER_SECONDS)
     airflow_api.call("PATCH", path, {"chosen_options": [decision], "params_input": {}})
     end = "commit" if rows else "drop"
     wait_for(
