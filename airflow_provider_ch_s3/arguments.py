@@ -44,6 +44,7 @@ __all__ = [
     "Delete",
     "Expect",
     "Format",
+    "Held",
     "Move",
     "NamedCollection",
     "Reject",
@@ -188,6 +189,27 @@ class NoChunks(Value):
 
 
 @dataclass(frozen=True, repr=False)
+class AtOnce(Value):
+    """Commit the rows as soon as they are verified and checked."""
+
+    name: ClassVar[str] = "at_once"
+
+
+@dataclass(frozen=True, repr=False)
+class Held(Value):
+    """Hold the verified and checked rows back: ``ClickHouseCommitHeldOperator`` commits the rows later.
+
+    A view ``<table>__held_<id of the load>`` shows the held rows of all nodes.
+
+    :param hold_seconds: seconds (or a ``timedelta``) after which the rows can no longer be committed. The first load
+        into the table after this time drops the rows.
+    """
+
+    name: ClassVar[str] = "held"
+    hold_seconds: float = declared(SECONDS, 7 * 24 * 3600.0, decides_rows=False)
+
+
+@dataclass(frozen=True, repr=False)
 class Keep(Value):
     """Leave the files where they are."""
 
@@ -265,6 +287,7 @@ def _is_fields_of(kind: type[Value], value: Any) -> bool:
 
 
 ARRIVALS = value_of(Arrivals)
+COMMIT = one_of(AtOnce, Held)
 AFTER_LOAD = one_of(Keep, Tag, Move, Delete)
 BAD_ROWS = one_of(Fail, Reject)
 CHECKS = value_of(

@@ -27,6 +27,7 @@ def check_request(request: LoadRequest) -> None:
     _check_expressions(request)
     _check_direct(request)
     _check_chunks(request)
+    _check_held(request)
     if isinstance(request.mode, Append):
         _check_append(request, request.mode)
     _check_after_load(request)
@@ -66,6 +67,7 @@ def _check_direct(request: LoadRequest) -> None:
             "no ledger says which files are loaded",
         ),
         "bad_rows=Reject(…)": (request.rejects, "bad rows are committed together with the others"),
+        "commit='held'": (request.holds, "the rows are in the table at once"),
     }
     for argument, (is_given, reason) in reasons.items():
         if is_given:
@@ -83,6 +85,37 @@ def _check_chunks(request: LoadRequest) -> None:
             f"chunks={given!r} has no effect with mode={request.mode.name!r}, which loads all files with one"
             " query; remove one of them",
         )
+
+
+def _check_held(request: LoadRequest) -> None:
+    if request.holds is None:
+        return
+    mode = request.mode
+    reasons = {
+        f"chunks={request.chunks!r}": (
+            isinstance(request.chunks, Chunks) and request.chunks != Chunks(),
+            "all files are held, and committed, at once",
+        ),
+        "Checks(validate_only=True)": (request.checks.validate_only, "a validation drops the rows"),
+        f"after_load={request.after_load!r}": (
+            not isinstance(request.after_load, Keep),
+            "the task that commits the rows knows nothing of the store",
+        ),
+        "Append(on_changed='replace')": (
+            isinstance(mode, Append) and mode.on_changed is OnChangedFiles.REPLACE,
+            "which rows are of older files is known only at the commit",
+        ),
+        f"{request.pattern}": (
+            request.pattern.scheme.is_lake,
+            "the next load goes on after the newest snapshot in the table, and would load the held rows, too",
+        ),
+    }
+    for argument, (is_given, reason) in reasons.items():
+        if is_given:
+            raise ConfigError(
+                "arguments-contradict",
+                f"{argument} does not go together with commit='held': {reason}; remove one of them",
+            )
 
 
 def _check_append(request: LoadRequest, mode: Append) -> None:

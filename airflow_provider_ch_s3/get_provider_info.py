@@ -34,7 +34,7 @@ def get_provider_info() -> dict[str, Any]:
             *(_transfer(name, _INTEGRATION, f"{module}_to_clickhouse") for name, module in _SOURCES.items()),
             _transfer(_INTEGRATION, _S3, "clickhouse_to_s3"),
         ],
-        "operators": _modules("operators.s3_query"),
+        "operators": _modules("operators.held", "operators.s3_query"),
         "hooks": _modules("hooks.clickhouse_s3"),
         "sensors": _modules("sensors.parts_settled"),
         "triggers": _modules("triggers.export", "triggers.load", "triggers.new_files", "triggers.parts_settled"),

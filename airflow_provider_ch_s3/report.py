@@ -154,6 +154,8 @@ class LoadReport:
         chunks, the result of the first chunk that did not fulfil the check.
     :param is_validated_only: the rows were checked and dropped (``Checks(validate_only=True)``): nothing was
         committed.
+    :param is_held: the rows are staged and checked, and nothing is committed yet (``commit="held"``).
+    :param held_in: the view of the held rows; '' unless the rows are held.
     :param partitions: partition id → staged rows, 0 if rows were only removed; empty if there was nothing new to
         load, None without staging.
     :param replaced: partition id → rows removed from the table by the commit; without partitions that lost no rows.
@@ -204,6 +206,8 @@ class LoadReport:
     checks: Sequence[str] = _reported(_describe_chunks, ())
     row_checks: Sequence[CheckResult] = _reported(_join_row_checks, ())
     is_validated_only: bool = False
+    is_held: bool = False
+    held_in: str = ""
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
     merge: Mapping[str, int] = field(default_factory=dict)
@@ -289,6 +293,8 @@ class LoadReport:
         failed = [one.name for one in self.row_checks if not one.passed]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
         after = format_seconds(self.total_seconds)
+        if self.is_held:
+            return f"{self.table} was not changed: {rows} from {files}{partitions} held in {self.held_in}{warned}"
         if self.is_validated_only:
             merged = f" ({self.merged})" if self.merge else ""
             return (
@@ -309,7 +315,7 @@ class LoadReport:
         if self.is_nothing_new:
             return self.outcome
         pieces = f", in {count_of(self.chunks, 'chunk')}," if self.chunks > 1 else ""
-        did = "validated" if self.is_validated_only else "loaded"
+        did = "validated" if self.is_validated_only else "staged" if self.is_held else "loaded"
         lines = [
             f"{did} {count_of(self.rows_written, 'row')} from {count_of(self.files_read, 'file')}{pieces}"
             f" into {self.table}: INSERT {format_seconds(self.seconds)}, {count_of(self.rows_per_second, 'row')}/s,"
@@ -339,6 +345,8 @@ class LoadReport:
         lines = []
         if self.is_validated_only:
             lines.append("  committed: nothing, because of Checks(validate_only=True)")
+        elif self.is_held:
+            lines.append(f"  committed: nothing yet, because of commit='held'; the rows are in {self.held_in}")
         elif self.partitions:
             lines.append(
                 f"  committed ({self.load_mode}) in {seconds}: {count_of(len(self.partitions), 'partition')}"

@@ -13,12 +13,15 @@ from airflow_provider_ch_s3.arguments import (
     CHECKS,
     CHUNKS,
     COLUMNS,
+    COMMIT,
     Arrivals,
+    AtOnce,
     Checks,
     Chunks,
     Columns,
     Delete,
     Fail,
+    Held,
     Keep,
     Move,
     NoChunks,
@@ -77,6 +80,9 @@ class LoadRequest:
     :param chunks: with ``Append``, more files than one query takes are loaded chunk by chunk. Each chunk is committed
         separately, so that a retry continues with the failed chunk: ``Chunks(…)``; ``off`` loads all files with one
         query, as the other modes always do.
+    :param commit: when the rows are committed: ``at_once``, or ``held``: the rows stay staged, for a person to look
+        at, until ``ClickHouseCommitHeldOperator`` commits the rows, ``ClickHouseDropHeldOperator`` drops the rows, or
+        the time of ``Held(hold_seconds=…)`` is over.
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``Tag()``, ``Move(folder)``
         or ``Delete()``; only files loaded by this task, and only if the files have not changed since.
     :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
@@ -102,6 +108,7 @@ class LoadRequest:
     bad_rows: Fail | Reject = declared(BAD_ROWS, Fail())
     checks: Checks = declared(CHECKS, Checks(), decides_rows=False)
     chunks: Chunks | NoChunks = declared(CHUNKS, Chunks(), decides_rows=False)
+    commit: AtOnce | Held = declared(COMMIT, AtOnce(), decides_rows=False)
     after_load: Keep | Tag | Move | Delete = declared(AFTER_LOAD, Keep(), decides_rows=False)
     settle_before_commit: bool = declared(FLAG, default=False, decides_rows=False)
     settings: Mapping[str, SettingValue] = declared(SETTINGS, {})
@@ -150,6 +157,11 @@ class LoadRequest:
     def rejects(self) -> bool:
         """Whether bad rows go to a table of their own."""
         return isinstance(self.bad_rows, Reject)
+
+    @property
+    def holds(self) -> Held | None:
+        """How the rows are held back; None if they are committed at once."""
+        return self.commit if isinstance(self.commit, Held) else None
 
     @property
     def may_lack_columns(self) -> bool:

@@ -62,6 +62,28 @@ class CommitPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldPlan:
+    """The detail of the event ``held``: what will be committed, and what the commit relies on.
+
+    :param plan: as the load has verified the staged rows.
+    :param view: the view that shows the rows, ``database.table``.
+    :param hold_seconds: the rows can be committed for so long.
+    :param present: partition → rows of the target in partitions to be replaced; empty where the commit does not rely
+        on the number.
+    """
+
+    plan: CommitPlan
+    view: str
+    hold_seconds: float
+    present: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def report(self) -> LoadReport:
+        """What the load reports."""
+        return replace(self.plan.report, is_held=True, held_in=self.view)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Committed:
     """The detail of the event ``committed``: what a commit has done, by the names of :class:`CommitPlan`.
 

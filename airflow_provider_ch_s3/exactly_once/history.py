@@ -2,10 +2,10 @@
 
 An event states a fact. Facts stay true, so writing an event twice, or late, changes nothing::
 
-    planned ──> committing ──> committed
-       └────────────┴────────> abandoned      (the target was not changed, unless the attempt is broken)
+    planned ──> held ──> committing ──> committed     (most loads hold nothing back)
+       └──────────┴──────────┴────────> abandoned     (the target was not changed, unless the attempt is broken)
 
-    committed ──> undone                      (its rows were removed again; its files count as not loaded)
+    committed ──> undone                              (its rows were removed again; its files count as not loaded)
 
 An attempt is a staging table and an INSERT. The number of an attempt is the epoch of the lock during the plan, so no
 two attempts of a target ever have the same number.
@@ -22,7 +22,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.identity import Life
 from airflow_provider_ch_s3.report import LoadReport
@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.report import LoadReport
 class EventKind(Enum):
     """``LOCKED``: an epoch began; ``ALIVE``: a heartbeat of the owner; neither concerns a particular attempt.
 
+    ``HELD``: the staged rows are verified, and wait for a person's decision; the attempt stays planned.
     ``REPORTED``: the load is over, and the report was about to go to Airflow: any later try comes after a clear.
     ``FAILED``: why a try failed, for people; says nothing about the state of the attempt.
     ``UNKNOWN``: written by a later release.
@@ -39,6 +40,7 @@ class EventKind(Enum):
     LOCKED = "locked"
     ALIVE = "alive"
     PLANNED = "planned"
+    HELD = "held"
     COMMITTING = "committing"
     COMMITTED = "committed"
     ABANDONED = "abandoned"
@@ -107,7 +109,7 @@ class Event:
     :param epoch: of the writer's lock.
     :param time: Unix time, by the server's clock.
     :param age_seconds: age of the event when the ledger was read, by the same clock.
-    :param is_sealed: the writer had the login of the reader; only for ``PLANNED`` and ``COMMITTING``.
+    :param is_sealed: the writer had the login of the reader; only for ``PLANNED``, ``HELD`` and ``COMMITTING``.
     """
 
     kind: EventKind
@@ -167,6 +169,29 @@ class Attempt:
     def is_open(self) -> bool:
         """Whether there is still something to do for the attempt."""
         return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
+
+    @property
+    def _hold(self) -> Event | None:
+        """The last event ``held``; a sealed event counts more than any unsealed event."""
+        written = [event for event in self.events if event.kind is EventKind.HELD]
+        return max(written, key=lambda event: (event.is_sealed, event.epoch), default=None)
+
+    @cached_property
+    def held(self) -> HeldPlan | None:
+        """What somebody may commit; None if the load has held nothing back, or another login has written the plan."""
+        return decode(HeldPlan, self._hold.detail) if self._hold and self._hold.is_sealed else None
+
+    @property
+    def held_seconds_left(self) -> float | None:
+        """For how long the staged rows still wait for a person's decision; None if they do not wait."""
+        if self._hold is None or self.state is not EventKind.PLANNED:
+            return None
+        return float(self._hold.detail["hold_seconds"]) - self._hold.age_seconds
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the staged rows wait for a person's decision."""
+        return (self.held_seconds_left or 0.0) > 0
 
     @property
     def is_broken(self) -> bool:
@@ -364,6 +389,11 @@ class History:
         """Whether the attempt is known, and there is still something to do for the attempt."""
         found = self.attempts.get(attempt)
         return found is not None and found.is_open
+
+    def is_held(self, attempt: AttemptId) -> bool:
+        """Whether the attempt is known, and the staged rows wait for a person's decision."""
+        found = self.attempts.get(attempt)
+        return found is not None and found.is_held
 
     def is_needed(self, attempt: AttemptId) -> bool:
         """Whether a process may still continue the attempt: the attempt is open, and the last attempt of the load."""

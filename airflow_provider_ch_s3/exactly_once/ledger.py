@@ -34,7 +34,7 @@ _NAMED = "named"
 _COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 _FILES_SUFFIX = "_files"
 MAX_LEDGERS = 1_000
-_SEALED = (EventKind.PLANNED, EventKind.COMMITTING)
+_SEALED = (EventKind.PLANNED, EventKind.HELD, EventKind.COMMITTING)
 """What later processes act upon."""
 _COLUMN = re.compile(
     r"^    (?!INDEX )(?P<name>\w+) (?P<type>.+?)(?: DEFAULT (?P<default>.+?))?"

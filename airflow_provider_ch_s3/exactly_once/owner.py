@@ -8,7 +8,7 @@ A process owns the target for the length of a block: :func:`owned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -28,7 +28,8 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
+from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
@@ -119,7 +120,10 @@ class Owner:
             self._finish(attempt)
         dead = [*overtaken, *self._idle_attempts(tables)]
         for attempt_id in dead:
-            if attempt_id.load_id != self.identity.load_id:
+            if self.history.is_held(attempt_id):
+                if StagingTable(attempt=attempt_id, epoch=self.epoch) in tables:
+                    show_held(self.staging, attempt_id, self.epoch)  # the view knows the table's earlier name
+            elif attempt_id.load_id != self.identity.load_id:
                 self.abandon(attempt_id)
         if unfinished or dead:
             tables = self.staging.find()
@@ -138,17 +142,18 @@ class Owner:
         return self._is_idle(table)
 
     def _idle_attempts(self, tables: Collection[StagingTable]) -> list[AttemptId]:
-        """Attempts idle for so long that no task is expected to continue them; a task that does stages again."""
-        old = {
-            attempt.id
-            for attempt in self.history.attempts.values()
-            if attempt.state is EventKind.PLANNED and attempt.age_seconds > self.timing.idle_seconds
-        }
-        return sorted(
-            attempt
-            for attempt in old
-            if all(self._is_idle(table) for table in tables if table.attempt == attempt)
-            and not self._is_running(attempt)
+        """Attempts that no task is expected to continue; a task that does stages again."""
+        planned = [one for one in self.history.attempts.values() if one.state is EventKind.PLANNED]
+        return sorted(one.id for one in planned if self._is_over(one, tables))
+
+    def _is_over(self, attempt: Attempt, tables: Collection[StagingTable]) -> bool:
+        """Whether held rows have expired, or an attempt has been idle for very long."""
+        if attempt.held_seconds_left is not None:
+            return not attempt.is_held
+        return (
+            attempt.age_seconds > self.timing.idle_seconds
+            and all(self._is_idle(table) for table in tables if table.attempt == attempt.id)
+            and not self._is_running(attempt.id)
         )
 
     def _is_idle(self, table: StagingTable) -> bool:
@@ -264,6 +269,31 @@ class Owner:
         _time("prepare", commit, commit.prepare)
         commit.check_staged()
         return commit
+
+    def hold(self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Mapping[str, int]) -> HeldPlan:
+        """Leave the commit of an attempt to somebody else, and show the staged rows until then.
+
+        :param seconds: how long the rows are held.
+        :param present: as of :class:`HeldPlan`.
+        """
+        view = str(held_view(self.staging, attempt))
+        held = HeldPlan(plan=plan, view=view, hold_seconds=seconds, present=present)
+        self._write(EventKind.HELD, attempt, asdict(held))
+        self.show(attempt)
+        return held
+
+    def show(self, attempt: AttemptId) -> None:
+        """Show the held rows of an attempt.
+
+        :raises LoadError: if a node has lost the staging table.
+        """
+        self.staging.claim(attempt, self.epoch)
+        show_held(self.staging, attempt, self.epoch)
+
+    def _hide(self, attempt: AttemptId) -> None:
+        """Drop the view of an attempt before the attempt ends, so that no view is left without an attempt."""
+        if any(event.kind is EventKind.HELD for event in self.history.attempt(attempt).events):
+            hide_held(self.staging, attempt)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
         """Move the attempt's rows into the target; False if the target was altered, so the rows no longer fit.
@@ -410,11 +440,13 @@ class Owner:
     def _break(self, attempt: AttemptId) -> None:
         """Abandon a commit that cannot be finished, so that later loads need not wait."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
+        self._hide(attempt)
         self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
 
     def _record_abandoned(
         self, attempt: AttemptId, keep_seconds: float = 0.0, detail: dict[str, Any] | None = None
     ) -> TableName | None:
+        self._hide(attempt)
         self._write(EventKind.ABANDONED, attempt, detail)
         kept = self.staging.keep(attempt, self.epoch, keep_seconds) if keep_seconds else None
         self.staging.drop(attempt, self.epoch)
@@ -440,6 +472,7 @@ class Owner:
         _time("commit", commit, commit.run)
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
+        self._hide(commit.attempt)
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():
             undone = Committed(load_mode=Append.name, partitions=partitions, table_uuids=commit.plan.table_uuids)

@@ -127,8 +127,9 @@ class ChunkLimits:
 
         :param planned_bytes: size of a chunk, unless the request gives a size.
         """
-        wanted = request.chunks if request.mode.is_additive and not request.checks.validate_only else None
-        if not isinstance(wanted, Chunks):
+        wanted = request.chunks
+        is_whole = not request.mode.is_additive or request.checks.validate_only or request.holds
+        if is_whole or not isinstance(wanted, Chunks):
             return cls()
         return cls(
             files=wanted.max_files,

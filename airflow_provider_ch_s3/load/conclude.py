@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.load.base import report_insert
 from airflow_provider_ch_s3.load.begin import ChunkPlanner
 from airflow_provider_ch_s3.load.checks import name_gone
 from airflow_provider_ch_s3.load.decide import Finish, Progress, Recover, Resume, Step, after_commit, decide_next
+from airflow_provider_ch_s3.load.held import read_relied_on
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.reduce import after_failure
 from airflow_provider_ch_s3.load.selection import list_chunk, read_records
@@ -114,11 +115,9 @@ class ChunkFinisher:
             return self.give_up(attempt_id).step or Recover()
         attempt = history.attempt(attempt_id)
         plan, paths = self._verify(attempt, status, rows_before=self.progress.chunks(self.site, history).rows)
-        return (
-            self._drop(attempt, plan, paths)
-            if self.site.request.checks.validate_only
-            else self._commit(attempt, plan, paths)
-        )
+        if self.site.request.checks.validate_only:
+            return self._drop(attempt, plan, paths)
+        return self._commit(attempt, plan, paths)
 
     def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
         chunk, paths = attempt.planned.chunk, self.site.target.ledger.read_manifest(attempt.id).keys()
@@ -161,7 +160,7 @@ class ChunkFinisher:
         return plan, manifest.keys()
 
     def _commit(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:
-        """Commit, unless another process has done so already, or has changed what this commit relies on.
+        """Commit or hold, unless another process has done so, or has changed what this commit relies on.
 
         :param paths: of the attempt's files.
         """
@@ -174,6 +173,9 @@ class ChunkFinisher:
                 owner.abandon(attempt.id)
                 return Recover()
             plan = mode_for(self.site.request).plan_commit(self.site, attempt, plan, paths)
+            if (wanted := self.site.request.holds) and attempt.planned.chunk.is_last:
+                present = read_relied_on(self.site.target, plan)
+                return Finish(owner.hold(attempt.id, plan, seconds=wanted.hold_seconds, present=present).report)
             if not owner.commit(attempt.id, plan):
                 progress = self._count_alteration()
                 owner.abandon(attempt.id)

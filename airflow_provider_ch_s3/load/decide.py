@@ -155,6 +155,8 @@ def decide_start(
             " no action needed",
         )
     latest = history.latest(identity.load_id, identity.life)
+    if latest is not None and latest.held_seconds_left is not None:
+        return _report_held(latest, request) or Begin(history, chunks)
     if latest is not None and latest.state is EventKind.COMMITTING:
         return FinishCommit()
     if latest is not None and latest.state is EventKind.PLANNED:
@@ -190,7 +192,9 @@ def decide_next(history: History, attempt: AttemptId, request: LoadRequest) -> R
         )
     if found.state in (EventKind.ABANDONED, EventKind.UNDONE):
         return Recover()  # another load waited too long for the lock, took it over, and abandoned this attempt
-    return Resume(attempt) if found.state is EventKind.COMMITTING else _continue(found, request)
+    if found.state is EventKind.COMMITTING:
+        return Resume(attempt)
+    return _report_held(found, request) or _continue(found, request)
 
 
 def after_commit(attempt: Attempt, progress: Progress | None = None) -> Recover | Finish:
@@ -199,6 +203,11 @@ def after_commit(attempt: Attempt, progress: Progress | None = None) -> Recover 
     :param progress: as of :class:`Recover`.
     """
     return Finish(attempt.report, progress) if attempt.planned.chunk.is_only else Recover(progress)
+
+
+def _report_held(attempt: Attempt, request: LoadRequest) -> Finish | None:
+    """End with the report of held rows; None if the rows are not held, or are to be committed at once by now."""
+    return Finish(attempt.held.report) if attempt.is_held and attempt.held and request.holds else None
 
 
 def _continue(planned: Attempt, request: LoadRequest) -> Abandon | Resume:

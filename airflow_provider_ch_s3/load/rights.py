@@ -78,6 +78,7 @@ def find_use(
         is_staged=not isinstance(request.mode, Direct),
         replaces=_replaces(mode_for(request).effect),
         adds_columns=request.adds_columns,
+        holds=request.holds is not None,
         settles=request.settle_before_commit,
         function=access.function,
         collection=access.named_collection,
@@ -104,10 +105,11 @@ def find_use(
     return dataclasses.replace(use, new_tables=sorted(map(_shown, new)))
 
 
-def check_tables(target: Target, effect: Effect, views: Iterable[View]) -> None:
+def check_tables(target: Target, effect: Effect, views: Iterable[View], *, holds: bool = False) -> None:
     """Check the rights to write to the ledger, to stage and to commit.
 
     :param effect: of the commit.
+    :param holds: the load shows the rows before the commit.
     :raises TargetError: if not; has the GRANT of the missing rights.
     """
     spec, ledger = target.spec, target.ledger.name
@@ -117,6 +119,7 @@ def check_tables(target: Target, effect: Effect, views: Iterable[View]) -> None:
         views=[_shown(view.table) for view in views],
         ledger=_apart(ledger, spec.local.database),
         replaces=_replaces(effect),
+        holds=holds,
     )
     if target.cluster.server_version >= FIRST_VERSION:
         check_rights(target.client, use, {About.TABLES})

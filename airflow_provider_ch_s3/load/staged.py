@@ -183,7 +183,7 @@ class StagedLoad(Load):
         if self.request.rejects:
             create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.site.views])
-        check_tables(target, self.mode.effect, self.site.views)
+        check_tables(target, self.mode.effect, self.site.views, holds=self.request.holds is not None)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
@@ -193,6 +193,8 @@ class StagedLoad(Load):
         chunks = self._chunks(history)
         self._now(chunk_number=len(chunks.attempts) + 1)
         match step:
+            case Finish(report) if report.is_held:
+                self._show(AttemptId.parse(report.query_id))
             case Finish():
                 if changed := changed_arguments(chunks.attempts[-1], self.request):
                     log.warning(
@@ -204,6 +206,12 @@ class StagedLoad(Load):
             case Resume(attempt):
                 return self._reattach(history.attempt(attempt)) or Begin(history, chunks)
         return step
+
+    def _show(self, attempt: AttemptId) -> None:
+        """Show the held rows, as the process that held them may have died before it could."""
+        with owned(self.target, attempt) as owner:
+            if owner.history.is_held(attempt):
+                owner.show(attempt)
 
     def _reattach(self, attempt: Attempt) -> Step | None:
         """Take over the INSERT of an earlier process; None if the INSERT cannot have staged anything."""

@@ -182,7 +182,7 @@ class _Table:
         manifests: Iterable[Mapping[str, str]] = (
             target.ledger.read_manifest(attempt.id)
             for attempt in history.attempts.values()
-            if attempt.is_open and attempt.age_seconds < watch.again_after
+            if attempt.is_held or (attempt.is_open and attempt.age_seconds < watch.again_after)
         )
         return cls(
             read_versions=target.holdings.versions,

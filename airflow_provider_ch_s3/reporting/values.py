@@ -56,6 +56,8 @@ class LoadRecord:
     :param is_broken: the commit was interrupted, and could not be finished.
     :param is_validated_only: the attempt was abandoned as planned (``Checks(validate_only=True)``), and the rows were
         right.
+    :param held_seconds_left: how long the verified rows still wait for somebody to commit or drop the rows; None if
+        they do not wait.
     :param dag: of the loading task instance; the same for the next three.
     :param map_index: -1 if the task is not mapped.
     :param try_number: the try that planned the attempt.
@@ -87,6 +89,7 @@ class LoadRecord:
     is_open: bool
     is_broken: bool
     is_validated_only: bool
+    held_seconds_left: float | None
     dag: str
     task: str
     run: str
@@ -115,6 +118,8 @@ class LoadRecord:
         """The state, for people."""
         if self.is_validated_only:
             return "validated"
+        if self.held_seconds_left is not None:
+            return "held"
         return "running" if self.state == EventKind.PLANNED.value else self.state
 
     @classmethod
@@ -132,6 +137,7 @@ class LoadRecord:
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,
             is_validated_only=attempt.is_validated_only,
+            held_seconds_left=attempt.held_seconds_left,
             dag=planned.dag,
             task=planned.task,
             run=planned.run,

@@ -85,6 +85,7 @@ class Use:
     :param replaces: commits remove rows from the table.
     :param rejects: bad rows go to a table of their own.
     :param adds_columns: the load adds columns to the table.
+    :param holds: the load shows the rows before the commit.
     :param settles: the load waits for merges before the commit.
     :param function: reads the files.
     :param collection: a named collection with the keys of the store; '' for none.
@@ -103,6 +104,7 @@ class Use:
     replaces: bool = True
     rejects: bool = False
     adds_columns: bool = False
+    holds: bool = False
     settles: bool = False
     function: TableFunction = TableFunction.S3
     collection: str = ""
@@ -203,6 +205,9 @@ def _of_tables(use: Use) -> Iterator[Right]:
         for table in use.tables:
             yield Right(rights=("ALTER ADD COLUMN",), on=table, about=about, why="columns that the table lacks")
     if use.is_staged:
+        need = Need.LOAD if use.holds else Need.OPTIONAL
+        on, why = f"{short_identifier(use.database)}.*", "views of the rows of loads with commit='held'"
+        yield Right(rights=("CREATE VIEW", "DROP VIEW"), on=on, about=about, why=why, need=need)
         yield from _of_own_tables(use)
 
 

@@ -50,6 +50,24 @@ def render_create_feed(feed: TableName, staged: TableName, cluster: str | None, 
 
 
 @statement
+def render_create_held(view: TableName, staged: TableName, cluster: str | None, *, on: str | None) -> str:
+    """Create a view of the rows of a staging table on all nodes.
+
+    :param on: the cluster whose nodes get the view; None for the node that takes the statement.
+    """
+    return """
+        CREATE VIEW IF NOT EXISTS {{ view | table_name }}{{ on | on_cluster }}
+        AS SELECT * FROM {{ cluster | all_shards(staged) }}
+    """
+
+
+@statement
+def render_drop_held(view: TableName, cluster: str | None) -> str:
+    """Drop a view of held rows, if there is one."""
+    return "DROP VIEW IF EXISTS {{ view | table_name }}{{ cluster | on_cluster }} SYNC"
+
+
+@statement
 def render_rename_staging(staging: TableName, renamed: TableName, cluster: str | None) -> str:
     """Take a staging table from the earlier owner: late statements of the earlier owner no longer find the table."""
     # IF EXISTS: on a node where another owner was faster the table has another name.

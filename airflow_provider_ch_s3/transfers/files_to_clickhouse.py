@@ -16,6 +16,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_ch_s3.arguments import (
     Arrivals,
+    AtOnce,
     Check,
     Checks,
     Chunks,
@@ -25,6 +26,7 @@ from airflow_provider_ch_s3.arguments import (
     Delete,
     Fail,
     Format,
+    Held,
     Keep,
     Move,
     OnNothing,
@@ -39,7 +41,7 @@ from airflow_provider_ch_s3.common.declared import TEXT, Kind, declared_fields
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, LoadError
+from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, ConfigError, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.modes import Append, Direct, Mode
@@ -73,10 +75,9 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     Exactly once: the rows go into a staging table first, are compared with the files, and are moved into the target
     as whole partitions. If a process, a node or a connection dies on the way, a retry continues from the state in the
-    ledger in ClickHouse.
-
-    An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning`` explains the computed
-    settings. Nine of ten DAGs need no more than ``source``, ``table``, ``mode``, ``create_table`` and ``arrivals``.
+    ledger in ClickHouse. An ``execution_timeout`` also limits the INSERT on the servers. ``ch-s3 docs tuning``
+    explains the computed settings. Nine of ten DAGs need no more than ``source``, ``table``, ``mode``,
+    ``create_table`` and ``arrivals``.
 
     The remaining arguments are described in :class:`LoadRequest`.
 
@@ -126,6 +127,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         bad_rows: str | Reject | Mapping[str, Any] = Fail.name,
         checks: Mapping[str, str | Check | Mapping[str, Any]] | Checks | None = None,
         chunks: str | Chunks | Mapping[str, Any] | None = None,
+        commit: str | Held | Mapping[str, Any] = AtOnce.name,
         after_load: str | Tag | Move | Delete | Mapping[str, Any] = Keep.name,
         settle_before_commit: bool = False,
         settings: Mapping[str, SettingValue] | None = None,
@@ -148,6 +150,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.bad_rows = bad_rows
         self.checks = checks
         self.chunks = chunks
+        self.commit = commit
         self.after_load = after_load
         self.settle_before_commit = settle_before_commit
         self.settings = settings
@@ -170,7 +173,14 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.check_as_written(("clickhouse_conn_id",))
         fields = declared_fields(LoadRequest)
         if all(getattr(self, name) is None or self.is_as_written(name) for name in ("source", *fields)):
-            check_request(build_request(self, self.pattern_as_written(), {}, LoadLimit()))
+            request = build_request(self, self.pattern_as_written(), {}, LoadLimit())
+            check_request(request)
+            if request.holds and self.outlets:
+                raise ConfigError(
+                    "arguments-contradict",
+                    "outlets do not go together with commit='held': Airflow emits their events when the load has"
+                    " ended, before the commit; give them to the ClickHouseCommitHeldOperator",
+                )
         else:
             self.check_as_written(fields)
 
@@ -265,7 +275,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def _result(self, context: Context, load: Load, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
-        if not load.request.checks.validate_only:
+        if not (load.request.checks.validate_only or report.is_held):
             self._tell(context, load, report)
         is_without_files = report.is_nothing_new and not report.files_skipped
         arrivals = load.request.arrivals

@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, ConnectionF
 from airflow_provider_ch_s3.common.declared import Form, Kind, default_of, kind_of
 from airflow_provider_ch_s3.export.report import ExportReport
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator, ClickHouseDropHeldOperator
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.report import LoadReport, NodeReport
 from airflow_provider_ch_s3.request import LoadRequest
@@ -45,12 +46,16 @@ OPERATORS: Sequence[Any] = (
     HttpToClickHouseOperator,
     IcebergToClickHouseOperator,
     DeltaToClickHouseOperator,
+    ClickHouseCommitHeldOperator,
+    ClickHouseDropHeldOperator,
     ClickHouseToS3Operator,
     S3QueryOperator,
     ClickHousePartsSettledSensor,
     NewFilesTrigger,
 )
 REPORTS = {ClickHouseToS3Operator: ExportReport, ClickHousePartsSettledSensor: NodeParts}
+PAGES = {ClickHouseCommitHeldOperator: "commit-held", ClickHouseDropHeldOperator: "drop-held"}
+"""Pages that do not have the name of the module."""
 VALUES = (*modes.MODES, *(getattr(load_arguments, name) for name in load_arguments.__all__))
 # Its default is what Airflow is configured to.
 CONFIGURED = {"deferrable": "`operators.default_deferrable` of Airflow"}
@@ -67,6 +72,7 @@ EXAMPLES = {
     "clickhouse_conn_id": '"clickhouse_eu"',
     "collection": '"flights_s3"',
     "columns": '["time", "fare"]',
+    "commit": '"held"',
     "compression": '"gz"',
     "condition": "\"day = '{{ ds }}'\"",
     "conditions": '{"no negative fare": "countIf(fare < 0) = 0"}',
@@ -89,10 +95,12 @@ EXAMPLES = {
     "format": '"Parquet"',
     "header": "True",
     "hmac_conn_id": '"gcs_hmac"',
+    "hold_seconds": "timedelta(days=2)",
     "is_absolute": "True",
     "keep_staged": "timedelta(hours=1)",
     "key": '["order_id"]',
     "list_after_loaded": "True",
+    "load": '"load"',
     "max_bytes": "50 * 1024**3",
     "max_files": "1000",
     "max_metadata_bytes": "2 * 1024**3",
@@ -283,6 +291,8 @@ def render_pages() -> dict[str, str]:
 
 def page_of(documented: type) -> str:
     """Return the name of a class's page: the class names the page of a value, the module the page of an operator."""
+    if documented in PAGES:
+        return PAGES[documented]
     if documented in VALUES:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", documented.__name__).lower()
     return documented.__module__.rpartition(".")[2].replace("_", "-")

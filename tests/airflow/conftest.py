@@ -107,6 +107,7 @@ def _drop_tables(sandbox: Sandbox) -> None:
             "arrivals",
             "readings",
             "watched_orders",
+            "held_orders",
         ):
             for name in (table, f"{table}_local", "orders_local_rejected"):
                 sandbox.query(f"DROP TABLE IF EXISTS {name} SYNC", node=node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from tests.airflow.spans import SpanCollector
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
+
+SCHEDULER_SECONDS = 5.0
 
 READ_NAMES = """
 from airflow.models.taskinstance import TaskInstance
@@ -60,6 +63,7 @@ def test_all_examples_import() -> None:
         "flights_by_month",
         "flights_consumer",
         "flights_producer",
+        "held_orders",
         "lake_orders",
         "merged_orders",
         "new_files",
@@ -269,6 +273,36 @@ def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
     extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
     assert sorted(extra["first_key"] for extra in extras) == ["orders/1.csv", "orders/2.csv"]
     s3.delete_objects(Bucket="flights", Delete={"Objects": [{"Key": f"orders/{n}.csv"} for n in (1, 2)]})
+
+
+@pytest.mark.push
+@pytest.mark.parametrize(("decision", "rows"), [("Approve", 3), ("Reject", 0)])
+def test_a_person_decides_about_held_rows(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, decision: str, rows: int
+) -> None:
+    run_id = airflow_api.trigger("held_orders")
+    run = f"dags/held_orders/dagRuns/{run_id}"
+    path = f"{run}/taskInstances/approve/-1/hitlDetails"
+    asked = wait_for(
+        lambda: [one for one in airflow_api.call("GET", f"{run}/hitlDetails")["hitl_details"] if one["body"]],
+        "the question",
+        seconds=300,
+    )
+    assert "- customers are known: failed" in asked[0]["body"]
+    held = airflow_api.result("held_orders", run_id, "load")["held_in"]
+    assert [row["id"] for row in flights_sandbox.query(f"SELECT id FROM {held} ORDER BY id")] == [1, 2, 3]
+    assert flights_sandbox.query("SELECT id FROM held_orders") == []
+    is_waiting = {"awaiting_input", "deferred"}.__contains__
+    wait_for(lambda: is_waiting(airflow_api.task("held_orders", run_id, "approve")["state"]), "the pause of the task")
+    # Airflow fails a task that is answered before the scheduler has seen its worker end.
+    time.sleep(SCHEDULER_SECONDS)
+    airflow_api.call("PATCH", path, {"chosen_options": [decision], "params_input": {}})
+    end = "commit" if rows else "drop"
+    wait_for(
+        lambda: airflow_api.task("held_orders", run_id, end)["state"] == "success", f"the task {end}", seconds=300
+    )
+    assert len(flights_sandbox.query("SELECT id FROM held_orders")) == rows
+    assert flights_sandbox.query("SELECT name FROM system.tables WHERE match(name, '__held_|^ch_s3_stage_')") == []
 
 
 def test_a_failure_is_told_with_what_is_wrong_where_and_what_to_do(

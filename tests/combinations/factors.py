@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.arguments import (
     Delete,
     Expect,
     Format,
+    Held,
     Move,
     Reject,
     Tag,
@@ -283,6 +284,7 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
         "validate_only": Checks(validate_only=True),
     },
     "chunks": {"usual": None, "files": Chunks(max_files=1), "bytes": Chunks(max_bytes=1), "off": "off"},
+    "commit": {"at once": None, "held": Held(hold_seconds=3600)},
     "after_load": {"keep": None, "tag": Tag(), "move": Move(FOLDER), "delete": Delete()},
     "arrivals": {
         "usual": None,
@@ -307,6 +309,7 @@ ARGUMENTS = (
     "bad_rows",
     "checks",
     "chunks",
+    "commit",
     "after_load",
     "arrivals",
     "settle_before_commit",

@@ -54,6 +54,8 @@ CHECKED = ("conditions", "failed")
 TAKES_NEW = ("only", "ignore", "add")
 NAMELESS = ("csv bare", "csv structure")
 
+HELD = ("held",)
+
 APART: tuple[Apart, ...] = (
     Apart(
         what=('`mode="direct"`', "conditions in `checks`"),
@@ -107,6 +109,36 @@ APART: tuple[Apart, ...] = (
         what=('`Append(on_missing="delete")`', "wildcards in the folders of `source`"),
         levels={"mode": ("append, delete missing",), "files": ("folder",)},
         reason="a folder that is not there yet would count as deleted",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`mode="direct"`', '`commit="held"`'),
+        levels={"mode": ("direct",), "commit": HELD},
+        reason="the rows are in the table at once",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`commit="held"`', "`Chunks(…)`"),
+        levels={"commit": HELD, "chunks": ("files", "bytes")},
+        reason="all files are held, and committed, at once",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`commit="held"`', "`Checks(validate_only=True)`"),
+        levels={"commit": HELD, "checks": ("validate_only",)},
+        reason="a validation drops the rows",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`commit="held"`', "`after_load`"),
+        levels={"commit": HELD, "after_load": DISPOSING},
+        reason="the task that commits the rows knows nothing of the store",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`commit="held"`', '`Append(on_changed="replace")`'),
+        levels={"commit": HELD, "mode": REPLACING_FILES},
+        reason="which rows are of older files is known only at the commit",
         code="arguments-contradict",
     ),
     Apart(
@@ -338,6 +370,7 @@ MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(
         levels={"objects": ("file without rows",), "format": (*NAMELESS, "json")}, reason="the file would be empty"
     ),
+    Meaningless(levels={"commit": HELD, "retry": ("killed in the commit",)}, reason="the load commits nothing"),
     Meaningless(levels={"mode": ("direct",), "afterwards": ("undo",)}, reason="no ledger knows the load"),
     Meaningless(levels={"compression": ("unnamed gz",), "format": ("parquet", "orc", "arrow")}, reason="no text"),
     Meaningless(levels={"feature": but("feature", "none"), "kind": NEW}, reason="the load makes the table"),

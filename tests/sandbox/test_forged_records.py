@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.modes import Append, ReplaceWhere
+from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator
 from airflow_provider_ch_s3.table.target import parse_table, short_hash
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
+from tests.failures import coded, own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, lab_in, start_worker
 from tests.sandbox.few import EVEN_AND_ODD, die_before, is_clean, put_numbers
@@ -143,6 +145,20 @@ def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) 
     lab.connect_clickhouse()
     lab.load("in/first.csv", table, task_id="third", mode=Append(on_loaded="load"))
     assert held(lab, table) == [0, 1, 2, 3, 9]
+
+
+def test_rows_that_were_held_with_another_login(lab: Lab, mallory: Mallory) -> None:
+    report = lab.load("in/second.csv", mallory.table, task_id="holding", commit="held")
+    commit = ClickHouseCommitHeldOperator(
+        task_id="commit", load=report["query_id"], table=mallory.table, clickhouse_conn_id="ch"
+    )
+    colleague(lab, "his")
+    with pytest.raises(ConfigError, match=coded("commit-of-another-login")), own_errors():
+        commit.execute(lab.context(commit))
+    assert held(lab, mallory.table) == [0, 1, 2, 3]
+    lab.connect_clickhouse()
+    commit.execute(lab.context(commit))
+    assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
 
 
 def colleague(lab: Lab, password: str) -> str:

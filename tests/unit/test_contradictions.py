@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Move, Reject
+from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Held, Move, Reject
 from airflow_provider_ch_s3.contradictions import check_lake, check_request
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import AZURE, DELTA, GCS, HTTP, ICEBERG, S3, Scheme, SourcePattern
@@ -41,6 +41,8 @@ def check(pattern: SourcePattern = FLAT, **arguments: Any) -> None:
         {"mode": Merge(key=["id"], deleted="op = 'D'"), "after_load": "delete"},
         {"after_load": Move("loaded")},
         {"bad_rows": Reject(max_rows=3), "data_format": Csv(delimiter=";", header=True)},
+        {"mode": Merge(key=["id"]), "commit": "held"},
+        {"chunks": "off", "commit": "held"},
         {"chunks": Chunks(max_files=3), "mode": Append(on_loaded="load")},
     ],
 )
@@ -70,6 +72,21 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
         (
             {"mode": "direct", "after_load": "tag"},
             "after_load=Tag() does not go together with mode='direct': no ledger",
+        ),
+        ({"mode": "direct", "commit": "held"}, "commit='held' does not go together with mode='direct'"),
+        (
+            {"chunks": Chunks(max_files=3), "commit": "held"},
+            "chunks=Chunks(max_files=3) does not go together with co",
+        ),
+        ({"checks": Checks(validate_only=True), "commit": "held"}, "Checks(validate_only=True) does not go together"),
+        ({"after_load": "tag", "commit": "held"}, "after_load=Tag() does not go together with commit='held'"),
+        (
+            {
+                "mode": Append(on_changed="replace"),
+                "provenance": {"a": "path", "b": "load"},
+                "commit": Held(hold_seconds=5),
+            },
+            "Append(on_changed='replace') does not go together with commit='held'",
         ),
         ({"mode": "direct", "bad_rows": Reject()}, "bad_rows=Reject(…) does not go together with mode='direct'"),
         (

@@ -143,6 +143,8 @@ EMPTY: dict[str, Any] = {
     "rejected": [],
     "row_checks": [],
     "is_validated_only": False,
+    "is_held": False,
+    "held_in": "",
     "columns_added": {},
     "reduction": {"memory": 0, "readers": 0, "again": 0},
     "checks": [],

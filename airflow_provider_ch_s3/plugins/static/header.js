@@ -62,7 +62,8 @@ export function Header({ load: { state, fields, report, links }, undone }) {
 function describeLoad(report) {
   const skipped = report.files_skipped ? `, ${formatCount(report.files_skipped)} skipped` : "";
   const rejected = report.rows_rejected ? `, ${countOf(report.rows_rejected, "row")} rejected` : "";
-  const staged = report.is_validated_only ? ", only validated: the table was not changed" : ", verified";
+  const held = report.is_held ? `, held in ${report.held_in}: the table was not changed` : ", verified";
+  const staged = report.is_validated_only ? ", only validated: the table was not changed" : held;
   const verified = report.checks.length ? staged : ", not verified (mode='direct')";
   const merged = countEach(report.merge ?? {}, MERGED);
   const rows = countOf(report.rows_added, "row");

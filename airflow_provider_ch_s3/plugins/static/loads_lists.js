@@ -20,7 +20,8 @@ const oddities = ({ rows_rejected: rejected, checks_warned: warned }) =>
     .filter(Boolean).join(", ");
 
 function State({ load }) {
-  const state = load.is_validated_only ? "validated" : load.state;
+  const isHeld = load.held_seconds_left !== null;
+  const state = load.is_validated_only ? "validated" : isHeld ? "held" : load.state;
   const name = load.is_broken ? "commit broken off" : state.replace("planned", "running");
   const odd = state === "committed" ? oddities(load) : "";
   const at = state === "undone" && load.ended !== null && `at ${formatTime(load.ended)}`;

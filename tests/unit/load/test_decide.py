@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import AtOnce, Held
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -77,6 +78,38 @@ def event(
         time=RUN.timestamp(),
         is_sealed=True,
     )
+
+
+def held(number: int, *, seconds: float = 60.0, is_sealed: bool = True) -> Event:
+    """A load that holds its rows, a minute ago."""
+    report = {"query_id": attempt_of(number).query_id, "table": "d.t"}
+    plan = {"load_mode": "append", "partitions": {}, "table_uuids": ["u1"], "allow_empty": False, "report": report}
+    detail = {"plan": plan, "view": "d.t__held_1", "hold_seconds": seconds}
+    made = event(EventKind.HELD, number)
+    return replace(made, detail=detail, age_seconds=59.0, is_sealed=is_sealed)
+
+
+@pytest.mark.parametrize(
+    ("events", "commit", "expected"),
+    [
+        pytest.param([held(1)], Held(), Finish, id="held"),
+        pytest.param([held(1, seconds=58.0)], Held(), Begin, id="expired"),
+        pytest.param([held(1)], AtOnce(), Begin, id="to-be-committed-at-once-by-now"),
+        pytest.param([held(1), event(ABANDONED, 1, epoch=2)], Held(), Begin, id="dropped"),
+        pytest.param([held(1), event(COMMITTING, 1, epoch=2)], Held(), FinishCommit, id="commit-broke-off"),
+        pytest.param([held(1), event(COMMITTED, 1, epoch=2)], Held(), Finish, id="committed"),
+        pytest.param([held(1, is_sealed=False)], Held(), Begin, id="written-with-another-login"),
+        pytest.param([held(1), held(1, seconds=1.0, is_sealed=False)], Held(), Finish, id="forged-since"),
+    ],
+)
+def test_a_load_that_holds_its_rows_ends(events: list[Event], commit: AtOnce | Held, expected: type[Step]) -> None:
+    history = History(events=[event(PLANNED, 1), *events])
+    request = replace(REQUEST, commit=commit)
+    step = decide_start(history, identity(), request, TABLE)
+    assert isinstance(step, expected)
+    if isinstance(step, Finish):
+        assert step.report.query_id == attempt_of(1).query_id
+        assert step.report.is_held == (history.attempt(attempt_of(1)).state is PLANNED)
 
 
 EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)

@@ -21,6 +21,7 @@ LOAD = LoadRecord(
     is_open=False,
     is_broken=False,
     is_validated_only=False,
+    held_seconds_left=None,
     dag="dag",
     task="load",
     run="run 1",
@@ -62,6 +63,7 @@ def row(**changes: Any) -> dict[str, Any]:
         pytest.param(row(map_index=3), "dag.load[3] run 1", id="mapped"),
         pytest.param(row(named="all_t"), "22:13:20 all_t dag.load", id="named"),
         pytest.param(row(is_broken=True, state="committing"), "commit broken off", id="broken"),
+        pytest.param(row(held_seconds_left=60.0, state="planned"), " held ", id="held"),
         pytest.param(row(is_validated_only=True, state="abandoned"), " validated ", id="validated"),
         pytest.param(
             row(state="undone", rows=None, ended=1_700_000_060.0),
