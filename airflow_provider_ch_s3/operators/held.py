@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator
 
-from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.discretion import get_log
@@ -20,9 +19,7 @@ from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_a
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_ch_s3.exactly_once.target import Target
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-    from airflow_provider_ch_s3.identity import LoadIdentity
 
 log = get_log(__name__)
 
@@ -45,21 +42,20 @@ class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         self.check_as_written(self.kinds)
 
     @contextmanager
-    def _finding(self, context: Context) -> Iterator[tuple[Callable[[LoadIdentity], Target], str, str]]:
+    def _finding(self, context: Context) -> Iterator[tuple[ClickHouseS3Hook, str, str]]:
         """Find the load.
 
-        :returns: what wires the table, the name of the load, and the table: the arguments of both functions.
+        :returns: the connection, the name of the load, and the table.
         :raises AirflowSkipException: if the load found nothing new.
         """
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-        from airflow_provider_ch_s3.load.wiring import find_target
 
         given = parse_arguments(self, self.kinds)
         name = given["load"] if given["load"].startswith(LOAD_PREFIX) else _read_query_id(context, given["load"])
         hook: ClickHouseS3Hook = ClickHouseS3Hook(clickhouse_conn_id=given["clickhouse_conn_id"])
         try:
-            yield partial(find_target, hook, hook.declaration), name, given["table"]
+            yield hook, name, given["table"]
         finally:
             hook.close()
 
@@ -87,13 +83,15 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
         :raises ChS3Error: as described for the class.
         :raises AirflowSkipException: if the load found nothing new.
         """
+        from airflow_provider_ch_s3.introspection.table import locate_table
         from airflow_provider_ch_s3.load.held import commit_held
-        from airflow_provider_ch_s3.transfers.announcements import emit_metrics
+        from airflow_provider_ch_s3.load.wiring import find_target
+        from airflow_provider_ch_s3.transfers.announcements import emit_metrics, tell_assets
 
-        with self._finding(context) as (find, name, table):
-            report, local = commit_held(find, name, table)
-        log.info("%s", report.outcome)
-        describe_in_events(context, self.outlets, local, report)
+        with self._finding(context) as (hook, name, table):
+            report, named = commit_held(partial(find_target, hook, hook.declaration), name, table)
+            log.info("%s", report.outcome)
+            tell_assets(context, self.outlets, named, report, partial(locate_table, hook, hook.declaration, table))
         emit_metrics(report)
         return report.as_dict()
 
@@ -116,9 +114,10 @@ class ClickHouseDropHeldOperator(HeldLoadOperator):
         :raises AirflowSkipException: if the load found nothing new.
         """
         from airflow_provider_ch_s3.load.held import drop_held
+        from airflow_provider_ch_s3.load.wiring import find_target
 
-        with self._finding(context) as (find, name, table):
-            log.info("%s", drop_held(find, name, table))
+        with self._finding(context) as (hook, name, table):
+            log.info("%s", drop_held(partial(find_target, hook, hook.declaration), name, table))
 
 
 def _read_query_id(context: Context, task_id: str) -> str:

@@ -4,23 +4,44 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.introspection.parts import read_partition_keys
+from airflow_provider_ch_s3.introspection.table import Located
 from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.lineage import Lineage
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.row_check import CheckResult
 from airflow_provider_ch_s3.table.target import TableName
 
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
 log = get_log(__name__)
 
 # An event has an item for each column of each folder of the source, 170 bytes or more.
 MAX_INPUT_FIELDS = 5_000
+
+
+def tell_assets(
+    context: Context, outlets: Sequence[Any], table: TableName, report: LoadReport, locate: Callable[[], Located]
+) -> None:
+    """Tell the events of a table's assets what was loaded.
+
+    :param table: as the user names the table.
+    :param locate: locates the table; called only for an outlet that wants partition keys.
+    """
+
+    def read_keys() -> Sequence[str]:
+        return read_partition_keys(locate(), report.partitions or ())
+
+    describe_in_events(context, outlets, table, event_facts(report), read_keys)
 
 
 def event_facts(report: LoadReport) -> dict[str, Any]:

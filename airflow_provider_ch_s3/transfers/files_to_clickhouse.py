@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import (
@@ -33,7 +34,6 @@ from airflow_provider_ch_s3.arguments import (
     Reject,
     Tag,
 )
-from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
@@ -290,16 +290,12 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     def _tell(self, context: Context, load: Load, report: LoadReport) -> None:
         """Tell assets, OpenLineage and metrics what was loaded."""
-        from airflow_provider_ch_s3.introspection.parts import read_partition_keys
         from airflow_provider_ch_s3.introspection.table import locate_table
-        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics, event_facts
-
-        def read_keys() -> Sequence[str]:
-            located = locate_table(load.client, load.declaration, load.request.table)
-            return read_partition_keys(located, report.partitions or ())
+        from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics, tell_assets
 
         if load.table_name is not None:
-            describe_in_events(context, self.outlets, load.table_name, event_facts(report), read_keys)
+            locate = partial(locate_table, load.client, load.declaration, load.request.table)
+            tell_assets(context, self.outlets, load.table_name, report, locate)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
         emit_metrics(report)
 
