@@ -196,6 +196,13 @@ class AtOnce(Value):
 
 
 @dataclass(frozen=True, repr=False)
+class Settled(Value):
+    """Commit the rows when the merges of the staged parts have finished: readers never see many small parts."""
+
+    name: ClassVar[str] = "settled"
+
+
+@dataclass(frozen=True, repr=False)
 class Held(Value):
     """Hold the verified and checked rows back: ``ClickHouseCommitHeldOperator`` commits the rows later.
 
@@ -287,7 +294,7 @@ def _is_fields_of(kind: type[Value], value: Any) -> bool:
 
 
 ARRIVALS = value_of(Arrivals)
-COMMIT = one_of(AtOnce, Held)
+COMMIT = one_of(AtOnce, Settled, Held)
 AFTER_LOAD = one_of(Keep, Tag, Move, Delete)
 BAD_ROWS = one_of(Fail, Reject)
 CHECKS = value_of(

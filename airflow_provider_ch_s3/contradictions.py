@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_provider_ch_s3.arguments import Chunks, Delete, Keep, Move
+from airflow_provider_ch_s3.arguments import AtOnce, Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
@@ -67,7 +67,10 @@ def _check_direct(request: LoadRequest) -> None:
             "no ledger says which files are loaded",
         ),
         "bad_rows=Reject(…)": (request.rejects, "bad rows are committed together with the others"),
-        "commit='held'": (request.holds, "the rows are in the table at once"),
+        f"commit={request.commit.name!r}": (
+            not isinstance(request.commit, AtOnce),
+            "the rows are in the table at once",
+        ),
     }
     for argument, (is_given, reason) in reasons.items():
         if is_given:

@@ -28,11 +28,11 @@ from airflow_provider_ch_s3.arguments import (
     OnMissingColumns,
     OnNewColumns,
     Reject,
+    Settled,
     Tag,
 )
 from airflow_provider_ch_s3.common.declared import (
     EXPRESSIONS,
-    FLAG,
     SETTINGS,
     SQL,
     TEXT,
@@ -80,13 +80,12 @@ class LoadRequest:
     :param chunks: with ``Append``, more files than one query takes are loaded chunk by chunk. Each chunk is committed
         separately, so that a retry continues with the failed chunk: ``Chunks(…)``; ``off`` loads all files with one
         query, as the other modes always do.
-    :param commit: when the rows are committed: ``at_once``, or ``held``: the rows stay staged, for a person to look
+    :param commit: when the rows are committed: ``at_once``; ``settled``: when the merges of the staged parts have
+        finished, so that readers never see many small parts; or ``held``: the rows stay staged, for a person to look
         at, until ``ClickHouseCommitHeldOperator`` commits the rows, ``ClickHouseDropHeldOperator`` drops the rows, or
         the time of ``Held(hold_seconds=…)`` is over.
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``Tag()``, ``Move(folder)``
         or ``Delete()``; only files loaded by this task, and only if the files have not changed since.
-    :param settle_before_commit: wait until the merges of the staged parts have finished, so that readers never see
-        many small parts.
     :param settings: ClickHouse settings; they override the connection's settings and computed settings.
     :param pattern: the files.
     :param connection_settings: settings of the Airflow connection.
@@ -108,9 +107,8 @@ class LoadRequest:
     bad_rows: Fail | Reject = declared(BAD_ROWS, Fail())
     checks: Checks = declared(CHECKS, Checks(), decides_rows=False)
     chunks: Chunks | NoChunks = declared(CHUNKS, Chunks(), decides_rows=False)
-    commit: AtOnce | Held = declared(COMMIT, AtOnce(), decides_rows=False)
+    commit: AtOnce | Settled | Held = declared(COMMIT, AtOnce(), decides_rows=False)
     after_load: Keep | Tag | Move | Delete = declared(AFTER_LOAD, Keep(), decides_rows=False)
-    settle_before_commit: bool = declared(FLAG, default=False, decides_rows=False)
     settings: Mapping[str, SettingValue] = declared(SETTINGS, {})
 
     pattern: SourcePattern
@@ -160,8 +158,13 @@ class LoadRequest:
 
     @property
     def holds(self) -> Held | None:
-        """How the rows are held back; None if they are committed at once."""
+        """How the rows are held back; None if the load commits them."""
         return self.commit if isinstance(self.commit, Held) else None
+
+    @property
+    def settles(self) -> bool:
+        """Whether the staged parts settle before the commit."""
+        return isinstance(self.commit, Settled)
 
     @property
     def may_lack_columns(self) -> bool:

@@ -143,7 +143,7 @@ class ChunkFinisher:
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""
         target, report = self.site.target, report_insert(self.site.monitor, status, self.site.request.table)
-        if self.site.request.settle_before_commit:
+        if self.site.request.settles:
             with timed_step("settle", **report.about) as settling:
                 wait_until_settled(target.client, target.find_staged(attempt.id), target.cluster, self.site.monitor)
                 report = dataclasses.replace(report, settle_seconds=settling.seconds)

@@ -79,7 +79,7 @@ def find_use(
         replaces=_replaces(mode_for(request).effect),
         adds_columns=request.adds_columns,
         holds=request.holds is not None,
-        settles=request.settle_before_commit,
+        settles=request.settles,
         function=access.function,
         collection=access.named_collection,
     )

@@ -94,7 +94,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     :raises PlanError: if the ClickHouse user's profile forbids a setting that a load needs.
     :raises ServerError: if ClickHouse refuses a statement, or the login.
     :raises LoadError: if the load failed, or its outcome cannot be determined.
-    :raises SettleError: if the staged parts will never settle (``settle_before_commit``).
+    :raises SettleError: if the staged parts will never settle (``commit="settled"``).
     :raises AirflowFailException: instead of an error above, if no retry can change the error: wrong arguments,
         missing rights, types and values that do not fit, checks that are not fulfilled. Has the error as its context.
     """
@@ -129,7 +129,6 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         chunks: str | Chunks | Mapping[str, Any] | None = None,
         commit: str | Held | Mapping[str, Any] = AtOnce.name,
         after_load: str | Tag | Move | Delete | Mapping[str, Any] = Keep.name,
-        settle_before_commit: bool = False,
         settings: Mapping[str, SettingValue] | None = None,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
@@ -152,7 +151,6 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.chunks = chunks
         self.commit = commit
         self.after_load = after_load
-        self.settle_before_commit = settle_before_commit
         self.settings = settings
         self.clickhouse_conn_id = clickhouse_conn_id
         self.deferrable = deferrable

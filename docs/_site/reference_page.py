@@ -137,7 +137,6 @@ EXAMPLES = {
     "requester_pays": "True",
     "select": '{"fare_cents": "fare * 100"}',
     "settings": '{"max_threads": 8}',
-    "settle_before_commit": "True",
     "sharding_key": '"cityHash64(airline)"',
     "skip_if_nothing_new": "True",
     "skip_lines": "2",

@@ -112,8 +112,8 @@ APART: tuple[Apart, ...] = (
         code="arguments-contradict",
     ),
     Apart(
-        what=('`mode="direct"`', '`commit="held"`'),
-        levels={"mode": ("direct",), "commit": HELD},
+        what=('`mode="direct"`', '`commit="settled"`, `commit="held"`'),
+        levels={"mode": ("direct",), "commit": ("settled", *HELD)},
         reason="the rows are in the table at once",
         code="arguments-contradict",
     ),

@@ -152,7 +152,7 @@ class TestEditedArguments:
             try_number=2,
             arrivals=Arrivals(min_files=3),
             checks=Checks(min_rows=30),
-            settle_before_commit=True,
+            commit="settled",
         )
         assert len(lab.inserts()) == 1
         assert bag(lab.rows(table)) == bag(FEW)

@@ -303,7 +303,7 @@ def test_a_deletion_with_a_date_that_has_expired_deletes(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, f"{BY_DAY} TTL day + INTERVAL 1 DAY SETTINGS merge_with_ttl_timeout = 0")
     lab.query(f"INSERT INTO {table} VALUES (1, '2099-01-01', 1, 'old'), (2, '2099-01-01', 1, 'kept')")
     put(lab, row(1, at=2, op="D"))
-    report = lab.load("in/*.csv", table, **VERSIONED, settle_before_commit=True)
+    report = lab.load("in/*.csv", table, **VERSIONED, commit="settled")
     assert counts(report) == (0, 0, 1, 0, 0)
     assert [one["v"] for one in lab.rows(table)] == ["kept"]
 

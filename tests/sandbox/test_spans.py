@@ -56,11 +56,11 @@ def about(span: ReadableSpan) -> dict[str, Any]:
 def test_each_step_is_a_child_of_the_task_in_whose_process_it_was(
     lab: Lab, table: str, tracer: Tracer, exporter: InMemorySpanExporter
 ) -> None:
-    operator = lab.operator("in/*.parquet", table, deferrable=True, settle_before_commit=True)
+    operator = lab.operator("in/*.parquet", table, deferrable=True, commit="settled")
     with tracer.start_as_current_span("submits"), pytest.raises(TaskDeferred) as deferred:
         operator.execute(lab.context(operator))
     event = {"status": "ended", "query_id": deferred.value.trigger.query_id, "deadline": None}
-    resumed = lab.operator("in/*.parquet", table, deferrable=True, settle_before_commit=True)
+    resumed = lab.operator("in/*.parquet", table, deferrable=True, commit="settled")
     with tracer.start_as_current_span("commits"):
         report = resumed.execute_complete(lab.context(resumed), event)
     assert report is not None

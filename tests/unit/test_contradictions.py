@@ -73,6 +73,7 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
             {"mode": "direct", "after_load": "tag"},
             "after_load=Tag() does not go together with mode='direct': no ledger",
         ),
+        ({"mode": "direct", "commit": "settled"}, "commit='settled' does not go together with mode='direct'"),
         ({"mode": "direct", "commit": "held"}, "commit='held' does not go together with mode='direct'"),
         (
             {"chunks": Chunks(max_files=3), "commit": "held"},

@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.transfers.templates import parse_arguments
 from airflow_provider_ch_s3.tuning import LoadLimit
 from docs._site.reference_page import EXAMPLES, OPERATORS, OWN_EXAMPLES, VALUES
 
-MOST_ARGUMENTS = 23
+MOST_ARGUMENTS = 22
 GIVEN = {"source": "s3://flights/in/*.csv", "table": "d.t"}
 NEEDY_WORDS = {
     "Append(on_changed='replace')": "provenance",

@@ -138,7 +138,7 @@ def test_defaults_are_the_careful_ones() -> None:
     assert request.columns == Columns(None, on_new=OnNewColumns.FAIL, on_missing=OnMissingColumns.FAIL)
     assert (request.bad_rows, request.after_load) == (Fail(), Keep())
     assert request.chunks == Chunks(max_files=10_000, max_bytes=None)
-    assert (request.settle_before_commit, request.provenance, request.create_table) == (False, {}, None)
+    assert (request.settles, request.provenance, request.create_table) == (False, {}, None)
 
 
 def test_none_is_the_same_as_not_given() -> None:
@@ -190,7 +190,7 @@ def test_other_values_arrive() -> None:
         after_load={"move": "loaded"},
         settings={"max_threads": np.int64(4)},
         create_table={"order_by": "n"},
-        settle_before_commit="True",
+        commit="settled",
     )
     assert request.table == "20231023"
     assert request.arrivals == Arrivals(min_age=300.0, expected=("_SUCCESS",), min_files=3)
@@ -204,7 +204,7 @@ def test_other_values_arrive() -> None:
     # the settings that the dialect stands for are those of the user, too
     assert request.settings == {"format_csv_delimiter": ";", "input_format_csv_skip_first_lines": 2, "max_threads": 4}
     assert request.create_table == CreateTable(order_by="n")
-    assert request.settle_before_commit is True
+    assert request.settles
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,6 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
             "data_format.compression=['gz'] is of type list; give a",
         ),
         ({"data_format": Csv(delimiter=";;")}, "data_format=Csv(…) has delimiter=';;'; give one character, such as"),
-        ({"settle_before_commit": "no"}, "settle_before_commit='no' is of type str; give True or False"),
         ({"deferrable": 1}, "deferrable=1 is of type int; give True or False"),
         ({"columns": "a"}, "columns='a' is of type str; give a list of columns, or Columns(…)"),
         ({"columns": ["a", None]}, "columns.only[1]=None is of type NoneType; give a string"),

@@ -13,7 +13,18 @@ from airflow.sdk import DAG
 from airflow.sdk.execution_time import task_runner
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_provider_ch_s3.arguments import Arrivals, Check, Checks, Columns, Csv, Expect, Format, Move, Role
+from airflow_provider_ch_s3.arguments import (
+    Arrivals,
+    Check,
+    Checks,
+    Columns,
+    Csv,
+    Expect,
+    Format,
+    Move,
+    Role,
+    Settled,
+)
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
@@ -104,7 +115,7 @@ def test_a_text_is_a_text_and_a_number_its_digits(is_native: bool) -> None:
         ({"columns": Columns("{{ names }}")}, {"columns": Columns(("a", "b"))}),
         ({"select": "{{ {'a': 'b + 1'} }}"}, {"select": {"a": "b + 1"}}),
         ({"checks": "{{ {'a': 'count() > 0'} }}"}, {"checks": Checks({"a": Check("count() > 0")})}),
-        ({"settle_before_commit": "{{ n > 2 }}"}, {"settle_before_commit": True}),
+        ({"commit": "{{ 'settled' if n > 2 else 'held' }}"}, {"commit": Settled()}),
         ({"arrivals": "{{ {'min_files': n} }}"}, {"arrivals": Arrivals(min_files=3)}),
         ({"arrivals": Arrivals(skip_if_nothing_new="{{ n > 5 }}")}, {"arrivals": Arrivals()}),
         ({"where": "{{ none }}"}, {"where": "None"}),
