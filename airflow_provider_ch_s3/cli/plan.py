@@ -28,7 +28,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description=__doc__,
         examples=(
             "ch-s3 plan --source 's3://flights/dt=2013-*/*.parquet' --table flights",
-            "ch-s3 plan --dag flights --task load --date 2013-01-03",
+            "ch-s3 plan --dag flights --task load --date 2013-01-03T02:00:00",
         ),
     )
     add_load_arguments(parser, is_optional=True)

@@ -28,7 +28,6 @@ from ch_s3_lab.sandbox.ports import free_ports
 from ch_s3_lab.sandbox.process import SandboxProcess, answers_ping
 from tests.airflow.conftest import ROOT, wait_for
 from tests.failures import coded
-from tests.marks import thorough
 
 COMPOSE = ROOT / "compose.yaml"
 FOLDERS = {"/var/lib/clickhouse/": "data/", "/etc/ch-s3/": ""}
@@ -164,8 +163,9 @@ def composed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.sandbox
 @pytest.mark.airflow_run
+@pytest.mark.thorough  # each push has the demo on a sandbox
 @pytest.mark.parametrize(
-    "composed", [pytest.param(False, id="own-store"), thorough(True, id="versitygw")], indirect=True
+    "composed", [pytest.param(False, id="own-store"), pytest.param(True, id="versitygw")], indirect=True
 )
 def test_the_demo_takes_servers_that_it_has_not_started(composed: Path, tmp_path: Path) -> None:
     environment = {**os.environ, GIVEN_VARIABLE: str(composed)}

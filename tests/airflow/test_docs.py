@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOper
 from ch_s3_lab.demo.local_airflow import LocalAirflow
 from ch_s3_lab.sandbox.info import Sandbox
 from ch_s3_lab.sandbox.zookeeper import DEBIAN_JAR
-from tests.airflow.conftest import DOCS, code_blocks, no_tables
+from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 from tests.failures import coded, own_errors
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
@@ -77,6 +77,7 @@ def test_every_block_is_run_here() -> None:
         "ch-s3 doctor",
         "ch-s3 plan",
         "ch-s3 plan",
+        "ch-s3 plan",
         "ch-s3 loads",
         "ch-s3 loads adopt flights",
         "ch-s3 doctor",
@@ -90,12 +91,14 @@ def test_every_block_is_run_here() -> None:
 @pytest.mark.thorough  # make test has the README's
 @pytest.mark.usefixtures("flights_table")
 def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
-    doctor, plan, validate, loads, *_, elsewhere = BLOCKS
+    doctor, plan, of_task, validate, loads, *_, elsewhere = BLOCKS
     assert "✔ reading: 3 nodes can read 'dt=2013-01-01/" in run(doctor, examples, tmp_path)
     planned = run(plan, examples, tmp_path)
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
+    (tmp_path / "flights.py").write_text(next(iter(code_blocks(README, "python"))))
+    assert "s3://flights/dt=2013-01-02/" in run(of_task, with_dags(examples, tmp_path), tmp_path)
     assert "on        12 x 32 cores, 128.0 GiB: " in run(elsewhere, examples, tmp_path)
     assert "committed: nothing, because of Checks(validate_only=True)" in run(validate, examples, tmp_path)
     assert re.search(r"docs\.load .* append +committed +1 +842 ", run(loads, examples, tmp_path))
