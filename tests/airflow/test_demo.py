@@ -76,6 +76,7 @@ def shape(line: str) -> str:
     return re.sub(r"log: \S+", "log", line)
 
 
+@pytest.mark.thorough
 def test_fingerprint_sees_one_changed_value(ch_s3_sandbox: Sandbox, ch_s3_database: str) -> None:
     ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.a (x Nullable(String), n Int8) ENGINE Memory")
     ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.b (x Nullable(String), n Int8) ENGINE Memory")

@@ -144,6 +144,7 @@ def test_from_raw_sql_and_permissions(
         assert printed.count("TABLE ENGINE ON Memory") == 2
 
 
+@pytest.mark.thorough
 def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:
     run(BLOCKS[8], examples, tmp_path)
 

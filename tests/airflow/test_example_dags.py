@@ -191,6 +191,7 @@ def test_a_load_starts_the_dag_that_waits_for_its_table(airflow_api: AirflowApi,
     assert event["extra"]["partitions"] == ["20130101", "20130102", "20130103"]
 
 
+@pytest.mark.thorough
 @pytest.mark.push
 def test_each_day_that_has_settled_starts_a_run_of_its_own(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> None:
     airflow_api.wait_for_dag("day_of_flights")
@@ -275,6 +276,7 @@ def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
     s3.delete_objects(Bucket="flights", Delete={"Objects": [{"Key": f"orders/{n}.csv"} for n in (1, 2)]})
 
 
+@pytest.mark.thorough
 @pytest.mark.push
 @pytest.mark.parametrize(("decision", "rows"), [("Approve", 3), ("Reject", 0)])
 def test_a_person_decides_about_held_rows(
@@ -305,6 +307,7 @@ def test_a_person_decides_about_held_rows(
     assert flights_sandbox.query("SELECT name FROM system.tables WHERE match(name, '__held_|^ch_s3_stage_')") == []
 
 
+@pytest.mark.thorough
 def test_a_failure_is_told_with_what_is_wrong_where_and_what_to_do(
     airflow_api: AirflowApi, flights_sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_command_is_one_of_the_program(command: str) -> None:
     {"ch-s3": build_parser, "airflow": get_parser}[program]().parse_args(arguments)
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 @pytest.mark.push
 def test_the_example_test_passes(flights_sandbox: Sandbox, examples: LocalAirflow, tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def test_the_example_test_passes(flights_sandbox: Sandbox, examples: LocalAirflo
     assert " 1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 @pytest.mark.push
 def test_the_queries_run(flights_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,7 @@ SIMILAR = {
     Kind.MERGED_FILE_CHANGED,  # test_replace_files.py
     Kind.RENAMED_AND_CHANGED,  # test_renamed.py
     Kind.MANY_CHANGED,  # takes minutes
+    Kind.NEWER_PROFILE,  # test_hostile_profile.py
 }
 
 

@@ -107,6 +107,7 @@ def test_a_disposal_that_fails_does_not_hide_why_the_chunk_did(
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wanted", ["delete", thorough(Move("done"))], ids=["delete", "move"])
 def test_a_file_that_is_delivered_again(lab: Lab, table: str, wanted: str | Move) -> None:
     how: dict[str, Any] = {"after_load": wanted, "arrivals": Arrivals(on_none="succeed", expected="_SUCCESS")}
@@ -134,6 +135,7 @@ def test_what_another_task_loaded_stays(lab: Lab, table: str) -> None:
     assert (report["files_skipped"], keys(lab, "in/")) == (3, ["in/0.csv", "in/1.csv", "in/2.csv"])
 
 
+@pytest.mark.thorough
 def test_a_changed_file_stays(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table)
     put_numbers(lab, "in/0.csv", OTHER)
@@ -209,6 +211,7 @@ def test_a_load_that_only_validates_leaves_all_files(lab: Lab, table: str) -> No
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 def test_tags_of_other_runs_are_not_written_again(lab: Lab, table: str) -> None:
     first = lab.load("in/*.csv", table)
     tag = {"Key": "ch-s3-load", "Value": first["query_id"]}

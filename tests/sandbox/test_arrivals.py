@@ -80,6 +80,7 @@ class TestNoFiles:
         assert said.endswith("the table already holds 1 listed file, in this version or another")
         assert numbers(lab, table) == [1]
 
+    @pytest.mark.thorough
     def test_a_load_that_was_deferred_is_skipped_when_others_loaded_its_files(self, lab: Lab, table: str) -> None:
         put(lab, 1)
         operator = lab.operator("in/*.csv", table, deferrable=True, arrivals=Arrivals(skip_if_nothing_new=True))
@@ -96,6 +97,7 @@ class TestNoFiles:
 
 
 class TestYoungFiles:
+    @pytest.mark.thorough
     def test_append_leaves_them_to_the_next_load(
         self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -116,6 +118,7 @@ class TestYoungFiles:
         assert (report["files_listed"], report["files_too_young"], report["files_skipped"]) == (2, 0, 1)
         assert numbers(lab, table) == [1, 2, 3]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "how",
         [
@@ -145,6 +148,7 @@ class TestYoungFiles:
 
 
 class TestExpectedFiles:
+    @pytest.mark.thorough
     @pytest.mark.parametrize("mode", ["append", "direct"])
     def test_the_load_waits_for_the_marker(self, lab: Lab, table: str, mode: str) -> None:
         put(lab, 1)
@@ -156,6 +160,7 @@ class TestExpectedFiles:
         assert lab.load("in/*", table, task_id="next", **how)["files_listed"] == 1
         assert numbers(lab, table) == [1]
 
+    @pytest.mark.thorough
     def test_the_marker_of_all_folders_lies_beside_the_listing(self, lab: Lab, table: str) -> None:
         for day in (1, 2):
             lab.put(f"out/dt=2013-{day}/a.csv", f"{day}\n".encode())
@@ -165,6 +170,7 @@ class TestExpectedFiles:
         lab.load("out/dt=2013-*/*.csv", table, arrivals=Arrivals(expected=["_SUCCESS"]))
         assert numbers(lab, table) == [1, 2]
 
+    @pytest.mark.thorough
     def test_a_plan_needs_it_too(self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
         put(lab, 1)
         wanted = lab.arguments(table, "--expected-files", "_SUCCESS")
@@ -177,6 +183,7 @@ class TestExpectedFiles:
 class TestListAfterLoaded:
     HOW: ClassVar[dict[str, Any]] = {"mode": Append(list_after_loaded=True)}
 
+    @pytest.mark.thorough
     def test_only_later_keys_are_listed(self, lab: Lab, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
         put(lab, 1, 2)
         assert lab.load("in/*.csv", table, **self.HOW)["files_listed"] == 2

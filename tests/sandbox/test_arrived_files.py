@@ -191,6 +191,7 @@ STATED = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*STATED[:2], *map(thorough, STATED[2:])])
 def test_formats_that_state_types(lab: Lab, name: str) -> None:
     written = (
@@ -259,6 +260,7 @@ def test_csv_with_backslashes_before_quotes(lab: Lab) -> None:
         lab.load("in/*", f"{lab.database}.new", task_id="new", create_table="auto", **dialect)
 
 
+@pytest.mark.thorough
 def test_a_file_in_the_middle_that_is_no_text(lab: Lab) -> None:
     """The first bytes of at most 12 files are looked at before the load."""
     lab.connect_one_node()

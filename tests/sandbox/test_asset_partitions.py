@@ -14,6 +14,7 @@ from tests.sandbox.conftest import Lab
 pytestmark = pytest.mark.sandbox
 
 
+@pytest.mark.thorough
 @pytest.mark.push
 def test_load_and_sensor_tell_the_same_partitions(lab: Lab) -> None:
     table = lab.distribute(

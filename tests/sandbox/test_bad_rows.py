@@ -174,6 +174,7 @@ def test_each_bad_row_says_what_is_wrong(lab: Lab, caplog: pytest.LogCaptureFixt
     assert f"will be in {lab.database}.t_rejected" in caplog.text
 
 
+@pytest.mark.thorough
 def test_objects(lab: Lab) -> None:
     lines = [
         {"id": 1, "name": "a", "amount": 1.25, "day": "2013-01-31", "ok": True},
@@ -200,6 +201,7 @@ def test_objects(lab: Lab) -> None:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
@@ -253,6 +255,7 @@ def test_numbers_in_objects_are_read_as_written(lab: Lab) -> None:
     assert len(found) + len(lab.rows(f"{table}_rejected")) == 7
 
 
+@pytest.mark.thorough
 def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
     """The rows after it are rows: none of them has a quote where a text may end."""
     put_csv(lab, "in/a.csv", "n,s,t", '1,5" disk,"open', '2,"b","say ""hi"""', '3,"",c')
@@ -262,6 +265,7 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
     assert [row["reason"] for row in lab.rows(f"{table}_rejected")] == ["a quote is not closed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("files", "columns", "error", "words"),
     [
@@ -355,6 +359,7 @@ def test_a_table_of_that_name_with_other_columns(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("limit", "is_allowed"),
     [
@@ -409,6 +414,7 @@ def test_files_without_header_and_another_delimiter(lab: Lab) -> None:
     assert len(lab.rows(f"{table}_rejected")) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at", ["create_counted", "move_partitions"])
 def test_a_killed_process_is_continued(lab: Lab, at: str, freeze: Any, impatient: None) -> None:
     """Both tables have each row once, wherever the first process stops."""

@@ -108,6 +108,7 @@ def test_checks_see_the_staged_rows_of_all_nodes(lab: Lab, where: str, caplog: p
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> None:
     put_rows(lab, "old", 1, 2)
     lab.load("in/*.csv", table, **CSV, checks=SANE)
@@ -161,6 +162,7 @@ def drop_old(lab: Lab, table: str) -> bool:
     return lab.load("in/a.csv", table, task_id="next", **CSV)["files_skipped"] == 1
 
 
+@pytest.mark.thorough
 def test_a_row_is_shown_with_its_file_if_there_is_only_one(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1, -1)
     put_rows(lab, "b", 2)
@@ -174,6 +176,7 @@ def test_a_row_is_shown_with_its_file_if_there_is_only_one(lab: Lab, table: str)
     )
 
 
+@pytest.mark.thorough
 def test_a_row_is_shown_with_its_file_where_a_column_has_it(lab: Lab) -> None:
     """However many other columns come first."""
     others = "".join(f", c{number} UInt8 DEFAULT 0" for number in range(9))
@@ -418,6 +421,7 @@ def test_a_share_of_nulls_is_compared(lab: Lab, table: str) -> None:
     assert (report["row_checks"][0]["passed"], report["row_checks"][0]["left"]) == (True, "0.75")
 
 
+@pytest.mark.thorough
 def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     put_rows(lab, "b", 2)
@@ -476,6 +480,7 @@ def defer(lab: Lab, table: str, **arguments: Any) -> tuple[S3ToClickHouseOperato
     return again, {"status": "over", "query_id": deferred.value.trigger.query_id, "deadline": None}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["three shards", thorough("one server")])
 def test_a_deferred_load_is_checked_when_it_has_ended(lab: Lab, where: str) -> None:
     lab.monkeypatch.setattr(conf, "is_disabled", lambda: False)
@@ -582,6 +587,7 @@ def test_rows_that_the_user_does_not_see_cannot_be_checked(replicated_lab: Lab) 
 PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
 
 
+@pytest.mark.thorough
 def test_what_other_tools_check_can_be_computed(lab: Lab) -> None:
     """The table for users of other tools, on columns ``n`` and ``s``."""
     rows = PAGE.read_text().partition("## If you know other tools")[2].split("\n| --- | --- |\n")[1].splitlines()

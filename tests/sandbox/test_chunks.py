@@ -65,6 +65,7 @@ def test_all_chunks_make_one_load(lab: Lab, table: str, caplog: pytest.LogCaptur
     assert lab.load("in/*.csv", table, try_number=2, max_tries=1, **CHUNKS_OF_3)["files_skipped"] == 7
 
 
+@pytest.mark.thorough
 def test_at_the_end_is_one_insert(lab: Lab, table: str) -> None:
     assert chunks_of(lab.load("in/*.csv", table, chunks="off")) == (1, 7, 21)
     assert len(lab.inserts()) == 1
@@ -80,6 +81,7 @@ def test_a_chunk_ends_where_its_bytes_do(lab: Lab, table: str) -> None:
     assert chunks_of(report) == (4, 7, 27)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("statement", "nth", "on_loaded"),
     [
@@ -110,6 +112,7 @@ def test_a_killed_task_goes_on_with_its_chunk(lab: Lab, table: str, statement: s
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_a_chunk_that_the_ledger_has_lost_is_not_loaded_again(lab: Lab, table: str, freeze: Freeze) -> None:
     """Somebody empties the ledger between two chunks."""
     gate = freeze(Gate("drop_lock", 2), "in/*.csv", table, **CHUNKS_OF_3)
@@ -203,6 +206,7 @@ def test_each_chunk_moves_its_files_into_a_folder_of_its_own(lab: Lab, table: st
     assert sorted(folders.values()) == [1, 3, 3]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("content", "failure"),
     [

@@ -65,6 +65,7 @@ def test_keys_travel_as_parameters(lab: Lab, table: str) -> None:
     assert "'[HIDDEN]','CSVWithNames'" in only_text(lab, report)
 
 
+@pytest.mark.thorough
 def test_a_session_token_travels_with_them(lab: Lab, table: str) -> None:
     # the sandbox's store takes any token, but checks that the request is signed with it
     lab.connect_aws({"aws_session_token": TOKEN})
@@ -75,6 +76,7 @@ def test_a_session_token_travels_with_them(lab: Lab, table: str) -> None:
     assert text.count("'[HIDDEN]'") == 2
 
 
+@pytest.mark.thorough
 def test_the_roles_of_worker_and_servers(lab: Lab, table: str) -> None:
     lab.monkeypatch.setenv("AWS_ACCESS_KEY_ID", lab.sandbox.s3_access_key)
     lab.monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", lab.sandbox.s3_secret_key)
@@ -88,6 +90,7 @@ def test_the_roles_of_worker_and_servers(lab: Lab, table: str) -> None:
     assert SERVER_ROLE not in only_text(lab, lab.load("in/*", table, mode=Append(on_loaded="load"), task_id="other"))
 
 
+@pytest.mark.thorough
 def test_a_named_collection(lab: Lab, table: str) -> None:
     report = lab.load("in/*", table, credentials=NamedCollection("sandbox_s3"))
     assert lab.rows(table) == [{"n": 1}]
@@ -144,6 +147,7 @@ def test_a_token_has_to_live_as_long_as_the_load(lab: Lab, table: str, minutes: 
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_a_reader_who_pays(lab: Lab, table: str) -> None:
     report = lab.load("in/*", table, requester_pays=True)
     assert lab.rows(table) == [{"n": 1}]
@@ -177,6 +181,7 @@ def public_prefix(lab: Lab) -> Iterator[str]:
     lab.s3.delete_object(Bucket="public", Key=key)
 
 
+@pytest.mark.thorough
 def test_a_public_bucket_without_signature(lab: Lab, table: str, public_prefix: str) -> None:
     lab.bucket = "public"
     lab.connect_aws({"config_kwargs": {"signature_version": "unsigned"}}, **NO_KEYS)
@@ -185,6 +190,7 @@ def test_a_public_bucket_without_signature(lab: Lab, table: str, public_prefix: 
     assert "/a.csv',NOSIGN,'CSVWithNames'" in only_text(lab, report)
 
 
+@pytest.mark.thorough
 def test_the_url_of_a_public_bucket_without_a_connection(lab: Lab, table: str, public_prefix: str) -> None:
     lab.monkeypatch.setenv("AWS_ENDPOINT_URL", lab.sandbox.s3_endpoint)
     lab.monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -282,6 +288,7 @@ def test_what_reads_another_table_reads_it_in_clickhouse_and_is_refused(lab: Lab
         parse_expression(expression)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", ["", "n"])
 def test_a_load_shows_no_secret(lab: Lab, table: str, watch: Shown, key: str) -> None:
     lab.connect_aws({"aws_session_token": TOKEN})

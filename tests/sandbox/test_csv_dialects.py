@@ -46,6 +46,7 @@ def test_rows_arrive(lab: Lab, text: str, dialect: Any) -> None:
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_text_in_another_encoding(lab: Lab) -> None:
     text = "id,name,note\n1,Zoë,€ 5\n2,naïve,NA\n"
     lab.put("in/a.csv", text.encode("windows-1252"))
@@ -56,6 +57,7 @@ def test_text_in_another_encoding(lab: Lab) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_null_word_is_text_where_nothing_may_be_missing(lab: Lab) -> None:
     lab.put("in/a.csv", b"code,n\nNA,1\nDE,NA\n")
     table = lab.create("t", "code String, n Nullable(UInt8)")
@@ -71,6 +73,7 @@ def test_other_words_still_fail(lab: Lab) -> None:
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_a_single_column_may_contain_anything(lab: Lab) -> None:
     lab.put("in/a.csv", b"line\na;b\nc;d\n")
     table = lab.create("t", "line String")
@@ -78,6 +81,7 @@ def test_a_single_column_may_contain_anything(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag([{"line": "a;b"}, {"line": "c;d"}])
 
 
+@pytest.mark.thorough
 def test_a_table_is_made_from_a_guessed_dialect(lab: Lab) -> None:
     lab.put("in/a.csv", b"id;price\n1;1.5\n2;3\n")
     lab.load("in/*.csv", "made", create_table={"distributed": False})

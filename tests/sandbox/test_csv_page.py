@@ -48,6 +48,7 @@ def test_the_expressions_give_the_values(lab: Lab) -> None:
         assert (text, row["value"]) == (text, value)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

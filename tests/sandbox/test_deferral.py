@@ -220,6 +220,7 @@ def test_a_sensor_with_nothing_to_wait_for_is_not_deferred(local: str) -> None:
     assert sensor(local, max_parts=PARTS).execute({})["parts"] == 9
 
 
+@pytest.mark.thorough
 def test_many_tables_and_rules_share_a_round_and_keep_apart(lab: Lab) -> None:
     names = [lab.create(f"t{number}", "n UInt32", "MergeTree PARTITION BY n ORDER BY n") for number in range(8)]
     for number, name in enumerate(names):
@@ -280,6 +281,7 @@ def test_a_sensor_that_fails_silently_waits_on(lab: Lab, local: str) -> None:
     assert [event["status"] for event in events] == ["settled"]
 
 
+@pytest.mark.thorough
 def test_the_task_s_own_limit_ends_the_waiting(local: str) -> None:
     limit = datetime.timedelta(seconds=5)
     deferral = deferred(local, max_parts=PARTS - 1, timeout=3600, execution_timeout=limit)

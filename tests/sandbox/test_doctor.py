@@ -133,6 +133,7 @@ def test_files_in_another_region(lab: Lab, table: str, capsys: pytest.CaptureFix
     )
 
 
+@pytest.mark.thorough
 @only_on("on-cluster")
 def test_a_missing_right_is_shown_as_its_grant(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = replicated_lab

@@ -100,6 +100,7 @@ def test_new_columns_of_text(lab: Lab, ending: str) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_missing_columns_get_their_default(lab: Lab) -> None:
     put_both(lab)
     table = make_table(

@@ -18,7 +18,6 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.echo import Echo, finds, running_echo
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.other_stores import running_azurite
 
@@ -82,7 +81,8 @@ def azure(lab: Lab, echo: Echo) -> Iterator[Made]:
         yield Made(lab, operator, ["--conn-id=ch", *arguments], re.findall(r"sig=([^&]+)", token)[0])
 
 
-@pytest.mark.parametrize("store", ["s3", thorough("azure")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("store", ["s3", "azure"])
 def test_what_the_servers_are_answered(
     lab: Lab,
     echo: Echo,

@@ -83,6 +83,7 @@ class TestRetry:
         assert bag(lab.rows(table)) == bag(FEW)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_after_a_failed_insert(self, lab: Lab, table: str) -> None:
         lab.connect_one_node()
         lab.everywhere(f"INSERT INTO {table} VALUES (77)")
@@ -157,6 +158,7 @@ class TestEditedArguments:
         assert len(lab.inserts()) == 1
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_after_the_commit_the_log_says_that_the_rows_are_of_the_old_ones(
         self, lab: Lab, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -188,6 +190,7 @@ class TestDroppedLedger:
         assert again["rows_written"] == len(OTHER)
         assert bag(lab.rows(table)) == bag(OTHER)
 
+    @pytest.mark.thorough
     def test_no_file_is_deleted_whose_rows_are_not_there(self, lab: Lab) -> None:
         """The new INSERT never reaches a server, and the old one was logged with 30 rows."""
         table = lab.create("t", "n UInt32", "ReplacingMergeTree ORDER BY n")
@@ -218,6 +221,7 @@ class TestRetryOrClear:
 
     HOW: ClassVar = {"mode": Append(on_loaded="load")}
 
+    @pytest.mark.thorough
     def test_a_retry_after_retries_were_lowered_finds_the_commit(self, lab: Lab, table: str) -> None:
         before = die_before("drop_staging", 1, signal.SIGKILL)
         with start_worker(lab, table, before=before, max_tries=3, retries=3, **self.HOW) as worker:
@@ -227,6 +231,7 @@ class TestRetryOrClear:
         assert bag(lab.rows(table)) == bag(FEW)
         assert len(lab.inserts()) == 1
 
+    @pytest.mark.thorough
     def test_a_clear_that_has_the_same_numbers_loads_again(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table, max_tries=3, retries=3, **self.HOW)
         lab.load("in/*.csv", table, try_number=2, max_tries=3, retries=2, **self.HOW)
@@ -245,6 +250,7 @@ class TestRetryOrClear:
 
 
 class TestCleared:
+    @pytest.mark.thorough
     def test_append_skips_what_is_there(self, lab: Lab, table: str) -> None:
         first = lab.load("in/*.csv", table)
         again = lab.load("in/*.csv", table, try_number=2, max_tries=1)
@@ -255,6 +261,7 @@ class TestCleared:
         assert lab.inserts() == [first["query_id"], third["query_id"]]
         assert bag(lab.rows(table)) == bag(FEW + OTHER)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("mode", ["replace_partitions", "replace_table"])
     def test_replace_repeats(self, lab: Lab, table: str, mode: str) -> None:
         first = lab.load("in/*.csv", table, mode=mode)
@@ -289,6 +296,7 @@ class TestKill:
         assert is_clean(lab)
         assert len(lab.inserts()) == 1
 
+    @pytest.mark.thorough
     @pytest.mark.every_case
     @pytest.mark.parametrize(
         ("name", "nth"),
@@ -457,6 +465,7 @@ def places(lab: Lab) -> list[str]:
 
 
 class TestAtTheSameTime:
+    @pytest.mark.thorough
     @pytest.mark.parametrize("rounds", [1, 3])
     def test_overlapping_globs_load_each_file_once(self, lab: Lab, background: Background, rounds: int) -> None:
         table = lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -486,6 +495,7 @@ class TestAtTheSameTime:
         assert [row["load_id"].removeprefix("ch-s3-") for row in locked][1:] == ids
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_a_load_plans_while_another_commits(self, lab: Lab, table: str, freeze: Freeze) -> None:
         put_numbers(lab, "other/a.csv", OTHER)
         owner = freeze(Gate("move_partitions"), "in/*.csv", table, task_id="owner")
@@ -619,6 +629,7 @@ class TestTables:
         )
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("name", ["it's", "a`b", "a\tb", "'); DROP TABLE t; --"])
     def test_hostile_names(self, lab: Lab, name: str) -> None:
         table = f"{lab.database}.{identifier(name)}"
@@ -629,6 +640,7 @@ class TestTables:
         assert bag(lab.rows(table)) == bag(OTHER)
         assert is_clean(lab)
 
+    @pytest.mark.thorough
     def test_a_new_table_of_the_same_name_holds_nothing_yet(self, lab: Lab, table: str) -> None:
         lab.load("in/*.csv", table)
         lab.ddl(f"DROP TABLE {table} SYNC")
@@ -717,6 +729,7 @@ class TestLedger:
         assert lab.load("in/*.csv", table, try_number=2)["rows_written"] == 30
         assert bag(lab.rows(table)) == bag(FEW)
 
+    @pytest.mark.thorough
     def test_holds_no_secret(self, lab: Lab, table: str, freeze: Freeze) -> None:
         gate = freeze(Gate("move_partitions"), "in/*.csv", table)
         shown = lab.everywhere(

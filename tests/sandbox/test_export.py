@@ -195,6 +195,7 @@ def check_partitions_come_back(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag([{"k": text, "n": 1} for text in TEXTS])
 
 
+@pytest.mark.thorough
 def test_partitions_come_back(lab: Lab) -> None:
     check_partitions_come_back(lab)
 
@@ -226,6 +227,7 @@ def test_nothing_by_partitions(out: Out) -> None:
     assert out.keys() == ["_SUCCESS", "_manifest.json"]
 
 
+@pytest.mark.thorough
 def test_a_retry_takes_over_what_a_killed_worker_left_running(out: Out) -> None:
     with out.worker(**SLOW) as worker:
         wait_until(out.running, "the query of the worker")
@@ -331,6 +333,7 @@ def test_a_retry_after_a_failure_takes_another_name(out: Out) -> None:
     assert out.values() == ROWS
 
 
+@pytest.mark.thorough
 def test_files_of_an_abandoned_attempt_are_removed_and_others_stay(out: Out) -> None:
     out.dies_before_writing("_manifest.json")
     (abandoned,) = out.files()
@@ -423,6 +426,7 @@ def test_a_manifest_is_not_replaced_by_one_that_did_not_see_it(out: Out, monkeyp
     assert (len(out.files()), out.values()) == (1, ROWS)
 
 
+@pytest.mark.thorough
 def test_files_without_all_rows_are_no_export(out: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     real = prepare.PreparedExport.count
 
@@ -593,6 +597,7 @@ def test_the_keys_are_in_no_log(out: Out, caplog: pytest.LogCaptureFixture) -> N
     assert secret not in f"{logged}{caplog.text}{report}"
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_replicas_are_read_once_by_a_user_with_few_rights(replicated_lab: Lab) -> None:
     lab = replicated_lab

@@ -152,6 +152,7 @@ def test_there_are_sixty_pairs() -> None:
     assert sum(len(pairs) for pairs in FORMATS.values()) == 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["parquet", *(thorough(ending) for ending in ("orc", "arrow", "csv", "jsonl"))])
 def test_pairs_of_files(lab: Lab, ending: str) -> None:
     lab.connect_one_node()
@@ -176,6 +177,7 @@ class TestOnAllNodes:
         expected = [(1, "a"), (-7, "b"), (2**40, None), (5_000_000_000, None)]
         assert bag(lab.rows(table)) == bag({"v": v, "w": w} for v, w in expected)
 
+    @pytest.mark.thorough
     def test_the_last_of_many_files_has_another_type(self, lab: Lab) -> None:
         table = lab.create("t", "v Int64")
         for number in range(40):
@@ -188,6 +190,7 @@ class TestOnAllNodes:
         )
         assert lab.inserts() == []
 
+    @pytest.mark.thorough
     def test_file_names_that_clickhouse_reads_as_patterns(self, lab: Lab) -> None:
         table = lab.create("t", "v Int64")
         lab.put_parquet("in/a b [1].parquet", {"v": SMALL})
@@ -256,6 +259,7 @@ class TestOnOneNode:
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_what_servers_remember_of_the_files_is_not_asked(replicated_lab: Lab) -> None:
     """24.8 and 25.8 remember the columns of the first file that matches a glob as the columns of all its files."""

@@ -120,6 +120,7 @@ def test_rows_go_to_no_table_of_another_database(lab: Lab, mallory: Mallory) -> 
     assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["replace_where", thorough("replace_files"), thorough("undo")])
 def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str) -> None:
     epoch = mallory.epoch
@@ -129,6 +130,7 @@ def test_no_condition_of_hers_deletes_rows(lab: Lab, mallory: Mallory, mode: str
     assert held(lab, mallory.table) == [0, 1, 2, 3, 9]
 
 
+@pytest.mark.thorough
 def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) -> None:
     table = mallory.table
     mode: dict[str, Any] = {"mode": ReplaceWhere("n < 1000")}
@@ -147,6 +149,7 @@ def test_a_commit_that_was_begun_with_another_login(lab: Lab, mallory: Mallory) 
     assert held(lab, table) == [0, 1, 2, 3, 9]
 
 
+@pytest.mark.thorough
 def test_rows_that_were_held_with_another_login(lab: Lab, mallory: Mallory) -> None:
     report = lab.load("in/second.csv", mallory.table, task_id="holding", commit="held")
     commit = ClickHouseCommitHeldOperator(
@@ -175,6 +178,7 @@ def change_password(lab: Lab, user: str, password: str) -> None:
     lab.connect_clickhouse(login=user, password=password)
 
 
+@pytest.mark.thorough
 def test_a_password_that_is_changed_between_two_tries(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing had changed yet: the commit is given up, and the next try loads again."""
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -189,6 +193,7 @@ def test_a_password_that_is_changed_between_two_tries(lab: Lab, caplog: pytest.L
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_the_way_out_of_a_commit_whose_password_is_gone(lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     put_numbers(lab, "in/first.csv", MINE)

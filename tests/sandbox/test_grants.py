@@ -108,6 +108,7 @@ def test_the_block_of_each_mode_is_enough_for_the_mode(strict_lab: Lab, capsys: 
         assert lab.load("in/*.csv", table, mode=mode, **FILES)["rows_written"] == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab

@@ -94,6 +94,7 @@ def test_a_commit_that_was_killed_is_finished(lab: Lab, statement: str, *, other
     assert is_clear(lab)
 
 
+@pytest.mark.thorough
 def test_dropped_rows_are_gone_and_their_files_are_new(lab: Lab) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")
@@ -107,6 +108,7 @@ def test_dropped_rows_are_gone_and_their_files_are_new(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag(FEW)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_found_first", [False, True])
 def test_what_has_expired_is_not_committed(lab: Lab, *, is_found_first: bool) -> None:
     table = make_table(lab)
@@ -121,6 +123,7 @@ def test_what_has_expired_is_not_committed(lab: Lab, *, is_found_first: bool) ->
     assert is_clear(lab)
 
 
+@pytest.mark.thorough
 def test_a_cleared_load_holds_the_rows_of_its_new_try(lab: Lab) -> None:
     table = make_table(lab)
     first = lab.load("in/*.csv", table, commit="held")
@@ -135,6 +138,7 @@ def test_a_cleared_load_holds_the_rows_of_its_new_try(lab: Lab) -> None:
     assert is_clear(lab)
 
 
+@pytest.mark.thorough
 def test_files_that_another_load_has_committed(lab: Lab) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")
@@ -147,6 +151,7 @@ def test_files_that_another_load_has_committed(lab: Lab) -> None:
     assert is_clear(lab)
 
 
+@pytest.mark.thorough
 def test_a_table_that_was_altered(lab: Lab) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")
@@ -161,6 +166,7 @@ NEW = [{"n": 2}, {"n": 4}]
 OLD = [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "after"),
     [
@@ -190,6 +196,7 @@ def test_the_modes_that_replace(lab: Lab, mode: Mode, after: list[dict[str, int]
     assert is_clear(lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_odd", [False, True])
 def test_other_partitions_may_change(lab: Lab, *, is_odd: bool) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)

@@ -246,6 +246,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.thorough
 def test_an_insert_outlives_its_client(make_hook: MakeHook, ch_s3_database: str) -> None:
     hook = make_hook()
     table, query_id = f"{ch_s3_database}.t", f"hook-{uuid.uuid4()}"

@@ -135,6 +135,7 @@ def pattern(name: str) -> str:
     return re.sub(r"[*?{}]", "?", name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["a::b", *SOME_NAMES, "a*b?", "a%20b", "a#b&c+d=e", "a.zip :: b"])
 def test_a_file_name(lab: Lab, name: str) -> None:
     table = lab.create("t", "n UInt8, file String")
@@ -146,6 +147,7 @@ def test_a_file_name(lab: Lab, name: str) -> None:
     assert report["files_read"] == report["files_listed"] == 1
 
 
+@pytest.mark.thorough
 def test_many_file_names_beside_look_alikes(lab: Lab) -> None:
     table = lab.create("t", "file String, n UInt8")
     wanted = [f"in/{name}.csv" for name in NAMES]
@@ -171,6 +173,7 @@ def test_the_schema_is_read_from_a_file_of_the_load(lab: Lab) -> None:
     assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
 
 
+@pytest.mark.thorough
 def test_folders_of_hive_columns(lab: Lab) -> None:
     table = lab.create("t", "tag String, n UInt8")
     names = ["a b", "it's", "{{ x }}", "grüße", "a%20b", "a+b", "'); DROP TABLE t; --"]
@@ -212,6 +215,7 @@ def test_expressions_with_hostile_texts(lab: Lab) -> None:
     assert lab.rows(table) == [{"n": 1, **dict(zip(names, NAMES, strict=True))}]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "secret",
     [

@@ -101,6 +101,7 @@ def test_a_table_is_made_as_for_others(lab: Lab) -> None:
     assert columns == other
 
 
+@pytest.mark.thorough
 def test_an_export_reads_with_the_final_of_its_user(lab: Lab) -> None:
     table = lab.create("r", "n UInt32, v UInt32", "ReplacingMergeTree(v) ORDER BY n")
     lab.query(f"SYSTEM STOP MERGES {table}")
@@ -121,6 +122,7 @@ def test_an_export_reads_with_the_final_of_its_user(lab: Lab) -> None:
         assert report["rows"] == rows
 
 
+@pytest.mark.thorough
 def test_a_limit_fails_and_cuts_nothing(lab: Lab) -> None:
     log_in(lab, "limited")
     table = f"{lab.database}.t"

@@ -24,6 +24,7 @@ ROWS = [{"n": n} for n in range(NODES * PARTS_PER_NODE * 10)]
 NO_MERGES = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("partitions", "after_parts", "policy"),
     [

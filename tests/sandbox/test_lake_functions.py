@@ -102,6 +102,7 @@ class TestLoads:
             assert bag(self.read(lab)) == bag(rows)
             lab.ddl(*(f"DROP TABLE {lab.database}.{name} {{on_cluster}} SYNC" for name in ("t", "t_local")))
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("case", [CASES[0]], ids=str)
     def test_append_goes_on_from_a_snapshot_with_deleted_rows(self, lab: Lab, case: Case, tmp_path: Path) -> None:
         new = Iceberg(server_of(lab.sandbox), lab.bucket, LOCATION, tmp_path)

@@ -174,6 +174,7 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_compaction_adds_nothing(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(3):
@@ -194,6 +195,7 @@ def test_a_compacted_table_is_loaded_as_a_whole(lab: Lab, lake: Lake) -> None:
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(6)))
@@ -285,6 +287,7 @@ def test_another_table_at_the_same_location_is_refused(
         lab.load(LOCATION, table, task_id="b")
 
 
+@pytest.mark.thorough
 def test_chunks_of_one_snapshot(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     for n in range(5):
@@ -424,6 +427,7 @@ def test_a_deferred_load_reads_the_snapshot_of_its_start(lab: Lab, lake: Lake) -
     assert bag(loaded(lab)) == bag(rows)
 
 
+@pytest.mark.thorough
 def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = pa.schema(
         [
@@ -451,6 +455,7 @@ def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp
     )
 
 
+@pytest.mark.thorough
 def test_folders_of_the_location_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     """Nor is a folder below it, unless the schema has a partition column of its name."""
     location = "lake/city=Rome/day=1/orders"
@@ -462,6 +467,7 @@ def test_folders_of_the_location_are_no_columns(lab: Lab, server: S3Server, tmp_
     assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     """Spark's data files have a column of the change data feed, and others have columns of their writers."""
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path)
@@ -488,6 +494,7 @@ def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Serv
     assert bag(loaded(lab)) == bag(orders(1, 2))
 
 
+@pytest.mark.thorough
 def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
     load_by(lab, lake)
@@ -499,6 +506,7 @@ def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Se
     assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_column_that_was_added_after_the_last_file(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
     load_by(lab, lake)
@@ -513,6 +521,7 @@ def test_a_column_that_was_added_after_the_last_file(lab: Lab, server: S3Server,
     assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_a_struct_that_is_null_and_columns_that_no_file_has(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema)
@@ -645,6 +654,7 @@ def test_a_map_whose_values_were_widened(lab: Lab, server: S3Server, tmp_path: P
     assert bag(loaded) == bag([{"id": 1, "w": 1}, {"id": 2, "w": 2**40}])
 
 
+@pytest.mark.thorough
 def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = Schema(
         NestedField(1, "id", LongType()),
@@ -732,6 +742,7 @@ def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lak
     assert bag(loaded(lab)) == bag(lake.rows())
 
 
+@pytest.mark.thorough
 def test_data_files_that_are_gone_or_replaced_are_missed(lab: Lab, lake: Lake) -> None:
     table = make_table(lab)
     lake.append(orders(*range(4)))
@@ -887,6 +898,7 @@ def load_types(lab: Lab, tmp_path: Path) -> None:
     assert second == {**first, "id": 2, "p": "1234567890123456.78", "s": 2**40, "r": 0.1}
 
 
+@pytest.mark.thorough
 def test_types_of_iceberg(lab: Lab, tmp_path: Path) -> None:
     load_types(lab, tmp_path)
 

@@ -148,6 +148,7 @@ EVIL = {
 """What reads another table, and calls itself a ledger."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "version"), [("view", "1"), ("altered", "1"), ("altered", "0")])
 def test_what_would_read_another_table_is_no_ledger(lab: Lab, kind: str, version: str) -> None:
     ledger, evil = f"{lab.database}.ch_s3_ledger", f"{lab.database}.evil"
@@ -214,6 +215,7 @@ def test_the_files_of_a_load_and_of_a_table(
     ]
 
 
+@pytest.mark.thorough
 def test_the_queries_of_the_documents(lab: Lab, days: str) -> None:
     queries = re.findall(r"^## ([^\n]+)\n.*?^```sql\n(.*?)^```", MONITORING.read_text(), re.DOTALL | re.MULTILINE)
     ledger = f"clusterAllReplicas('{lab.sandbox.cluster}', '{lab.database}', 'ch_s3_ledger')"

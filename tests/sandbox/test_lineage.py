@@ -29,6 +29,7 @@ def load_deferred(lab: Lab, table: str, **arguments: Any) -> Any:
     return second.get_openlineage_facets_on_complete(None)
 
 
+@pytest.mark.thorough
 @pytest.mark.push
 def test_files_and_columns_of_a_deferred_load(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lab.create("t", "day Date, n UInt32, twice UInt32, origin String")

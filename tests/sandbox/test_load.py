@@ -103,6 +103,7 @@ def test_every_format_into_a_distributed_table(lab: Lab, write: Writer, ending: 
     assert (report["files_listed"], report["files_read"], report["rows_written"]) == (5, 5, 240)
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_local_table_on_every_node(lab: Lab, ending: str, mode: str) -> None:
@@ -207,6 +208,7 @@ class TestReport:
 
 
 class TestSharding:
+    @pytest.mark.thorough
     @BOTH_WAYS
     def test_each_key_only_on_its_own_shard(self, lab: Lab, mode: str) -> None:
         local = lab.create("t", COLUMNS)
@@ -305,6 +307,7 @@ class TestColumns:
         lab.load("in/a.parquet", local)
         assert lab.rows(local, columns="a, twice, thrice") == [{"a": 4, "twice": 8, "thrice": 12}]
 
+    @pytest.mark.thorough
     def test_structure_names_what_the_files_do_not(self, lab: Lab) -> None:
         local = lab.create("t", "b String, a UInt32")
         lab.put("in/a.csv", b"1,x\n2,y\n")
@@ -487,6 +490,7 @@ class TestNull:
         lab.connect_one_node()
         return lab
 
+    @pytest.mark.thorough
     def test_a_null_fails_unless_the_user_wants_the_default(self, lab: Lab) -> None:
         local = lab.create("t", "n UInt64 DEFAULT 9")
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
@@ -783,6 +787,7 @@ TEXTS: dict[str, tuple[str, str, bytes, str, int]] = {
 }
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 @pytest.mark.parametrize(
     "case", ["behind-the-sample", *(thorough(one) for one in TEXTS if one != "behind-the-sample")]

@@ -40,6 +40,7 @@ def test_the_list_and_the_story_of_a_load(lab: Lab, table: str, capsys: pytest.C
         assert text in told
 
 
+@pytest.mark.thorough
 def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     lab.load("in/*.csv", table, **CSV)
     capsys.readouterr()
@@ -54,6 +55,7 @@ def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFi
         assert len(json.loads(capsys.readouterr().out)["loads"]) == count
 
 
+@pytest.mark.thorough
 def test_a_failed_load_says_why(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.distribute(table)
     with pytest.raises(LoadError) as caught:
@@ -77,6 +79,7 @@ def test_a_failed_load_says_why(lab: Lab, table: str, capsys: pytest.CaptureFixt
     assert shown == [("committed", ""), ("abandoned", str(caught.value))]
 
 
+@pytest.mark.thorough
 def test_what_the_ledger_has_is_named_instead_of_an_empty_list(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_name_that_the_server_does_not_have_is_refused(lab: Lab, capsys: pytes
     assert lab.sandbox.cluster in said
 
 
+@pytest.mark.thorough
 def test_json_is_all_that_is_on_the_standard_output(lab: Lab, table: str) -> None:
     """Airflow logs to it from its import on: here all that it does, otherwise warnings."""
     lab.load("in/*.csv", table, **CSV)

@@ -68,6 +68,7 @@ def scatter(lab: Lab, table: str, *rows: dict[str, Any]) -> None:
         lab.query(f"INSERT INTO {table} VALUES {values}", node=number % len(lab.nodes()))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharding_key", ["rand()", "cityHash64(id, v)", "1"])
 def test_on_three_shards(lab: Lab, sharding_key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "airflow_provider_ch_s3")
@@ -153,6 +154,7 @@ KEYS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_of_any_type(lab: Lab, kind: str) -> None:
     """Values come from Parquet, as a table of the same type exports them."""
@@ -289,6 +291,7 @@ def test_a_table_that_folds_rows_is_refused(lab: Lab, engine: str) -> None:
         lab.load("in/*.csv", table, **VERSIONED)
 
 
+@pytest.mark.thorough
 def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, "ReplacingMergeTree(at) PARTITION BY day ORDER BY id")
     scatter(lab, table, row(1, at=3, v="old"), row(2, at=3, v="old"))
@@ -395,6 +398,7 @@ def test_on_replicas(replicated_lab: Lab, sharding_key: str) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "nth"),

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.arguments import Checks, Format
 from airflow_provider_ch_s3.modes import Merge
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.topologies import topologies
 
@@ -178,7 +177,8 @@ def test_on_one_node(lab: Lab, drawn: list[Batches]) -> None:
     run(lab, drawn, "", has_versions=True)
 
 
-@pytest.mark.parametrize("sharding_key", ["rand()", thorough("cityHash64(id, day)")])
+@pytest.mark.thorough
+@pytest.mark.parametrize("sharding_key", ["rand()", "cityHash64(id, day)"])
 @RANDOM
 @given(drawn=sequences(has_versions=True))
 def test_on_three_shards(lab: Lab, sharding_key: str, drawn: list[Batches]) -> None:

@@ -47,6 +47,7 @@ def test_a_wrong_delimiter(lab: Lab, text: bytes, columns: str, said: tuple[str,
         lab.load("in/*", lab.create("t", columns), data_format=Csv(delimiter=";"))
 
 
+@pytest.mark.thorough
 def test_a_single_column_needs_no_delimiter(lab: Lab) -> None:
     lab.put("in/a.csv", b"n\n1\n")
     table = lab.create("t", "n UInt8")
@@ -64,6 +65,7 @@ def test_a_distributed_table_and_a_connection_without_a_cluster(lab: Lab) -> Non
         lab.load("in/*", f"{table}_all")
 
 
+@pytest.mark.thorough
 def test_a_query_that_takes_longer_than_the_task_allows(lab: Lab) -> None:
     """The limit of a deferred task is the same: the servers stop the query, before the triggerer would."""
     put_slow_files(lab)

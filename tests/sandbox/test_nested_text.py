@@ -141,6 +141,7 @@ def nest(levels: int) -> tuple[str, str]:
     return "Tuple(a " * levels + "Nullable(Int64)" + ")" * levels, '{"a":' * levels + "7" + "}" * levels
 
 
+@pytest.mark.thorough
 def test_values_fifty_levels_deep(lab: Lab) -> None:
     lab.connect_one_node()
     kind, value = nest(50)

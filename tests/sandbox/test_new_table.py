@@ -89,6 +89,7 @@ def test_a_table_is_made_from_text_in_folders(lab: Lab) -> None:
         assert definition(lab, "made", node=node).startswith("Distributed(")
 
 
+@pytest.mark.thorough
 def test_typed_files_of_different_widths_are_nullable_only_where_a_value_is_missing(lab: Lab) -> None:
     words = ["left", "right"] * 150
     lab.put_parquet("in/1.parquet", {"n": pa.array(range(300), pa.int32()), "w": words, "gap": [1.5, *[2.5] * 299]})
@@ -140,6 +141,7 @@ def test_columns_and_select_say_what_the_table_has(lab: Lab) -> None:
     assert definition(lab, "made", "partition_key") == "dt"
 
 
+@pytest.mark.thorough
 def test_an_existing_table_is_never_changed(lab: Lab) -> None:
     table = lab.create("t", "n UInt8, extra String DEFAULT 'x'", "MergeTree ORDER BY n")
     before = definition(lab, "t", "create_table_query")
@@ -159,6 +161,7 @@ def test_replace_partitions_makes_a_partition_of_each_folder(lab: Lab) -> None:
     assert definition(lab, "made_local", "partition_key") == "dt"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dies_at", "nth"), [("copy_table", 1), ("create_distributed", 2)])  # the log is the first
 def test_a_process_that_dies_between_two_nodes_is_completed(
     lab: Lab, dies_at: str, nth: int, monkeypatch: pytest.MonkeyPatch
@@ -249,6 +252,7 @@ def test_types_may_have_a_default_and_a_codec(lab: Lab) -> None:
     assert "CODEC(Delta" in definition(lab, "made", "create_table_query")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -310,6 +314,7 @@ def test_plan_shows_the_statement_and_creates_nothing(lab: Lab, capsys: pytest.C
     assert types_of(lab, "made") == {"n": "Int64", "at": "DateTime"}
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_tables_with_replicas(replicated_lab: Lab) -> None:
     lab = replicated_lab
@@ -340,6 +345,7 @@ def test_lists_that_would_be_one_nested_column(lab: Lab) -> None:
         lab.load("in/*", "nested", task_id="uneven")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "body"),
     [
@@ -359,6 +365,7 @@ def test_a_column_that_folders_and_text_files_have(lab: Lab, name: str, body: by
     assert found == [{"n": n, "dt": "2013-01-30"} for n in (1, 2)]
 
 
+@pytest.mark.thorough
 def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
     """The files' type counts: it is exact."""
     lab.put_parquet("in/dt=2013-05-01/a.parquet", {"dt": [date(2013, 5, 1)], "n": [1]})
@@ -367,6 +374,7 @@ def test_a_column_that_folders_and_typed_files_have(lab: Lab) -> None:
     assert "PARTITION BY dt" in definition(lab, "made_local")
 
 
+@pytest.mark.thorough
 def test_objects_with_other_keys_in_other_rows_and_files(lab: Lab) -> None:
     lab.put(
         "in/1.jsonl", b'{"v":{"a":1,"d":"2024-02-30"},"l":[{"x":1},{"y":"2024-01-01"}]}\n{"v":{"b":[1]},"l":[]}\n'
@@ -388,6 +396,7 @@ def test_objects_with_other_keys_in_other_rows_and_files(lab: Lab) -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("usual", "later", "is_held"),
     [
@@ -409,6 +418,7 @@ def test_what_comes_after_the_sample_keeps_to_it(lab: Lab, usual: str, later: st
     assert lab.rows(f"{lab.database}.made") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("usual", "later", "is_held"),
     [
@@ -437,6 +447,7 @@ def test_rejected_lines_keep_to_the_sample(lab: Lab) -> None:
     assert rejected == [{"column": "b", "value": "yes"}, {"column": "n", "value": "007"}]
 
 
+@pytest.mark.thorough
 def test_names_that_mean_something_in_sql(lab: Lab) -> None:
     put_csv(lab, "in/select=1/not=2/a.csv", "names,values,name,fits,n", "1,2,3,4,5")
     lab.load("in/**", "made", create_table={"distributed": False})
@@ -446,6 +457,7 @@ def test_names_that_mean_something_in_sql(lab: Lab) -> None:
     assert definition(lab, "made", "sorting_key").strip("(`)") == "select"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("files", "columns"), [(16, 105), thorough(1, 1000)])
 def test_wide_files(lab: Lab, files: int, columns: int) -> None:
     lab.connect_one_node()

@@ -26,6 +26,7 @@ def by_id(lab: Lab, table: str) -> dict[int, Any]:
     return {row.pop("id"): row for row in lab.rows(table)}
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_json(replicated_lab: Lab) -> None:
     lab = replicated_lab
@@ -65,6 +66,7 @@ def test_a_value_that_is_null_still_fails(lab: Lab, kind: str, value: Any) -> No
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -145,6 +147,7 @@ IN_AVRO = {
 }
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 def test_avro(replicated_lab: Lab) -> None:
     lab = replicated_lab
@@ -157,6 +160,7 @@ def test_avro(replicated_lab: Lab) -> None:
     assert by_id(lab, table) == IN_AVRO
 
 
+@pytest.mark.thorough
 def test_avro_for_a_new_table(lab: Lab) -> None:
     lab.put("in/1.avro", avro_file(FULL, **FIELDS))
     lab.put("in/2.avro", avro_file(EMPTY, **FIELDS))
@@ -164,6 +168,7 @@ def test_avro_for_a_new_table(lab: Lab) -> None:
     assert by_id(lab, f"{lab.database}.made") == IN_AVRO
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("column", ["v Tuple(a Int64, b Nullable(String))", thorough("n Int64")])
 def test_a_null_of_avro_for_what_is_not_nullable_fails(lab: Lab, column: str) -> None:
     table = lab.create("t", f"id Int64, l Array(Int64), {column}")

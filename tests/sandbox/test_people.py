@@ -157,6 +157,7 @@ def test_what_people_write_stays(
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
 def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -> None:
     """The partitions with rows of others are named, with what to do; changes of the rows that go do not matter."""
@@ -183,6 +184,7 @@ def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "nth", "verb"), [pytest.param("merge", 1, "DETACH"), thorough("replace_where", 2, "DROP")]
 )

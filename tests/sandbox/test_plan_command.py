@@ -46,6 +46,7 @@ def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.Capture
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_what_another_cluster_would_take(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.put("in/a.csv", b"id\n1\n")
     table = lab.create("t", "id UInt32")
@@ -65,6 +66,7 @@ def test_what_another_cluster_would_take(lab: Lab, capsys: pytest.CaptureFixture
     assert len(found["nodes"]) == len(lab.nodes())
 
 
+@pytest.mark.thorough
 def test_six_lines_say_what_is_new(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.put("in/a.csv", b"id\n1\n")
     table = lab.create("t", "id UInt32")
@@ -88,6 +90,7 @@ def test_six_lines_say_what_is_new(lab: Lab, capsys: pytest.CaptureFixture[str])
         assert (plan["files"], plan["files_skipped"], plan["is_nothing_new"]) == (1, 1, not new)
 
 
+@pytest.mark.thorough
 def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(7):
         lab.put(f"in/{number}.csv", f"id\n{number}\n".encode())
@@ -108,6 +111,7 @@ def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixtu
     assert "--sample-files and --check say what to validate; add --validate" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_node_may_lack_the_ledger(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """As if the cluster had been extended, or the first load had been into a table of one node."""
     lab.put("in/a.csv", b"id\n1\n")

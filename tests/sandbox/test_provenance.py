@@ -50,6 +50,7 @@ def test_rows_name_their_file_and_load(lab: Lab, sharding_key: str) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_rows_know_their_number_in_a_file(lab: Lab) -> None:
     data = pa.table({"n": pa.array(range(100_000), pa.uint32())})
     sink = pa.BufferOutputStream()
@@ -73,6 +74,7 @@ def test_a_value_that_does_not_fit_is_found_in_a_table_with_numbers_of_rows(lab:
         lab.load("in/*.parquet", table, provenance={"row": "row"})
 
 
+@pytest.mark.thorough
 def test_a_table_without_the_columns(lab: Lab) -> None:
     table = lab.create("t", "n UInt32")
     put(lab, "in/a.csv", 1)
@@ -84,6 +86,7 @@ def test_a_table_without_the_columns(lab: Lab) -> None:
     assert origins(lab, table).keys() == {1}
 
 
+@pytest.mark.thorough
 def test_a_table_that_is_made_for_them(lab: Lab) -> None:
     lab.put("in/a.csv", b"n\n1\n2\n")
     lab.load("in/*.csv", f"{lab.database}.made", create_table="auto", provenance=KNOWN)
@@ -93,6 +96,7 @@ def test_a_table_that_is_made_for_them(lab: Lab) -> None:
     assert (types["source_file"], types["loaded_at"]) == ("LowCardinality(String)", "DateTime")
 
 
+@pytest.mark.thorough
 def test_merged_rows_that_differ_only_in_their_origin_stay(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     put(lab, "in/a.csv", 1, 2)

@@ -95,6 +95,7 @@ def test_every_row_arrives_as_it_was(push_node: Sandbox, job: PushJob, name: str
     assert set(os.environ) == variables
 
 
+@pytest.mark.thorough
 def test_what_dlt_had_in_the_database_stays(push_node: Sandbox, job: PushJob) -> None:
     push_node.query("CREATE TABLE dlt_sentinel_table (_dlt_id String) ENGINE = MergeTree PRIMARY KEY _dlt_id")
     PUSHES["dlt"](job)

@@ -41,6 +41,7 @@ def test_texts_arrive_as_what_they_mean_or_not_at_all(harness: Harness, lane: st
     assert outcome.refused > 50
 
 
+@pytest.mark.thorough
 def test_typed_values_arrive_unchanged_or_not_at_all(harness: Harness) -> None:
     ((_, outcome),) = run_typed(harness, pairs=120, seed=SEED)
     assert [str(finding) for finding in outcome.findings] == []

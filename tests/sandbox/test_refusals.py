@@ -180,6 +180,7 @@ class TestTarget:
         port = str(lab.sandbox.tcp_ports[2])
         refuse(lab, TargetError, "in/**", table, f"table {local} does not exist on", port, "create it there too")
 
+    @pytest.mark.thorough
     def test_other_columns_on_one_node(self, lab: Lab) -> None:
         local = lab.create("t", "id UInt32, dt Date")
         lab.query(f"ALTER TABLE {local} MODIFY COLUMN id UInt64", node=1)

@@ -109,6 +109,7 @@ def test_a_commit_of_a_later_release_is_finished(lab: Lab, table: str) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 def test_a_load_mode_of_a_later_release_is_refused(lab: Lab, table: str) -> None:
     lab.load("in/*.csv", table, **CSV)
     ledger = f"{lab.database}.ch_s3_ledger"

@@ -81,6 +81,7 @@ def test_chunk_by_chunk(lab: Lab) -> None:
     assert files(lab, table) == {5: "a.csv", 6: "b.csv", 7: "b.csv", 19: ""}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharding_key", ["rand()", "n"])
 def test_in_a_distributed_table(lab: Lab, sharding_key: str) -> None:
     local = lab.create("t", COLUMNS, BY_TENS)
@@ -245,6 +246,7 @@ def test_more_changed_files_than_a_commit_can_name(lab: Lab) -> None:
     assert report["chunks"] > 1
 
 
+@pytest.mark.thorough
 def test_rows_that_a_merge_relied_on_stay(lab: Lab) -> None:
     table = loaded(lab)
     before = files(lab, table)
@@ -352,6 +354,7 @@ def test_a_removal_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) ->
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_replaced(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     put(lab, "in/a.csv", 1)

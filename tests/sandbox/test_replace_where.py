@@ -213,6 +213,7 @@ class TestConditions:
 
 @pytest.mark.every_case
 class TestBrokenOff:
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("name", "nth"),
         [

@@ -242,6 +242,7 @@ def test_the_ledger_is_on_two_replicas_before_the_load_continues(lab: Lab) -> No
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 @only_on("on-cluster")
 def test_the_sensor_s_history_is_complete_where_only_the_table_names_the_cluster(lab: Lab) -> None:
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
@@ -254,6 +255,7 @@ def test_the_sensor_s_history_is_complete_where_only_the_table_names_the_cluster
     assert len(found["nodes"]) == lab.sandbox.nodes
 
 
+@pytest.mark.thorough
 @only_on("old", "on-cluster")
 def test_the_sensor_waits_for_a_replica_that_is_read_only(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """Servers do not tell since when: 24.8 never does, and 25.8 not if the replica is unknown to Keeper."""

@@ -73,6 +73,7 @@ def test_a_retry_takes_over_what_a_killed_worker_left_running(
     assert (lab.left_overs(), lab.running()) == ([], [])
 
 
+@pytest.mark.thorough
 def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str) -> None:
     first = lab.load("in/*.csv", table, mode="direct")
     again = lab.load("in/*.csv", table, try_number=2, mode="direct")
@@ -93,6 +94,7 @@ def test_a_retry_takes_the_result_of_a_load_that_has_ended(lab: Lab, table: str)
     assert bag(lab.rows(table)) == bag(ROWS)
 
 
+@pytest.mark.thorough
 def test_a_retry_after_a_failure_submits_the_next_attempt(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab.connect_one_node()
     put_slow_files(lab)
@@ -154,6 +156,7 @@ def test_a_cleared_task_loads_again(lab: Lab, table: str, caplog: pytest.LogCapt
     assert bag(lab.rows(table)) == bag(ROWS + ROWS)
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 def test_clearing_a_running_task_ends_the_old_load(
     lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
@@ -203,6 +206,7 @@ def node_pid(lab: Lab, node: int) -> int:
     return int((lab.sandbox.directory / f"node{node + 1}" / "pid").read_text())
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 def test_on_kill_ends_the_load_on_all_nodes(
     lab: Lab, table: str, mode: str, background: Callable[..., Future[Any]]
@@ -221,6 +225,7 @@ def test_on_kill_ends_the_load_on_all_nodes(
         assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, background: Background) -> None:
     operator = lab.operator("in/*.csv", table, where="throwIf(n = 239) = 0")
     gates: dict[int, Gate] = {}
@@ -240,6 +245,7 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: Lab, table: str, mode: str) -> None:
     operator = lab.operator("in/*.csv", table, mode=mode)
@@ -257,6 +263,7 @@ def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: L
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 def test_on_kill_just_before_the_query_is_submitted_ends_it(lab: Lab, table: str, mode: str) -> None:
     operator = lab.operator("in/*.csv", table, mode=mode, **SLOW)

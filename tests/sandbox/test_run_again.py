@@ -122,6 +122,7 @@ class TestRetried:
 class TestClearedWithFewerRetries:
     """``max_tries``, which distinguishes a clear from a retry, is then the same as before, or even lower."""
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("retries_before", [2, 4], ids=["as-many-tries-as-before", "fewer"])
     def test_a_clear_loads_what_is_new(self, lab: Lab, table: str, retries_before: int) -> None:
         lab.load("in/*.csv", table, try_number=1, max_tries=retries_before, retries=retries_before)

@@ -199,6 +199,7 @@ class TestLife:
         os.kill(supervisor, number)
         wait_for(lambda: not any(alive(pid) for pid in pids), "the end of all processes")
 
+    @pytest.mark.thorough
     def test_a_killed_supervisor_is_known_as_gone(self, directory: Path) -> None:
         assert ch_s3("sandbox", "up", "--detach", "--dir", directory, "--shards", 1).returncode == 0
         supervisor = lock_owner(directory)
@@ -211,6 +212,7 @@ class TestLife:
             assert (done.returncode, done.stdout) == (1, "")
             assert f"no sandbox is running in {directory}" in done.stderr
 
+    @pytest.mark.thorough
     def test_tables_survive_down_and_up(self, directory: Path) -> None:
         config = SandboxConfig(shards=1, directory=directory)
         with running_sandbox(config) as sandbox:
@@ -300,6 +302,7 @@ class TestFailedStart:
 
 
 class TestCommands:
+    @pytest.mark.thorough
     def test_up_status_env_down(self, directory: Path) -> None:
         up = ch_s3("sandbox", "up", "--detach", "--json", "--dir", directory, "--shards", 1)
         assert up.stderr == ""

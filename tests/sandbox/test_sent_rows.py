@@ -104,6 +104,7 @@ def test_only_one_node_sends_if_another_would_copy_the_rows(lab: Lab) -> None:
     assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("key", "settings"),
     [

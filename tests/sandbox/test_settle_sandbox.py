@@ -52,6 +52,7 @@ def test_it_waits_until_merges_have_made_few_parts(lab: Lab, local: str, table: 
     assert [(node["active_parts"], node["max_partition_parts"]) for node in found["nodes"]] == [(2, 1)] * 3
 
 
+@pytest.mark.thorough
 def test_the_result_tells_how_the_parts_became_few(lab: Lab, local: str) -> None:
     lab.query("SELECT sleep(1.1)")  # points are a second apart
     lab.ddl(f"SYSTEM START MERGES {local}")
@@ -84,6 +85,7 @@ def test_it_waits_for_each_partition(local: str, caplog: pytest.LogCaptureFixtur
 
 
 class TestPartitions:
+    @pytest.mark.thorough
     def test_a_run_waits_for_its_own_rows(self, lab: Lab, local: str, table: str) -> None:
         lab.ddl(f"ALTER TABLE {local} DROP PARTITION ID '0'")
         lab.put("in/a.csv", b"4\n4\n")
@@ -104,6 +106,7 @@ class TestPartitions:
         # Partition ids that are nowhere are named, and nothing is waited for.
         assert poke(table, partitions=["2013-01-01"], **wait).is_done
 
+    @pytest.mark.thorough
     def test_values_are_as_good_as_ids(self, lab: Lab) -> None:
         days = lab.create("days", "d Date, n UInt8", "MergeTree PARTITION BY (d, n) ORDER BY n")
         for node in lab.nodes():
@@ -113,6 +116,7 @@ class TestPartitions:
             found = poke(days, partitions=own, stable_seconds=0)
             assert (found.is_done, found.xcom_value["rows"]) == (True, len(lab.nodes()))
 
+    @pytest.mark.thorough
     def test_a_deferred_sensor_waits_for_its_partitions(self, lab: Lab, local: str, table: str) -> None:
         given = {"task_id": "settled", "clickhouse_conn_id": "ch", "stable_seconds": 0, "deferrable": True}
         sensor = ClickHousePartsSettledSensor(table=table, max_parts=PARTS // 2 - 1, partitions={"1": 45}, **given)
@@ -141,6 +145,7 @@ def test_it_waits_while_parts_come(local: str, caplog: pytest.LogCaptureFixture)
     assert "parts changed" in caplog.text
 
 
+@pytest.mark.thorough
 def test_the_time_of_the_last_change_stays_the_same_between_two_looks(local: str) -> None:
     first, second = (poke(local).xcom_value["last_change"] for _ in range(2))
     assert second == pytest.approx(first, abs=2)

@@ -234,6 +234,7 @@ class TestInterrupted:
         assert lab.inserts() == [report["query_id"]]
         self.check(lab, local)
 
+    @pytest.mark.thorough
     def test_the_insert_of_one_node_is_killed(self, lab: Lab, local: str, background: Background) -> None:
         table = lab.distribute(local, KEY)
         load = background(lab.load, "in/*.csv", table, **SLOW)
@@ -246,6 +247,7 @@ class TestInterrupted:
         lab.load("in/*.csv", table, try_number=2, **SLOW)
         self.check(lab, local)
 
+    @pytest.mark.thorough
     def test_a_killed_task_ends_on_every_node(self, lab: Lab, local: str, background: Background) -> None:
         operator = lab.operator("in/*.csv", lab.distribute(local, KEY), **SLOW)
         load = background(operator.execute, lab.context(operator))
@@ -276,6 +278,7 @@ class TestInterrupted:
 class TestOneSender:
     COLUMNS = "n Int64, ts DateTime DEFAULT toDateTime(n * 1000), m Int64 MATERIALIZED n + 1"
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("key", "part"),
         [
@@ -294,6 +297,7 @@ class TestOneSender:
         assert report["settings"][SENDS]["value"] == 0
         assert f", and {part} may have another value on another node" in report["settings"][SENDS]["reason"]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("key", "settings"),
         [

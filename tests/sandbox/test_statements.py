@@ -51,6 +51,7 @@ def test_a_load_sends_what_the_table_lists(lab: Lab) -> None:
     assert count_sent(lab) == read_documented(nodes=3)
 
 
+@pytest.mark.thorough
 def test_through_one_address_the_server_is_read_once_more(lab: Lab) -> None:
     with ExitStack() as stack:
         lab.connect_clickhouse({"http_endpoints": None}, port=listen(stack, lab, give_hosts(lab)))

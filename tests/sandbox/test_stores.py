@@ -301,6 +301,7 @@ class TestAzure:
         azure.load(lab, "in/*.csv", table)
         assert lab.rows(table) == [{"n": 1}]
 
+    @pytest.mark.thorough
     def test_a_named_collection_that_the_servers_have(
         self, lab: Lab, azure: Store, azurite: Azurite, table: str
     ) -> None:
@@ -312,6 +313,7 @@ class TestAzure:
             lab.everywhere(f"DROP NAMED COLLECTION {name}")
         assert lab.rows(table) == [{"n": 1}]
 
+    @pytest.mark.thorough
     def test_no_secret_in_what_anyone_can_read(
         self, lab: Lab, azure: Store, azurite: Azurite, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -400,6 +402,7 @@ class TestHttp:
         web.files["/in/1.csv"] = b"n\n1\n2\n"
         return lab.create("t", "n UInt32")
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("lacking", ["has_ranges", "has_head"])
     @pytest.mark.parametrize("ending", ["parquet", thorough("csv.gz"), thorough("jsonl.gz")])
     def test_a_server_that_knows_little(self, lab: Lab, web: WebServer, lacking: str, ending: str) -> None:
@@ -410,6 +413,7 @@ class TestHttp:
         web_store(web).load(lab, f"in/1.{ending}", table)
         assert rows_in(lab, table) == bag(rows)
 
+    @pytest.mark.thorough
     def test_the_servers_read_from_the_host_to_which_the_files_have_moved(
         self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -434,6 +438,7 @@ class TestHttp:
         lab.everywhere("SYSTEM FLUSH LOGS")
         assert lab.everywhere("SELECT query FROM system.query_log WHERE query LIKE 'SELECT 666%'") == []
 
+    @pytest.mark.thorough
     def test_other_redirects_are_followed_only_where_the_user_trusts_them(
         self, lab: Lab, web: WebServer, table: str
     ) -> None:
@@ -497,6 +502,7 @@ class TestHttp:
             web_store(web).load(lab, "in/1.csv", table, settings={"http_max_tries": 2})
         assert lab.rows(table) == []
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "gz"])
     def test_a_file_that_ends_early_without_an_error_is_not_committed(
         self, lab: Lab, web: WebServer, table: str, is_compressed: bool
@@ -535,6 +541,7 @@ class TestHttp:
         report = web_store(web).load(lab, ["in/1.csv", "in/%31.csv", "i%6e/1%2ecsv"], table)
         assert (report["files_read"], len(lab.rows(table))) == (1, 2)
 
+    @pytest.mark.thorough
     def test_a_version_without_an_etag_is_time_and_size(self, lab: Lab, web: WebServer, table: str) -> None:
         web.has_etags = False
         web_store(web).load(lab, "in/1.csv", table)
@@ -561,6 +568,7 @@ class TestHttp:
         with pytest.raises(SourceError, match="is sent with Content-Encoding: gzip"):
             web_store(web).load(lab, "in/1.csv", table)
 
+    @pytest.mark.thorough
     def test_what_a_redirect_is_signed_with_stays_secret(
         self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -679,6 +687,7 @@ class TestHttp:
             load()
         assert "SECRET" not in raised.value.sentence
 
+    @pytest.mark.thorough
     def test_a_server_that_is_not_there(self, lab: Lab, table: str) -> None:
         operator = HttpToClickHouseOperator(
             task_id="load", source="http://127.0.0.1:1/a.csv", table=table, clickhouse_conn_id="ch"
@@ -817,6 +826,7 @@ class TestAfterLoad:
         assert "moved 1 file" in caplog.text
         assert "'in/a/1.csv': changed since the load; left in place" in caplog.text
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("wanted", ["delete", Move("done")], ids=str)
     def test_markers_go_with_the_last_file_of_their_folder(
         self, lab: Lab, store: Store, table: str, wanted: str | Move
@@ -902,6 +912,7 @@ def test_files_of_a_web_server_stay_as_they_are(lab: Lab, http: Store) -> None:
         http.load(lab, "in/1.csv", lab.create("t", "n UInt32"), after_load="delete")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", [s3_store.COPIED_AT_ONCE, thorough(6 * 2**20)], ids=["at-once", "in-parts"])
 def test_a_large_file_is_moved_with_its_tags(lab: Lab, gcs: Store, at_once: int) -> None:
     lab.monkeypatch.setattr(s3_store, "COPIED_AT_ONCE", at_once)

@@ -188,6 +188,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @given(texts=st.lists(st.lists(PIECES, max_size=9).map("".join), min_size=20, max_size=20, unique=True))
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -131,6 +131,7 @@ def test_what_a_killed_search_left_is_removed(lab: Lab, table: str, capsys: pyte
     assert "these files have too few rows to measure the time for a GiB; tune" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_the_next_plan_starts_from_what_the_last_load_measured(
     lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

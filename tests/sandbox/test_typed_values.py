@@ -197,6 +197,7 @@ def test_the_ways_out(lab: Lab) -> None:
 FAR = pa.array([dt.date(9999, 12, 31), dt.date(2020, 1, 2), dt.date(1850, 1, 1)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("write_file", [parquet_file, thorough(arrow_ipc_file), thorough(orc_file)])
 def test_days_that_no_date_holds(lab: Lab, write_file: Callable[[pa.Table], bytes]) -> None:
     ending = {parquet_file: "parquet", arrow_ipc_file: "arrow", orc_file: "orc"}[write_file]

@@ -252,6 +252,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("statement", [one if one == "in-the-middle" else thorough(one) for one in STATEMENTS])

@@ -56,6 +56,7 @@ def test_adopted_files_are_loaded_already(lab: Lab, capsys: pytest.CaptureFixtur
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_other_numbers_of_rows_need_a_yes(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = fill(lab)
     lab.put_parquet("in/c.parquet", {"n": [4, 5]})
@@ -83,6 +84,7 @@ def test_text_has_no_footers(lab: Lab, capsys: pytest.CaptureFixture[str]) -> No
     assert numbers(lab, table) == [1, 2]
 
 
+@pytest.mark.thorough
 def test_rows_that_are_kept(lab: Lab) -> None:
     table = fill(lab)
     lab.load("in/a.parquet", table, mode=Append(on_unknown_rows=OnUnknown.KEEP))
@@ -122,6 +124,7 @@ def test_a_load_that_replaces_is_a_load(lab: Lab) -> None:
     assert numbers(lab, renamed) == [1, 2, 2, 3, 7]
 
 
+@pytest.mark.thorough
 @topologies("on-cluster")
 @pytest.mark.push
 def test_replicas_and_a_distributed_table(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:

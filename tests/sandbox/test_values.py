@@ -404,6 +404,7 @@ def test_spaces_around_unquoted_text(lab: Lab, name: str, arguments: dict[str, A
 FINE = "1970-01-01 00:00:01.234567"
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize("data_format", ["parquet", "csv"])
 @pytest.mark.parametrize("kind", ["Nullable(DateTime64(3, 'UTC'))", "DateTime('UTC')"], ids=["fraction", "second"])
@@ -436,6 +437,7 @@ def test_null_lists_and_maps_are_told(lab: Lab, caplog: pytest.LogCaptureFixture
     )
 
 
+@pytest.mark.thorough
 def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
     lab.connect_one_node()
     rows = b"zip,price,at,n\n00700,0.123456789012345678,2024-01-01T10:00:00Z,1\n"

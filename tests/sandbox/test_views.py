@@ -72,6 +72,7 @@ def test_replayed_views_hold_what_the_rows_would_have_brought(lab: Lab, table: s
     assert totals(lab, counts) == {"2013-01-01": 1103, "2013-01-02": 7}
 
 
+@pytest.mark.thorough
 def test_a_view_that_is_created_while_a_load_runs_gets_its_rows(lab: Lab, table: str, freeze: Freeze) -> None:
     """The rows are staged without the view, so they are not committed: the load is refused, or begins again."""
     gate = freeze(Gate("read_partitions"), "in/*.csv", table, **CSV)

@@ -70,6 +70,7 @@ def test_only_what_the_table_lacks_is_new_and_each_listing_is_compared_once(lab:
     assert Watcher(lab, table).poll() == ["3.csv"]  # after a restart once more, as no load has planned the file
 
 
+@pytest.mark.thorough
 def test_one_event_of_a_trigger_has_what_a_load_needs(lab: Lab, table: str) -> None:
     put(lab, 1, 22)
 
@@ -91,6 +92,7 @@ def test_one_event_of_a_trigger_has_what_a_load_needs(lab: Lab, table: str) -> N
     assert sorted(row["n"] for row in lab.rows(table)) == [1, 22]
 
 
+@pytest.mark.thorough
 def test_files_of_a_running_load_are_not_new_and_those_of_a_failed_load_are_new_after_a_while(
     lab: Lab, table: str, freeze: Freeze
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_table_that_does_not_exist_lacks_all_files(lab: Lab) -> None:
     assert Watcher(lab, f"{lab.database}.missing").poll() == ["1.csv"]
 
 
+@pytest.mark.thorough
 def test_a_store_that_is_away_or_forgets_for_a_while_loses_nothing(lab: Lab, table: str) -> None:
     put(lab, 1)
     watcher = Watcher(lab, table)
