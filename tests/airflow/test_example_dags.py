@@ -126,12 +126,12 @@ def test_changes_are_merged(examples: LocalAirflow, flights_sandbox: Sandbox) ->
 @pytest.mark.thorough
 def test_a_lake_is_loaded_by_its_versions(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     for day, rows in (("2013-12-30", 3), ("2013-12-31", 6)):
-        log = examples.run("dags", "test", "lake_orders", day)
+        examples.run("dags", "test", "lake_orders", day)
         found = flights_sandbox.query(
             "SELECT city, toUInt32(count()) AS n FROM lake_orders GROUP BY city ORDER BY city"
         )
+        # the second load adds what the later snapshot has added, and nothing again
         assert found == [{"city": "Bergen", "n": rows}, {"city": "Oslo", "n": rows}]
-    assert "what was added after" in str(log)
 
 
 @pytest.mark.thorough

@@ -236,11 +236,11 @@ def test_checks_are_green_amber_or_red(page: Page, kinds: Run) -> None:
 
 @pytest.mark.thorough
 def test_an_undone_load_says_so(page: Page, kinds: Run, flights_sandbox: Sandbox) -> None:
-    query_id = kinds.api.result(kinds.dag, kinds.run_id, "first")["query_id"]
+    query_id = kinds.api.result(kinds.dag, kinds.run_id, "undone")["query_id"]
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT", flights_sandbox.airflow_conn_clickhouse)
         assert main(["loads", "--database", DATABASE, "undo", query_id, "--yes"]) == 0
-    report = kinds.open_tab(page, "first")
+    report = kinds.open_tab(page, "undone")
     report.get_by_text(re.compile("^Undone at .* UTC: the table no longer has these rows")).wait_for()
     report.locator(".state").get_by_text("undone").wait_for()
     take_pictures(page, report, "undone")

@@ -63,6 +63,14 @@ with DAG(dag_id="load_report_kinds", schedule=None, max_active_tasks=2):
             task_id="direct", source="s3://flights/dt=2013-02-03/*.parquet", mode="direct", **KIND
         ),
     ]
+    S3ToClickHouseOperator(
+        task_id="undone",
+        source=FIRST,
+        table="{{ dag_run.conf['kinds'] }}_undone",
+        create_table="auto",
+        provenance={"load_id": "load"},
+        **COLUMNS,
+    )
     NOWHERE = "s3://flights/dt=2012-*/*.parquet"
     S3ToClickHouseOperator(task_id="succeeds", source=NOWHERE, arrivals=Arrivals(on_none="succeed"), **KIND)
     CHUNKS = "s3://flights/dt=2013-02-0{1,2}/*.parquet"
