@@ -246,6 +246,7 @@ def test_an_undone_load_says_so(page: Page, kinds: Run, flights_sandbox: Sandbox
     take_pictures(page, report, "undone")
 
 
+@pytest.mark.thorough
 def test_a_result_that_cannot_be_drawn_is_said_in_its_place(page: Page, run: Run) -> None:
     """What Airflow's API returned for a tuple, in the place of the list that the tab draws."""
     path = f"dags/{DAG}/dagRuns/{run.run_id}/taskInstances/mapped/xcomEntries/return_value"

@@ -241,6 +241,7 @@ def test_a_viewer_reads_no_view_that_calls_itself_a_ledger(strict_address: str, 
         assert (status, "there is no ledger att.evil" in text, CANARY in text) == (404, True, False), text
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("run_id")
 def test_what_prevents_an_answer_is_a_sentence_that_gives_nothing_away(
     airflow_api: AirflowApi, flights_sandbox: Sandbox

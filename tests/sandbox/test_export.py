@@ -238,6 +238,7 @@ def test_a_retry_takes_over_what_a_killed_worker_left_running(out: Out) -> None:
     assert out.is_complete()
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", ["_manifest.json", "_SUCCESS"])
 def test_a_retry_completes_what_a_killed_worker_had_written(out: Out, name: str) -> None:
@@ -255,6 +256,7 @@ class TestRetriesWereEdited:
 
     BEFORE: ClassVar[dict[str, Any]] = {"max_tries": 3, "retries": 3}
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("retries", [2, thorough(4)], ids=["lowered", "raised"])
     @pytest.mark.parametrize("name", ["_SUCCESS", thorough("_manifest.json")])
     def test_a_retry_completes_what_a_killed_worker_had_written(self, out: Out, name: str, retries: int) -> None:
@@ -381,6 +383,7 @@ def test_overwrite_replaces_files_manifest_and_success(out: Out) -> None:
     assert out.body("_SUCCESS").decode().strip() == new["query_id"]
 
 
+@pytest.mark.thorough
 def test_an_overwrite_that_was_killed_is_finished_by_a_retry(out: Out) -> None:
     old = out.export()
     given: dict[str, Any] = {"query": "SELECT number AS n FROM numbers(5)", "overwrite": True}

@@ -701,6 +701,7 @@ def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @BOTH_WAYS
 def test_a_value_that_any_node_finds_is_shown(lab: Lab, mode: str) -> None:
     """Which of the three nodes reads the file with the value changes from load to load."""
