@@ -12,6 +12,9 @@ from typing import Any
 # Clocks of workers and servers may differ by that much.
 CLOCK_MARGIN_SECONDS = 2 * 3600
 
+LOAD_PREFIX = "ch-s3-"
+"""How the ids of all loads begin."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
@@ -55,6 +58,12 @@ class LoadIdentity:
     is_last_try: bool = True
     since: datetime.datetime
 
+    @classmethod
+    def nobody(cls, table: str) -> LoadIdentity:
+        """Return an identity for looking at a table, without loading."""
+        since = datetime.datetime.fromtimestamp(0, datetime.UTC)
+        return cls(dag_id="", task_id="", run_id="", table=table, since=since)
+
     def __str__(self) -> str:
         mapped = f"[{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id}.{self.task_id}{mapped} of run {self.run_id}"
@@ -63,7 +72,7 @@ class LoadIdentity:
     def load_id(self) -> str:
         """Id shared by all tries and generations; a prefix of every query id of the load."""
         names = json.dumps([self.dag_id, self.task_id, self.run_id, self.map_index, self.table])
-        return f"ch-s3-{hashlib.sha256(names.encode()).hexdigest()[:20]}"
+        return f"{LOAD_PREFIX}{hashlib.sha256(names.encode()).hexdigest()[:20]}"
 
     @property
     def generation_prefix(self) -> str:

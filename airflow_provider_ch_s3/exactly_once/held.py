@@ -10,6 +10,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.identity import LOAD_PREFIX
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -19,7 +20,7 @@ HELD_INFIX = "__held_"
 def held_view(staging: Staging, attempt: AttemptId) -> TableName:
     """Name of the view of an attempt's held rows."""
     table = (staging.known_as or staging.target).table
-    name = f"{table}{HELD_INFIX}{attempt.load_id.removeprefix('ch-s3-')}"
+    name = f"{table}{HELD_INFIX}{attempt.load_id.removeprefix(LOAD_PREFIX)}"
     return TableName(database=staging.database, table=name)
 
 

@@ -171,7 +171,7 @@ class Attempt:
         return self.state in (EventKind.PLANNED, EventKind.COMMITTING)
 
     @property
-    def _hold(self) -> Event | None:
+    def hold(self) -> Event | None:
         """The last event ``held``; a sealed event counts more than any unsealed event."""
         written = [event for event in self.events if event.kind is EventKind.HELD]
         return max(written, key=lambda event: (event.is_sealed, event.epoch), default=None)
@@ -179,14 +179,14 @@ class Attempt:
     @cached_property
     def held(self) -> HeldPlan | None:
         """What somebody may commit; None if the load has held nothing back, or another login has written the plan."""
-        return decode(HeldPlan, self._hold.detail) if self._hold and self._hold.is_sealed else None
+        return decode(HeldPlan, self.hold.detail) if self.hold and self.hold.is_sealed else None
 
     @property
     def held_seconds_left(self) -> float | None:
         """For how long the staged rows still wait for a person's decision; None if they do not wait."""
-        if self._hold is None or self.state is not EventKind.PLANNED:
+        if self.hold is None or self.state is not EventKind.PLANNED:
             return None
-        return float(self._hold.detail["hold_seconds"]) - self._hold.age_seconds
+        return float(self.hold.detail["hold_seconds"]) - self.hold.age_seconds
 
     @property
     def is_held(self) -> bool:

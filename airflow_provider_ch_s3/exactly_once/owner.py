@@ -292,7 +292,7 @@ class Owner:
 
     def _hide(self, attempt: AttemptId) -> None:
         """Drop the view of an attempt before the attempt ends, so that no view is left without an attempt."""
-        if any(event.kind is EventKind.HELD for event in self.history.attempt(attempt).events):
+        if self.history.attempt(attempt).hold:
             hide_held(self.staging, attempt)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:

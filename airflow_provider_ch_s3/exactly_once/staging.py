@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, LockLostError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
+from airflow_provider_ch_s3.identity import LOAD_PREFIX
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries, table_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
 from airflow_provider_ch_s3.table.target import TableName, has_replicas, plain_engine, short_hash, unplaced_engine
@@ -94,7 +95,7 @@ class Staging:
     def name(self, table: StagingTable) -> TableName:
         """Full name of a staging table."""
         attempt = table.attempt
-        load = attempt.load_id.removeprefix("ch-s3-")
+        load = attempt.load_id.removeprefix(LOAD_PREFIX)
         name = f"{self.prefix}{load}_{attempt.generation}_{attempt.number}_{table.epoch}{table.role}"
         return TableName(database=self.database, table=name)
 
@@ -131,7 +132,7 @@ class Staging:
             match = _NAME.fullmatch(row["name"].removeprefix(self.prefix))
             if match:
                 attempt = AttemptId(
-                    load_id=f"ch-s3-{match['load']}",
+                    load_id=f"{LOAD_PREFIX}{match['load']}",
                     generation=int(match["generation"]),
                     number=int(match["number"]),
                 )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import count_of, name_first
-from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, HeldPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
@@ -22,8 +21,6 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.target import TableName
-
-log = get_log(__name__)
 
 FindTarget = Callable[[LoadIdentity], Target]
 """Wires the table for a load."""
@@ -57,10 +54,10 @@ def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadRep
             return attempt.report, target.spec.name
         held = _check_held(owner, attempt)
         if change := _find_change(target, attempt, held):
-            raise _is_outdated(attempt, target, change)
+            raise _outdated(attempt, target, change)
         try:
             if not owner.commit(attempt.id, held.plan):
-                raise _is_outdated(attempt, target, "the table was altered, or feeds other views")
+                raise _outdated(attempt, target, "the table was altered, or feeds other views")
         except LoadError:
             if owner.history.is_held(attempt.id):
                 owner.show(attempt.id)  # the commit has renamed what the view reads
@@ -87,8 +84,7 @@ def drop_held(find_target: FindTarget, name: str, table: str) -> str:
 def _find(find_target: FindTarget, name: str, table: str) -> tuple[Target, Attempt]:
     """Find the attempt, and wire the table for the load of the attempt."""
     load_id = load_id_of(name)
-    nobody = LoadIdentity(dag_id="", task_id="", run_id="", table=table, since=_at(0.0))
-    target = find_target(nobody)
+    target = find_target(LoadIdentity.nobody(table))
     known = replace(target.ledger, load_id=load_id).read_if_there().of_load(load_id)
     named = [one for one in known if name in (load_id, one.id.query_id)]
     if not named or not named[-1].planned.is_known:
@@ -107,13 +103,9 @@ def _find(find_target: FindTarget, name: str, table: str) -> tuple[Target, Attem
         table=planned.table,
         generation=attempt.id.generation,
         try_number=attempt.try_number,
-        since=_at(planned.since),
+        since=datetime.datetime.fromtimestamp(planned.since, datetime.UTC),
     )
     return find_target(load), attempt
-
-
-def _at(seconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
 
 
 def _check_held(owner: Owner, attempt: Attempt) -> HeldPlan:
@@ -162,7 +154,7 @@ def _find_change(target: Target, attempt: Attempt, held: HeldPlan) -> str:
     return ""
 
 
-def _is_outdated(attempt: Attempt, target: Target, change: str) -> LoadError:
+def _outdated(attempt: Attempt, target: Target, change: str) -> LoadError:
     error = LoadError(
         "held-outdated",
         f"{attempt.id.query_id} relied on what {target.spec.local} held when it was checked, and since then {change};"

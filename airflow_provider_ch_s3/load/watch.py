@@ -6,7 +6,6 @@ while. So a watcher needs no memory of files: after a restart, the watcher compa
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -167,10 +166,8 @@ class _Table:
     def read(
         cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: Watch, pattern: SourcePattern
     ) -> _Table:
-        since = datetime.datetime.fromtimestamp(0, datetime.UTC)
-        nobody = LoadIdentity(dag_id="", task_id="", run_id="", table=watch.request.table, since=since)
         try:
-            target = find_target(client, declaration, nobody)
+            target = find_target(client, declaration, LoadIdentity.nobody(watch.request.table))
         except TargetChangingError as error:
             if error.code != "table-missing":
                 raise

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.identity import LOAD_PREFIX
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments, renderers_of
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
 log = get_log(__name__)
-
-LOAD_PREFIX = "ch-s3-"
 
 
 class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
