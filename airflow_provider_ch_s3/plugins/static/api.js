@@ -1,5 +1,7 @@
 // What the tab shows, from Airflow's REST API, with the rights of the user who looks at it.
 
+import { readFailure } from "./failure.js";
+
 const HISTORY_LENGTH = 20;
 const MOST_TASKS = 100;
 const ENDED = ["success", "failed", "skipped", "removed", "upstream_failed"];
@@ -9,7 +11,6 @@ const REPORTED = ["success", "skipped"];
 const LOAD = ["clickhouse_conn_id", "source", "table"];
 const SENSOR = ["clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition"];
 const FAILED = ["failed", "up_for_retry"];
-const CODED = /\[[a-z][a-z0-9-]*\]$/;
 const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
 async function get(path) {
@@ -86,7 +87,7 @@ function readError({ state }, log) {
     return "";
   }
   // Messages with a code need no class to be understood; KeyError: 'x' does.
-  return CODED.test(error.exc_value) ? error.exc_value : `${error.exc_type}: ${error.exc_value}`;
+  return readFailure(error.exc_value).code ? error.exc_value : `${error.exc_type}: ${error.exc_value}`;
 }
 
 async function readLog(place, { try_number: number }) {

@@ -2,9 +2,9 @@
 
 import { Bar, CopyButton, Section, Table, TableSection, useFirst } from "./elements.js";
 import { countOf, formatCount, formatSetting } from "./format.js";
+import { ledgerIdOf, ledgerOf } from "./ledger_api.js";
 import { LoadFiles } from "./loads_files.js";
 import { html, useState } from "./react.js";
-import { ledgerIdOf, ledgerOf } from "./undone.js";
 
 const FIRST_PARTITIONS = 20;
 const LEFT_OUT = { value: "–", origin: "left out" };

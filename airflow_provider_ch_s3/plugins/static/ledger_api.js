@@ -23,6 +23,18 @@ async function get(route, values) {
   return response.json();
 }
 
+// The id by which the ledger finds a load: the chunks of a load are attempts of their own, which have one id together.
+export const ledgerIdOf = ({ chunks, query_id: id }) => (chunks > 1 ? id.replace(/-\d+-\d+-insert$/, "") : id);
+
+// What the ids of all attempts begin with, up to the next clear of the task.
+export const generationOf = ({ query_id: id }) => id.replace(/\d+-insert$/, "");
+
+// The ledger is in the database of the table, unless the connection names another one.
+export function ledgerOf(report, connection) {
+  const [database, table] = report.table.split(".");
+  return { conn_id: connection, database: table ? database : "" };
+}
+
 export const readLoads = (values) => get("loads", values);
 export const readLoadAttempts = (values) => get("load_attempts", values);
 export const readLoadFiles = (values) => get("load_files", values);

@@ -3,6 +3,7 @@
 import { Section, Table, useFirst } from "./elements.js";
 import { countOf, formatAge, formatCount, formatSeconds, formatTime, zoneName } from "./format.js";
 import { readFailure } from "./failure.js";
+import { generationOf } from "./ledger_api.js";
 import { html, useState } from "./react.js";
 
 const FIRST_TABLES = 10;
@@ -107,8 +108,6 @@ const sumOf = (attempts, name) => {
   const known = attempts.map((one) => one[name]).filter((number) => number !== null);
   return known.length ? known.reduce((sum, number) => sum + number, 0) : null;
 };
-
-const generationOf = ({ query_id: id }) => id.replace(/\d+-insert$/, "");
 
 function joined(attempts) {
   const [newest] = attempts;
