@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some
+from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some, parse_time
 from airflow_provider_ch_s3.cli.request import (
     add_source_argument,
     add_store_arguments,
@@ -133,10 +133,9 @@ def _since(text: str) -> float:
     try:
         if match := re.fullmatch(r"(\d+(?:\.\d+)?)([dh])", text):
             return float(match[1]) / (1 if match[2] == "d" else 24)
-        begin = datetime.fromisoformat(text)
+        ago = datetime.now(UTC) - parse_time(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 7d, 12h or 2026-01-31") from None
-    ago = datetime.now(UTC) - (begin if begin.tzinfo else begin.replace(tzinfo=UTC))
     if ago.total_seconds() <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not in the past")
     return ago.total_seconds() / 86_400

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeAlias
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -43,6 +44,15 @@ class CommandParser(argparse.ArgumentParser):
         what = None if isinstance(action, argparse._SubParsersAction) else action
         choice = "invalid choice" if what else f"there is no {str(action.metavar).lower()}"
         raise argparse.ArgumentError(what, f"{choice} {value!r}; did you mean {near[0]}?")
+
+
+def parse_time(text: str) -> datetime:
+    """Parse a day or a time, in UTC unless the text says otherwise.
+
+    :raises ValueError: if the text is neither.
+    """
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def count_of_some(what: str) -> Callable[[str], int]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_ch_s3.cli.parser import parse_time
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -111,10 +112,9 @@ def _infer_interval(dag: DAG, date: datetime) -> Any:
 
 def _parse_date(text: str) -> datetime:
     try:
-        date = datetime.fromisoformat(text)
+        return parse_time(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date; write 2026-01-31 or 2026-01-31T02:00:00") from None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _list(names: Any) -> str:
