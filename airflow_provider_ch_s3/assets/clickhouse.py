@@ -101,7 +101,7 @@ def describe_in_events(
     :param read_keys: reads the keys of these partitions; called only for outlets that want keys.
     """
     for outlet in outlets:
-        if not isinstance(outlet, Asset) or not _is_of(outlet.uri, table):
+        if not is_table(outlet) or _names(urlsplit(outlet.uri)) != (table.database, table.table):
             continue
         event = context["outlet_events"][outlet]
         event.extra.update(facts)
@@ -112,9 +112,9 @@ def describe_in_events(
             del event.extra["partitions"]
 
 
-def _is_of(uri: str, table: TableName) -> bool:
-    parts = urlsplit(uri)
-    return parts.scheme == SCHEME and _names(parts) == (table.database, table.table)
+def is_table(outlet: Any) -> bool:
+    """Whether an outlet is the asset of a ClickHouse table."""
+    return isinstance(outlet, Asset) and urlsplit(outlet.uri).scheme == SCHEME
 
 
 def _names(uri: SplitResult) -> tuple[str, ...]:

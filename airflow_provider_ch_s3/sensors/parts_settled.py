@@ -13,13 +13,12 @@ from airflow.providers.common.compat.sdk import (
     AirflowSensorTimeout,
     AirflowSkipException,
     AirflowTaskTimeout,
-    Asset,
     BaseSensorOperator,
     PokeReturnValue,
     conf,
 )
 
-from airflow_provider_ch_s3.assets.clickhouse import SCHEME, describe_in_events
+from airflow_provider_ch_s3.assets.clickhouse import describe_in_events, is_table
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
@@ -238,7 +237,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     def _conclude(
         self, context: Context, result: Mapping[str, Any], table: TableName, cluster: str | None
     ) -> dict[str, Any]:
-        if any(isinstance(outlet, Asset) and outlet.uri.startswith(f"{SCHEME}://") for outlet in self.outlets):
+        if any(map(is_table, self.outlets)):
             self._tell(context, result)
         return self._with_history(context, result, table, cluster)
 

@@ -259,7 +259,7 @@ class AzureBlobFileStore:
 
     def access(self) -> AzureAccess:
         """How the ClickHouse servers reach the same account, and with which credentials."""
-        if isinstance(self.credentials, NamedCollection) and self.credentials.collection:
+        if isinstance(self.credentials, NamedCollection):
             return AzureAccess(endpoint_url=self._endpoint, named_collection=self.credentials.collection)
         access = self._log_in(self._endpoint)
         hide_secrets(access.secrets)
