@@ -189,6 +189,11 @@ class Lab:
             assert all(sorted(first, key=str) == sorted(other, key=str) for other in others)
         return [row for first, *_ in shards for row in first]
 
+    def sync(self, table: str) -> None:
+        """Wait until each replica has the rows that others than a load have inserted; a load waits by itself."""
+        if self.sandbox.replicas > 1:
+            self.everywhere(f"SYSTEM SYNC REPLICA {table}")
+
     def inserts(self) -> list[str]:
         """Query ids of all INSERTs into the test's database that a client has started."""
         self.everywhere("SYSTEM FLUSH LOGS query_log")

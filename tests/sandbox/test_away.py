@@ -58,7 +58,7 @@ def two_loads(lab: Lab) -> tuple[str, str]:
     put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
     first = lab.load("in/*.csv", table, task_id="first", **GIVEN)["query_id"]
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (22, 'old', 2)")
-    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    lab.sync(table)
     put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2), (33, "new", 3))
     return table, first
 

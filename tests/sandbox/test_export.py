@@ -609,7 +609,7 @@ def test_replicas_are_read_once_by_a_user_with_few_rights(replicated_lab: Lab) -
     firsts = range(0, lab.sandbox.nodes, lab.sandbox.replicas)
     for node in firsts:
         lab.query(f"INSERT INTO {local} SELECT number + {node} * 10 FROM numbers(10)", node=node)
-    lab.everywhere(f"SYSTEM SYNC REPLICA {local}")
+    lab.sync(local)
     user = f"exports_{lab.database}"
     lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
     rights = ("SELECT ON system.*", f"SELECT ON {lab.database}.*", "REMOTE, CLUSTER, SYSTEM FLUSH LOGS ON *.*")

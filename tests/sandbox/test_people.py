@@ -247,12 +247,12 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     ):
         lab.load("in/*.csv", table, **given, **MODES[mode])
     lab.query(f"SYSTEM START REPLICATION QUEUES {table}", node=1)
-    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    lab.sync(table)
     is_kept = mode != "replace_partitions"
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (19, 'mine', 1)")
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2")
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2", node=2)
-    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    lab.sync(table)
     put(lab, "other/z.csv", (1000, "other", 100))
     lab.load("other/*.csv", table, task_id="other", **given)
     day, next_day = (["3 old", "9 mine"], ["1 new", "2 old"]) if is_kept else (["9 mine"], ["1 new"])

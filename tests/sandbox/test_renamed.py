@@ -154,8 +154,7 @@ def copy(lab: Lab, table: str) -> None:
     lab.ddl(f"CREATE TABLE {table}_copy {{on_cluster}} AS {table}")
     for node in lab.nodes()[:: lab.sandbox.replicas]:
         lab.query(f"INSERT INTO {table}_copy SELECT * FROM {table}", node=node)
-    if lab.sandbox.replicas > 1:
-        lab.everywhere(f"SYSTEM SYNC REPLICA {table}_copy")
+    lab.sync(f"{table}_copy")
     lab.ddl(f"DROP TABLE {table} {{on_cluster}} SYNC")
     rename(lab, f"{table}_copy", table)
 
@@ -167,8 +166,7 @@ def restore(lab: Lab, table: str) -> None:
     lab.query(f"BACKUP TABLE {table} ON CLUSTER {lab.sandbox.cluster} TO {place}")
     lab.ddl(f"DROP TABLE {table} {{on_cluster}} SYNC")
     lab.query(f"RESTORE TABLE {table} ON CLUSTER {lab.sandbox.cluster} FROM {place}")
-    if lab.sandbox.replicas > 1:
-        lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    lab.sync(table)
 
 
 def test_a_copy_under_a_known_name_is_refused_until_it_is_adopted(lab: Lab, table: str) -> None:

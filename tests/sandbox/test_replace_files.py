@@ -48,6 +48,7 @@ def loaded(lab: Lab, **arguments: Any) -> str:
     put(lab, "in/b.csv", 3, 12, 31)
     lab.load("in/*.csv", table, task_id="first", **{**REPLACING, **arguments})
     lab.query(f"INSERT INTO {table} (n) VALUES (19)")
+    lab.sync(table)
     assert files(lab, table) == {1: "a.csv", 2: "a.csv", 11: "a.csv", 3: "b.csv", 12: "b.csv", 31: "b.csv", 19: ""}
     return table
 

@@ -95,7 +95,7 @@ def test_a_direct_load_counts_each_row_once_where_a_view_reads_it_too(lab: Lab) 
     lab.ddl(f"CREATE MATERIALIZED VIEW {lab.database}.mv {{on_cluster}} TO {seen} AS SELECT n FROM {table}")
     lab.put_parquet("new/a.parquet", {"n": [1, 2, 3]})
     lab.load("new/*.parquet", lab.distribute(table), mode="direct")
-    lab.everywhere(f"SYSTEM SYNC REPLICA {table}")
+    lab.sync(table)
     assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}, {"n": 3}])
 
 

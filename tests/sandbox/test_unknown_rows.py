@@ -130,8 +130,7 @@ def test_a_load_that_replaces_is_a_load(lab: Lab) -> None:
 def test_replicas_and_a_distributed_table(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = replicated_lab
     table = fill(lab)
-    for node in lab.nodes():
-        lab.query(f"SYSTEM SYNC REPLICA {table}", node=node)
+    lab.sync(table)
     everywhere = lab.distribute(table, "rand()")
     with pytest.raises(TargetError, match=unknown(lab, 3)):
         lab.load("in/*", everywhere)
