@@ -1,4 +1,7 @@
-"""Random faults with a fresh seed, each kind at least once; ``make faults`` runs any number, on a real Airflow."""
+"""Random faults with a fresh seed: for a push those that no other test has, in `make test-all` each kind.
+
+``make faults`` runs any number, on a real Airflow.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,7 @@ SIMILAR = {
     Kind.OBJECT_DELETED,
     Kind.OBJECT_NEW,
     Kind.KILL_WORKER,
+    Kind.KILL_TWICE,  # TestKill in test_exactly_once.py
     Kind.KILL_NODE,  # test_a_node_that_dies_during_the_insert in test_exactly_once.py
     Kind.KILL_CLUSTER,
     Kind.CUT_NETWORK,

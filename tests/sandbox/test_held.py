@@ -76,6 +76,7 @@ def test_held_rows_are_read_and_committed_once(lab: Lab, capsys: pytest.CaptureF
 )
 @pytest.mark.parametrize("others", [pytest.param(False, id="retried"), pytest.param(True, id="another-load-first")])
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.thorough  # TestKill in test_exactly_once.py is the same for a commit of a load
 def test_a_commit_that_was_killed_is_finished(lab: Lab, statement: str, *, others: bool) -> None:
     table = make_table(lab)
     report = lab.load("in/*.csv", table, commit="held")

@@ -221,7 +221,7 @@ def queue_stopped_before(lab: Lab, name: str, table: str, *, node: int) -> Itera
 @pytest.mark.parametrize(
     ("replicated_sandbox", "mode"),
     [
-        pytest.param("old", "merge"),
+        thorough("old", "merge"),
         thorough("old", "changed"),
         thorough("on-cluster", "replace_where"),
         thorough("database", "merge"),

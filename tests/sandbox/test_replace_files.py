@@ -22,7 +22,6 @@ from airflow_provider_ch_s3.load import staged
 from airflow_provider_ch_s3.load.removal import remove_gone
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from airflow_provider_ch_s3.request import LoadRequest
-from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, origins, put
@@ -385,11 +384,9 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.every_case
+@pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(
-    "when", [thorough("before-the-commit"), "in-the-middle", thorough("before-the-ledger-knows")]
-)
+@pytest.mark.parametrize("when", ["before-the-commit", "in-the-middle", "before-the-ledger-knows"])
 def test_a_commit_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) -> None:
     table = loaded(lab)
     put(lab, "in/a.csv", 2, 22)
