@@ -79,7 +79,7 @@ def _show_grants(args: argparse.Namespace) -> str:
 
     with clickhouse_hook(args.conn_id) as hook:
         subject = _subject(args, hook)
-        what = f"mode={args.mode} into {args.table}" if args.table else "loads in all modes"
+        what = f"mode={args.mode.name} into {args.table}" if args.table else "loads in all modes"
         return render_block(subject.use, subject.session, what)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cli.parser import Subparsers, amount_of, count_of_some, parse_time
 from airflow_provider_ch_s3.cli.request import (
+    add_more_arguments,
     add_source_argument,
-    add_store_arguments,
     complete_arguments,
     read_load,
 )
@@ -102,8 +102,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="the table that was restored, copied or exchanged (default: one of the same name)",
     )
     choice.add_argument("--anew", action="store_true", help="the table holds no file: load all of them")
-    add_store_arguments(adopt)
-    adopt.add_argument("--data-format", help="with --source, as of ch-s3 plan")
+    add_more_arguments(adopt)
     adopt.add_argument(
         "--yes", action="store_true", help="with --source: record files without footers, or with more or fewer rows"
     )

@@ -7,9 +7,8 @@ import dataclasses
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ch_s3.arguments import Checks
 from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
-from airflow_provider_ch_s3.cli.request import add_load_arguments, parse_assignment, read_load, take_task
+from airflow_provider_ch_s3.cli.request import add_load_arguments, read_load, take_task
 from airflow_provider_ch_s3.cli.screen import clean_output, print_json, print_sql, print_text
 from airflow_provider_ch_s3.cli.task import add_task_arguments
 from airflow_provider_ch_s3.errors import ConfigError
@@ -67,14 +66,6 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="N",
         help="with --validate: only so many of the files",
     )
-    parser.add_argument(
-        "--check",
-        type=parse_assignment,
-        action="append",
-        default=[],
-        metavar="NAME=CONDITION",
-        help="with --validate: SQL condition that aggregates the staged rows; repeatable",
-    )
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -87,10 +78,9 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("give --source and --table, or --dag and --task")
     if args.validate:
         return _validate(args)
-    if args.sample_files or args.check:
+    if args.sample_files:
         raise ConfigError(
-            "argument-without-effect",
-            "--sample-files and --check say what to validate; add --validate, or leave them out",
+            "argument-without-effect", "--sample-files says what to validate; add --validate, or leave it out"
         )
     with clean_output():
         from airflow_provider_ch_s3.clickhouse.statement import SQL_LINE_LIMIT, shorten_lines
@@ -110,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.sql:
         print_sql(sql)
     else:
-        _print_summary(prepared, selection, args.mode)
+        _print_summary(prepared, selection, args.mode.name)
         if elsewhere:
             print_text(format_elsewhere(elsewhere))
         if args.settings or args.all:
@@ -183,8 +173,6 @@ def _without_secrets(statement: Statement) -> str:
 
 
 def _validate(args: argparse.Namespace) -> int:
-    if args.dag and args.check:
-        raise ConfigError("arguments-contradict", "--dag takes the checks of the task; leave --check out, or --dag")
     if args.sql:
         raise ConfigError(
             "arguments-contradict", "--sql shows the statement of a plan, and --validate runs it; give one of them"
@@ -196,7 +184,7 @@ def _validate(args: argparse.Namespace) -> int:
         with clickhouse_hook(args.conn_id) as hook:
             # Each validation is a separate run, so that two validations do not disturb each other.
             run_id = f"validate-{uuid.uuid4().hex[:8]}"
-            load = read_load(args, hook, run_id=run_id, checks=Checks(dict(args.check), validate_only=True))
+            load = read_load(args, hook, run_id=run_id)
             checks = dataclasses.replace(load.request.checks, validate_only=True)
             load.request = dataclasses.replace(load.request, sample_files=args.sample_files, checks=checks)
             report = load.run()

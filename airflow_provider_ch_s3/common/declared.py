@@ -251,9 +251,10 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
                 "argument-missing", f"{name}={found!r} lacks what it needs; give {_form_of(known[found])}"
             )
         if not isinstance(found, kinds):
+            keys = f", or a dict with the key {' or '.join(map(repr, known))}" if isinstance(found, Mapping) else ""
             raise ConfigError(
                 "argument-invalid",
-                f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}",
+                f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}{keys}",
             )
         return found.parsed(name)
 

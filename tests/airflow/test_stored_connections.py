@@ -26,7 +26,7 @@ def test_plan_with_connections_of_the_database(examples: LocalAirflow, flights_s
         columns = "year UInt16, month UInt8"
         flights_sandbox.query(f"CREATE TABLE {name} ({columns}) ENGINE = MergeTree ORDER BY ()", node=node)
     try:
-        arguments = ["--conn-id", "in_db", "--aws-conn-id", "in_db_s3", "--columns", "year,month"]
+        arguments = ["--conn-id", "in_db", "--aws-conn-id", "in_db_s3", "--argument", "columns=['year', 'month']"]
         arguments += ["--source", "s3://flights/dt=2013-01-01/*.parquet", "--table", name]
         done = subprocess.run(
             [sys.executable, "-m", "airflow_provider_ch_s3", "plan", *arguments],

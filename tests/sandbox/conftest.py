@@ -121,10 +121,14 @@ class Lab:
     def uri(self, glob: str) -> str:
         return f"s3://{self.bucket}/{glob}"
 
-    def arguments(self, table: str, *more: str) -> list[str]:
-        """Return the arguments of a command that loads, or plans to load, the files under ``in/``."""
+    def arguments(self, table: str, *more: str, **further: Any) -> list[str]:
+        """Return the arguments of a command that loads, or plans to load, the files under ``in/``.
+
+        :param further: arguments of the operator.
+        """
         given = ["--conn-id", "ch", "--aws-conn-id", "aws", "--source", self.uri("in/*"), "--table", table]
-        return [*given, *more]
+        texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in further.items()}
+        return [*given, *more, *(word for name, text in texts.items() for word in ("--argument", f"{name}={text}"))]
 
     def operator(self, glob: str | Sequence[str], table: str, **arguments: Any) -> S3ToClickHouseOperator:
         source = self.uri(glob) if isinstance(glob, str) else [self.uri(one) for one in glob]

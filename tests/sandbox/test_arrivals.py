@@ -143,7 +143,7 @@ class TestYoungFiles:
         self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         put(lab, 1)
-        assert main(["plan", *lab.arguments(table, "--min-file-age", "3600")]) == 1
+        assert main(["plan", *lab.arguments(table, arrivals={"min_age": 3600})]) == 1
         assert "is old enough: 'in/1.csv' changed less than min_age" in capsys.readouterr().err
 
 
@@ -173,7 +173,7 @@ class TestExpectedFiles:
     @pytest.mark.thorough
     def test_a_plan_needs_it_too(self, lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
         put(lab, 1)
-        wanted = lab.arguments(table, "--expected-files", "_SUCCESS")
+        wanted = lab.arguments(table, arrivals={"expected": "_SUCCESS"})
         assert main(["plan", *wanted]) == 1
         assert "expected file '_SUCCESS' is missing" in capsys.readouterr().err
         lab.put("in/_SUCCESS", b"")

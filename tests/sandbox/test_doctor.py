@@ -113,7 +113,7 @@ def test_what_cannot_be_the_ledger(
 
 
 def test_a_plan_that_is_not_possible(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = examine(capsys, *lab.arguments(table, "--select", "n=fare"))
+    found = examine(capsys, *lab.arguments(table, select={"n": "fare"}))
     assert {check: found[check] for check in ("reading", "disk")} == dict.fromkeys(
         ("reading", "disk"), ("skipped", "not checked without plan")
     )

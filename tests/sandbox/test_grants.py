@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.modes import Merge, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.config import SERVERS
@@ -26,13 +25,13 @@ from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case, pytest.mark.push]
 
-MODES: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "append": ("append", ()),
-    "replace_partitions": (ReplacePartitions(on_partial="replace"), ()),
-    "replace_where": (ReplaceWhere("n < 1000"), ("--replace-where", "n < 1000")),
-    "replace_table": ("replace_table", ()),
-    "merge": (Merge(key=["n"]), ("--merge-key", "n")),
-    "direct": ("direct", ()),
+MODES: dict[str, Any] = {
+    "append": "append",
+    "replace_partitions": {"replace_partitions": {"on_partial": "replace"}},
+    "replace_where": {"replace_where": "n < 1000"},
+    "replace_table": "replace_table",
+    "merge": {"merge": {"key": ["n"]}},
+    "direct": "direct",
 }
 REQUIRE_ENGINES = """
 <clickhouse>
@@ -78,7 +77,7 @@ def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.Captu
     table, new = lab.create("t", COLUMNS, BY_TENS), f"{lab.database}.new"
     become(lab, "all_modes")
     grant(lab, "all_modes", print_grants(capsys))
-    for name, (mode, _) in MODES.items():
+    for name, mode in MODES.items():
         report = lab.load("in/*.csv", table, task_id=name, mode=mode, **FILES)
         assert report["rows_written"] == 3
     put(lab, "in/b.csv", 21)
@@ -97,10 +96,10 @@ def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.Captu
 def test_the_block_of_each_mode_is_enough_for_the_mode(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab
     lab.connect_clickhouse()
-    for name, (mode, options) in MODES.items():
+    for name, mode in MODES.items():
         lab.connect_clickhouse()
         table = lab.create(name, COLUMNS, f"Replacing{BY_TENS}")
-        arguments = lab.arguments(table, "--mode", name, *options)
+        arguments = lab.arguments(table, "--mode", mode if isinstance(mode, str) else json.dumps(mode))
         become(lab, f"only_{name}")
         rights = print_grants(capsys, *arguments)
         assert ("ALTER DELETE ON " + table in rights) == (name not in ("append", "direct"))

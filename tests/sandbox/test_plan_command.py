@@ -20,11 +20,14 @@ pytestmark = pytest.mark.sandbox
 def test_plan_prints_what_the_arguments_ask_for(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab.put("in/a.csv.data", gzip.compress(b"id,name\n1,x\n"))
     table = lab.create("t", "id UInt32, name String, kind String DEFAULT 'k'")
-    given = [
-        *lab.arguments(table),
-        *("--data-format", "CSV", "--compression", "gz", "--columns", "id, name", "--select", "name=upper(name)"),
-        *("--where", "id > 0", "--setting", "max_threads=3", "--setting", "max_memory_usage = 1000000000"),
-    ]
+    given = lab.arguments(
+        table,
+        data_format={"format": {"format": "CSV", "compression": "gz"}},
+        columns=["id", "name"],
+        select={"name": "upper(name)"},
+        where="id > 0",
+        settings={"max_threads": 3, "max_memory_usage": 1_000_000_000},
+    )
     assert main(["plan", "--settings", *given]) == 0
     shown = capsys.readouterr().out
     plan, _, sql = shown.partition("INSERT INTO")
@@ -95,20 +98,21 @@ def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixtu
     for number in range(7):
         lab.put(f"in/{number}.csv", f"id\n{number}\n".encode())
     table = lab.create("t", "id UInt32")
-    given = ["plan", *lab.arguments(table), "--validate", "--sample-files", "3"]
-    assert main([*given, "--check", "from the first to the last=min(id) = 0 AND max(id) = 6"]) == 0
+    sample = ("--validate", "--sample-files", "3")
+    checks = {"from the first to the last": "min(id) = 0 AND max(id) = 6"}
+    assert main(["plan", *lab.arguments(table, *sample, checks=checks)]) == 0
     shown = capsys.readouterr().out
     assert f"validated 3 rows from 3 files into {table}" in shown
     assert "check 'from the first to the last' passed: min(id) = 0 AND max(id) = 6 is true" in shown
     assert "committed: nothing, because of Checks(validate_only=True)" in shown
-    assert main([*given, "--json"]) == 0
+    assert main(["plan", *lab.arguments(table, *sample, "--json")]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["is_validated_only"], report["rows_written"]) == (True, 3)
-    assert main([*given, "--check", "none=count() = 0"]) == 1
+    assert main(["plan", *lab.arguments(table, *sample, checks={"none": "count() = 0"})]) == 1
     assert "'none': count() = 0 is false (3 = 0)" in capsys.readouterr().err
     assert (lab.rows(table), lab.left_overs()) == ([], [])
-    assert main(["plan", *lab.arguments(table), "--check", "none=count() = 0"]) == 1
-    assert "--sample-files and --check say what to validate; add --validate" in capsys.readouterr().err
+    assert main(["plan", *lab.arguments(table, "--sample-files", "3")]) == 1
+    assert "--sample-files says what to validate; add --validate" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

@@ -108,8 +108,7 @@ def test_a_search_that_is_interrupted_leaves_nothing(lab: Lab, number: signal.Si
     for file in range(SLOW_FILES):
         rows = ROWS[file::SLOW_FILES]
         lab.put_parquet(f"in/{file:02}.parquet", {"n": [row["n"] for row in rows]})
-    settings = [word for name, value in SLOW["settings"].items() for word in ("--setting", f"{name}={value}")]
-    command = ["tune", *lab.arguments(slow, "--where", SLOW["where"], *settings, "--yes")]
+    command = ["tune", *lab.arguments(slow, "--yes", where=SLOW["where"], settings=SLOW["settings"])]
     searching = subprocess.Popen(
         [sys.executable, "-m", "airflow_provider_ch_s3", *command],
         # a shell that runs the tests in the background makes them ignore SIGINT

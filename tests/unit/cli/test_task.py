@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.cli import build_parser
 from airflow_provider_ch_s3.cli.request import take_task
 from airflow_provider_ch_s3.cli.task import find_operator
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.modes import MODE, Merge
 from tests.failures import coded
 
 DAGS = """
@@ -18,7 +19,7 @@ from datetime import datetime
 from airflow.providers.common.compat.sdk import DAG
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.timetables.interval import CronDataIntervalTimetable
-from airflow_provider_ch_s3.modes import Merge
+from airflow_provider_ch_s3.modes import MODE, Merge
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 with DAG("nightly", schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UTC"), params={"table": "t"}):
@@ -49,7 +50,7 @@ def test_the_task_is_taken_as_it_stands() -> None:
     args = build_parser("plan").parse_args(["plan", *TASK, "--date", "2026-01-05T02:00:00"])
     taken = take_task(args)
     assert taken.source == "s3://b/2026-01-04/20260105-plan.csv"
-    assert (taken.table, taken.conn_id, taken.mode) == ("t", "other", "merge")
+    assert (taken.table, taken.conn_id, taken.mode) == ("t", "other", MODE.parse("mode", Merge(key=["id"])))
     assert taken.operator.mode.key == ["id"]
 
 
@@ -78,7 +79,7 @@ def test_a_file_that_cannot_be_imported_is_named(dags: Path) -> None:
     ("given", "code", "said"),
     [
         pytest.param(["--dag", "nightly"], "argument-missing", "give --dag and --task", id="half"),
-        pytest.param([*TASK, "--merge-key", "a"], "arguments-contradict", "leave --merge-key out", id="both"),
+        pytest.param([*TASK, "--argument", "where=a"], "arguments-contradict", "leave --argument out", id="both"),
     ],
 )
 def test_a_task_is_named_in_full_and_alone(given: list[str], code: str, said: str) -> None:

@@ -91,14 +91,18 @@ def test_rows_are_counted_if_all_files_tell() -> None:
     assert count_rows([DataFile(key="t/c", size_bytes=1, rows=0)]) == 0
 
 
+def more(*assignments: str) -> list[str]:
+    return [word for assignment in assignments for word in ("--argument", assignment)]
+
+
 def operator_of(*given: str) -> Any:
     plan = ("plan", "--source", "s3://lake/t", "--table", "t", "--aws-conn-id", "")
     args: argparse.Namespace = build_parser().parse_args([*plan, *given])
-    return _make_operator(args, {})
+    return _make_operator(args)
 
 
 def test_a_plan_of_an_iceberg_table() -> None:
-    operator = operator_of("--lake", "iceberg", "--catalog-conn-id", "c", "--snapshot", "7", "--where", "id > 1")
+    operator = operator_of("--lake", "iceberg", *more("catalog_conn_id=c", "snapshot=7", "where=id > 1"))
     assert isinstance(operator, IcebergToClickHouseOperator)
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
     assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
@@ -136,7 +140,9 @@ def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: p
 
 def test_another_snapshot_stages_other_rows() -> None:
     pattern, limit = parse_location("s3://lake/t", DELTA), LoadLimit()
-    one, other = (build_request(operator_of("--lake", "delta", "--snapshot", n), pattern, {}, limit) for n in "12")
+    one, other = (
+        build_request(operator_of("--lake", "delta", *more(f"snapshot={n}")), pattern, {}, limit) for n in "12"
+    )
     assert [name for name, value in one.fingerprints.items() if other.fingerprints[name] != value] == ["snapshot"]
 
 
