@@ -285,6 +285,13 @@ class Role(Value):
     external_id: str = declared(TEXT, "", is_secret=True)
 
 
+@dataclass(frozen=True, repr=False)
+class CatalogKeys(Value):
+    """Read the files with keys that the catalog of an Iceberg table vends for the table."""
+
+    name: ClassVar[str] = "catalog"
+
+
 def _parse_folder(folder: str) -> str:
     return f"{folder.strip('/')}/" if folder.strip("/") else ""
 
@@ -314,4 +321,5 @@ COLUMNS = value_of(
     remedy="give a list of columns, or Columns(…)",
 )
 CREDENTIALS = one_of(OwnKeys, NamedCollection, Role)
+CREDENTIALS_OR_CATALOG = one_of(OwnKeys, NamedCollection, Role, CatalogKeys)
 KEYS_OR_COLLECTION = one_of(OwnKeys, NamedCollection)

@@ -32,6 +32,19 @@ class TableFunction(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VendedKeys:
+    """Keys for the files of one table, as the catalog of the table vends keys.
+
+    :param expires_at: Unix time; None if the time is unknown.
+    """
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    session_token: str = field(default="", repr=False)
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoreAccess:
     """Fields common to all kinds of access.
 

@@ -22,7 +22,14 @@ from pyiceberg.exceptions import (
     NotInstalledError,
     ValidationError,
 )
-from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.io import (
+    S3_ACCESS_KEY_ID,
+    S3_SECRET_ACCESS_KEY,
+    S3_SESSION_TOKEN,
+    FileIO,
+    InputFile,
+    OutputFile,
+)
 from pyiceberg.manifest import DataFile as ManifestDataFile
 from pyiceberg.manifest import (
     DataFileContent,
@@ -44,7 +51,7 @@ from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
-from airflow_provider_ch_s3.files.access import TableFunction
+from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -73,6 +80,7 @@ _TYPES = {
     "binary": "String",
     "unknown": "String",
 }
+_EXPIRES_AT_MS = "s3.session-token-expires-at-ms"  # pyiceberg has no name for this property
 _UNITS = ("identity", "year", "month", "day", "hour")
 _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
@@ -452,6 +460,28 @@ class CatalogTable:
         """
         address = self._load(files).metadata_location
         return IcebergTable(files, bucket, location, limit_bytes=self.limit_bytes, address=address)
+
+    def vend_keys(self, files: ReadableStore) -> VendedKeys:
+        """Have the catalog vend keys for the files of the table.
+
+        :raises ConfigError: if the catalog vends none.
+        """
+        table = self._load(files)
+        vended = getattr(table.catalog, "vended", {})
+        access_key, secret_key = vended.get(S3_ACCESS_KEY_ID), vended.get(S3_SECRET_ACCESS_KEY)
+        if not (access_key and secret_key):
+            raise ConfigError(
+                "keys-not-vended",
+                f"the catalog of connection {self.conn_id!r} vends no keys for {self.name!r}; let the catalog vend"
+                " credentials to this client, or read with credentials='connection'",
+            )
+        expiry = str(vended.get(_EXPIRES_AT_MS, ""))
+        return VendedKeys(
+            access_key=access_key,
+            secret_key=secret_key,
+            session_token=vended.get(S3_SESSION_TOKEN, ""),
+            expires_at=int(expiry) / 1000 if expiry.isdecimal() else None,
+        )
 
     def _load(self, files: ReadableStore) -> Table:
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.table import Table
 from requests import Response, Session
 
 from airflow_provider_ch_s3.common.text import KIB
@@ -22,12 +23,24 @@ OF_SERVER = frozenset({"prefix", "warehouse", "namespace-separator", "view-endpo
 
 
 class BoundedRestCatalog(RestCatalog):
-    """The catalog that a connection describes: the server decides only how to be asked."""
+    """The catalog that a connection describes: the server decides only how to be asked.
+
+    :ivar vended: what the answer for a table vends to read the files of the table.
+    """
+
+    vended: Mapping[str, str]
 
     def _create_session(self) -> Session:
         session = super()._create_session()
         session.hooks["response"].append(partial(_read_bounded, self.properties[STORE]))
         return session
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        found = self._resolve_storage_credentials(
+            table_response.storage_credentials, table_response.metadata_location
+        )
+        self.vended = {**table_response.config, **found}
+        return super()._response_to_table(identifier_tuple, table_response)
 
     def _fetch_config(self) -> None:
         own: Mapping[str, Any] = dict(self.properties)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
@@ -18,14 +18,15 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from boto3.s3.transfer import TransferConfig
 from botocore import UNSIGNED
 from botocore.config import Config
+from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 
-from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys, Role
+from airflow_provider_ch_s3.arguments import OWN_KEYS, CatalogKeys, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
-from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.files.access import S3Access, VendedKeys
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import begins_like, mask_url
 from airflow_provider_ch_s3.files.regions import find_region
@@ -36,6 +37,7 @@ from airflow_provider_ch_s3.stores.groups import list_groups
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
+    from boto3.session import Session
 
 log = get_log(__name__)
 
@@ -60,7 +62,8 @@ class S3FileStore:
 
     :param aws_conn_id: an Airflow connection of type ``aws``. None: the worker lists with the worker's own
         credentials (environment, instance profile), and the ClickHouse servers read with theirs.
-    :param credentials: the servers' own; except with ``OwnKeys``, the connection is used only for listing.
+    :param credentials: the servers' own; except with ``OwnKeys``, the connection is used only for listing. With
+        ``CatalogKeys``, worker and servers read with the keys of ``vend``, and the connection has the endpoint.
     :param requester_pays: agree to pay for the requests, as the bucket's owner asks of readers.
     :param host: of the store, if the source is a URL. Without a connection, and without own credentials of the
         worker, the bucket is then read as a public one.
@@ -80,7 +83,7 @@ class S3FileStore:
         self,
         *,
         aws_conn_id: str | None,
-        credentials: OwnKeys | NamedCollection | Role = OWN_KEYS,
+        credentials: OwnKeys | NamedCollection | Role | CatalogKeys = OWN_KEYS,
         requester_pays: bool = False,
         host: str = "",
     ) -> None:
@@ -94,6 +97,8 @@ class S3FileStore:
         self.credentials = credentials
         self.requester_pays = requester_pays
         self.host = host
+        self.vend: Callable[[], VendedKeys] | None = None
+        """Has a catalog vend keys; known as soon as the catalog is."""
 
     @cached_property
     def _connection(self) -> Connection | None:
@@ -121,7 +126,8 @@ class S3FileStore:
     def _hook(self) -> S3Hook:
         quiet_botocore()
         region = find_region(self.host)
-        return S3Hook(
+        hook = partial(_VendedHook, self.vend) if self.vend else S3Hook
+        return hook(
             aws_conn_id=self.aws_conn_id if self._connection else None,
             region_name=region.name or None if region else None,
         )
@@ -160,6 +166,8 @@ class S3FileStore:
     def _who(self) -> str:
         if self._is_public:
             return "no credentials"
+        if self.vend:
+            return "the keys that the catalog vends"
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
 
     def _reading(self) -> AbstractContextManager[None]:
@@ -410,7 +418,7 @@ class S3FileStore:
                 return reach(role_arn=arn, external_id=external_id)
         if self._client.meta.config.signature_version is UNSIGNED:
             return reach(anonymous=True)
-        if self.aws_conn_id is None:
+        if self.aws_conn_id is None and not self.vend:
             return reach()
         renewed = self._hook.get_session().get_credentials()
         credentials = renewed.get_frozen_credentials()
@@ -425,6 +433,37 @@ class S3FileStore:
         # Airflow masks the secrets in the connection, but not temporary ones obtained with them.
         hide_secrets(access.secrets)
         return access
+
+
+class _VendedHook(S3Hook):  # type: ignore[misc]
+    """Signs with vended keys, and has further keys vended before the keys expire."""
+
+    def __init__(self, vend: Callable[[], VendedKeys], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._vend = vend
+
+    def get_session(self, *args: Any, **kwargs: Any) -> Session:
+        """Build a session with the keys."""
+        session = super().get_session(*args, **kwargs)
+        session._session._credentials = self._sign()
+        return session
+
+    def _sign(self) -> Credentials:
+        keys = self._describe_keys()
+        if keys["expiry_time"]:
+            return RefreshableCredentials.create_from_metadata(keys, self._describe_keys, "catalog")
+        return Credentials(keys["access_key"], keys["secret_key"], keys["token"])
+
+    def _describe_keys(self) -> dict[str, str]:
+        keys = self._vend()
+        hide_secrets([keys.access_key, keys.secret_key, keys.session_token])
+        expiry = keys.expires_at and datetime.datetime.fromtimestamp(keys.expires_at, datetime.UTC).isoformat()
+        return {
+            "access_key": keys.access_key,
+            "secret_key": keys.secret_key,
+            "token": keys.session_token,
+            "expiry_time": expiry or "",
+        }
 
 
 def _read_item(item: Mapping[str, Any]) -> SourceFile:

@@ -9,8 +9,8 @@ from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import OpenTable
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 
 class DeltaToClickHouseOperator(LakeToClickHouseOperator):
@@ -27,7 +27,7 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
 
     scheme = DELTA
 
-    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Import deltalake; the source is the location."""
         from airflow_provider_ch_s3.lakes.delta import DeltaTable
 

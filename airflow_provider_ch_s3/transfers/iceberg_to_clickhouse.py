@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
+from airflow_provider_ch_s3.arguments import CREDENTIALS_OR_CATALOG, CatalogKeys, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import MIB
@@ -17,8 +18,8 @@ from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import OpenTable
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -32,6 +33,8 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         address of a REST catalog, login and password are the client's id and secret, and the extra has further
         properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest metadata file
         in the location counts.
+    :param credentials: as for :class:`S3ToClickHouseOperator`, or ``catalog``: worker and servers read with keys that
+        a REST catalog vends for the table, and ``aws_conn_id`` has only the endpoint and the region.
     :param snapshot: ``latest``, the id of a snapshot, or a time with a zone: the last snapshot of this time. The
         snapshot is chosen once, and the whole load reads the chosen snapshot.
     :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
@@ -39,7 +42,11 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     """
 
     scheme = ICEBERG
-    kinds: ClassVar[Mapping[str, Kind]] = {**LakeToClickHouseOperator.kinds, "catalog_conn_id": CONNECTION}
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        **LakeToClickHouseOperator.kinds,
+        "credentials": CREDENTIALS_OR_CATALOG,
+        "catalog_conn_id": CONNECTION,
+    }
     template_fields: Sequence[str] = (*kinds, "sql")
 
     def __init__(
@@ -47,14 +54,27 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         *,
         source: str,
         catalog_conn_id: str | None = None,
+        credentials: str | NamedCollection | Role | CatalogKeys | Mapping[str, Any] = OwnKeys.name,
         snapshot: str = "latest",
         max_metadata_bytes: int = 512 * MIB,
         **kwargs: Any,
     ) -> None:
-        super().__init__(source=source, snapshot=snapshot, max_metadata_bytes=max_metadata_bytes, **kwargs)
+        super().__init__(
+            source=source,
+            credentials=credentials,
+            snapshot=snapshot,
+            max_metadata_bytes=max_metadata_bytes,
+            **kwargs,
+        )
         self.catalog_conn_id = catalog_conn_id
+        self.check_as_written(("catalog_conn_id",))
+        if catalog_conn_id is None and credentials in (CatalogKeys.name, CatalogKeys()):
+            raise ConfigError(
+                "argument-missing",
+                "credentials='catalog' needs a catalog; give catalog_conn_id, or other credentials",
+            )
 
-    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Import pyiceberg, and ask the catalog for the location, if there is a catalog.
 
         :raises ConfigError: if the connection is missing, or the catalog does not know the table.
@@ -66,6 +86,8 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
             return source, partial(IcebergTable, limit_bytes=limit_bytes)
         properties = _read_properties(conn_id)
         table = CatalogTable(name=source, conn_id=conn_id, properties=properties, limit_bytes=limit_bytes)
+        if isinstance(files.credentials, CatalogKeys):
+            files.vend = partial(table.vend_keys, files)
         return table.locate(files), table.open
 
 

@@ -12,8 +12,8 @@ from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, pars
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ReadableStore
     from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
@@ -58,7 +58,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         self.max_metadata_bytes = max_metadata_bytes
         self.check_as_written(("source", "snapshot", "max_metadata_bytes"))
 
-    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
+    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
         """Find the location of the table, and import the library for the table's metadata.
 
         :param limit_bytes: of one object of the metadata.

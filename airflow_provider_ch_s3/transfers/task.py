@@ -80,7 +80,7 @@ def s3_arguments(task: BaseOperator, address: object) -> dict[str, Any]:
     """
     return {
         "aws_conn_id": CONNECTION.parse("aws_conn_id", task.aws_conn_id),
-        "credentials": CREDENTIALS.parse("credentials", task.credentials or OwnKeys()),
+        "credentials": task.kinds["credentials"].parse("credentials", task.credentials or OwnKeys()),
         "requester_pays": FLAG.parse("requester_pays", task.requester_pays or False),
         "host": find_host(address),
     }

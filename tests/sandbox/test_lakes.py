@@ -7,6 +7,7 @@ import io
 import json
 import random
 import signal
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
+from tests.rest_catalog import keys_of, serving
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
 from tests.sandbox.few import die_before
 from tests.sandbox.gates import Gate
@@ -84,7 +86,8 @@ def load_by(lab: Lab, lake: Lake) -> None:
 
     def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
         given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
-        made = lake.operator(source=lab.uri(location), table=table, **{**given, **arguments})
+        given["source"] = lab.uri(location)
+        made = lake.operator(table=table, **{**given, **arguments})
         made.timing = lab.timing
         return made
 
@@ -172,6 +175,27 @@ def test_each_row_of_each_snapshot_is_loaded_once(lab: Lab, lake: Lake) -> None:
     for again in ("second", "third"):  # the same task, cleared, and another one
         lab.load(LOCATION, table, task_id=again)
     assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.push
+def test_the_servers_read_with_keys_that_a_catalog_vends(
+    lab: Lab, server: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, lake = make_table(lab), IcebergLake(server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake)
+    lake.append(orders(*range(10)))
+    lab.connect_aws(login="", password="")
+    with serving(lake) as (catalog, connection):
+        lab.monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
+        given = {"source": "sales.orders", "catalog_conn_id": "catalog", "credentials": "catalog"}
+        with pytest.raises(ConfigError, match=coded("keys-not-vended", "'sales.orders'")):
+            lab.load(LOCATION, table, **given)
+        expiry = str(int(time.time() + 3600) * 1000)
+        catalog.said = keys_of(server, **{"s3.session-token-expires-at-ms": expiry})
+        report = lab.load(LOCATION, table, try_number=2, **given)
+    assert bag(loaded(lab)) == bag(lake.rows())
+    logged = lab.everywhere(f"SELECT query FROM system.query_log WHERE position(query, '{lab.database}') > 0")
+    assert server.secret_key not in f"{report}{caplog.text}{logged}"
 
 
 @pytest.mark.thorough

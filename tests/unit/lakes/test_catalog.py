@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import sqlite3
 import sys
-import threading
+import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
+from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lakes import IcebergLake, orders
-
-SECRET = "very-secret"
+from tests.rest_catalog import SECRET, RestCatalog, keys_of, serving
 
 
 @pytest.fixture
@@ -61,60 +59,11 @@ def test_the_catalog_names_the_metadata(
     assert store.pin(()).id == lake.snapshot  # it is asked again
 
 
-class RestCatalog(BaseHTTPRequestHandler):
-    """Answers as the specification says, for one table and one client."""
-
-    table: IcebergLake
-    asked: list[str]
-    said: dict[str, Any] = {}  # noqa: RUF012 - replaced as a whole
-    more_headers = 0
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        is_known = parse_qs(body)["client_secret"] == [SECRET]
-        self._answer(
-            {"access_token": "t", "token_type": "bearer"} if is_known else {}, status=200 if is_known else 401
-        )
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        if self.headers["Authorization"] != "Bearer t":
-            self._answer({}, status=401)
-        elif self.path.startswith("/v1/config"):
-            self._answer({"defaults": self.said, "overrides": self.said})
-        elif self.path == "/v1/namespaces/sales/tables/orders":
-            table = self.table.table
-            metadata = json.loads(table.metadata.model_dump_json())
-            metadata["properties"] |= self.said
-            self._answer({"metadata-location": table.metadata_location, "metadata": metadata, "config": self.said})
-        else:
-            self._answer({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, status=404)
-
-    def _answer(self, body: dict[str, Any], *, status: int = 200) -> None:
-        self.send_response(status)
-        self.send_header("Content-Encoding", "gzip")
-        for number in range(self.more_headers):
-            self.send_header(f"X-{number}", "x")
-        self.end_headers()
-        self.wfile.write(gzip.compress(json.dumps(body).encode()))
-
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
-
-
 @pytest.fixture
 def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[RestCatalog]]:
-    handler = type("Handler", (RestCatalog,), {"table": lake, "asked": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{listener.server_port}"
-        extra = {"type": "rest", "oauth2-server-uri": f"{address}/v1/oauth/tokens"}
-        connection = {"conn_type": "iceberg", "host": address, "login": "me", "password": SECRET, "extra": extra}
+    with serving(lake) as (handler, connection):
         monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
         yield handler
-        listener.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -166,6 +115,72 @@ def test_a_rest_catalog(
         open_store("sales.nothing")
     assert "urllib3" in caplog.text
     assert SECRET not in caplog.text
+
+
+@pytest.fixture
+def only_endpoint(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection without keys, on a worker without keys of its own."""
+    connection = {"conn_type": "aws", "extra": {"endpoint_url": server.endpoint_url, "region_name": "us-east-1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.mark.usefixtures("only_endpoint")
+@pytest.mark.parametrize("place", ["config", "storage-credentials"])
+def test_worker_and_servers_read_with_vended_keys(
+    server: S3Server,
+    rest: type[RestCatalog],
+    lake: IcebergLake,
+    place: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    if place == "config":
+        rest.said = keys_of(server)
+    else:  # the longest prefix of the location counts
+        rest.said = keys_of(server, **{"s3.secret-access-key": "another"})
+        rest.vended = (
+            {"prefix": "s3://", "config": {"s3.access-key-id": "no", "s3.secret-access-key": "no"}},
+            {"prefix": lake.table.metadata_location.rpartition("/")[0], "config": keys_of(server)},
+        )
+    store = open_store(credentials="catalog")
+    pinned = store.pin(())
+    assert pinned.id == lake.snapshot
+    assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+    access = store.access()
+    assert isinstance(access, S3Access)
+    assert (access.access_key, access.secret_key) == (server.access_key, server.secret_key)
+    assert (access.endpoint_url, access.expires_at) == (server.endpoint_url, None)
+    assert server.secret_key not in caplog.text
+
+
+@pytest.mark.usefixtures("only_endpoint")
+def test_keys_are_vended_again_before_they_expire(
+    server: S3Server, rest: type[RestCatalog], lake: IcebergLake
+) -> None:
+    soon = time.time() + 60
+    rest.said = keys_of(server, **{"s3.session-token-expires-at-ms": str(int(soon * 1000))})
+    store = open_store(credentials="catalog")
+    assert store.access().expires_at == pytest.approx(soon, abs=1)
+    rest.said = keys_of(server, **{"s3.session-token-expires-at-ms": str(int((soon + 86_400) * 1000))})
+    assert store.access().expires_at == pytest.approx(soon + 86_400, abs=1)
+    assert store.pin(()).id == lake.snapshot
+
+
+@pytest.mark.usefixtures("only_endpoint")
+def test_no_keys_are_vended(rest: type[RestCatalog], lake: IcebergLake) -> None:
+    rest.properties = {"s3.access-key-id": "written by others", "s3.secret-access-key": "written by others"}
+    store = open_store(credentials="catalog")
+    with pytest.raises(ConfigError, match=coded("keys-not-vended", "'sales.orders'")):
+        store.pin(())
+
+
+def test_keys_of_a_catalog_need_a_catalog() -> None:
+    given = {"task_id": "load", "source": "s3://b/t", "table": "t", "credentials": "catalog"}
+    with pytest.raises(ConfigError, match=coded("argument-missing", "catalog_conn_id")):
+        IcebergToClickHouseOperator(**given)
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "credentials='catalog'")):
+        S3ToClickHouseOperator(**given)
 
 
 def test_an_answer_that_becomes_larger_than_memory(rest: type[RestCatalog]) -> None:

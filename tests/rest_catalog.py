@@ -1,0 +1,86 @@
+"""A REST catalog of Iceberg tables that answers as the specification says, or says what it must not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+from ch_s3_lab.sandbox.s3_server import S3Server
+from tests.lakes import IcebergLake
+
+SECRET = "very-secret"
+
+
+class RestCatalog(BaseHTTPRequestHandler):
+    """Answers for one table and one client.
+
+    :ivar said: everywhere in the answers, also in the properties of the table.
+    :ivar properties: of the table, written by others.
+    :ivar vended: the credentials for prefixes of the store.
+    """
+
+    table: IcebergLake
+    asked: list[str]
+    said: dict[str, Any] = {}  # noqa: RUF012 - replaced as a whole
+    properties: dict[str, str] = {}  # noqa: RUF012
+    vended: tuple[dict[str, Any], ...] = ()
+    more_headers = 0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        is_known = parse_qs(body)["client_secret"] == [SECRET]
+        self._answer(
+            {"access_token": "t", "token_type": "bearer"} if is_known else {}, status=200 if is_known else 401
+        )
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.headers["Authorization"] != "Bearer t":
+            self._answer({}, status=401)
+        elif self.path.startswith("/v1/config"):
+            self._answer({"defaults": self.said, "overrides": self.said})
+        elif self.path == "/v1/namespaces/sales/tables/orders":
+            table = self.table.table
+            metadata = json.loads(table.metadata.model_dump_json())
+            metadata["properties"] |= self.said | self.properties
+            answer = {"metadata-location": table.metadata_location, "metadata": metadata, "config": self.said}
+            assert self.headers["X-Iceberg-Access-Delegation"] == "vended-credentials"
+            self._answer({**answer, "storage-credentials": self.vended})
+        else:
+            self._answer({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, status=404)
+
+    def _answer(self, body: dict[str, Any], *, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Encoding", "gzip")
+        for number in range(self.more_headers):
+            self.send_header(f"X-{number}", "x")
+        self.end_headers()
+        self.wfile.write(gzip.compress(json.dumps(body).encode()))
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+def keys_of(server: S3Server, **more: str) -> dict[str, str]:
+    """The keys of a store, in the words of Iceberg."""
+    return {"s3.access-key-id": server.access_key, "s3.secret-access-key": server.secret_key, **more}
+
+
+@contextmanager
+def serving(lake: IcebergLake) -> Iterator[tuple[type[RestCatalog], dict[str, Any]]]:
+    """Serve a table as ``sales.orders``; yields the handler and the connection for Airflow."""
+    handler = type("Handler", (RestCatalog,), {"table": lake, "asked": []})
+    with HTTPServer(("127.0.0.1", 0), handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{listener.server_port}"
+        extra = {"type": "rest", "oauth2-server-uri": f"{address}/v1/oauth/tokens"}
+        yield handler, {"conn_type": "iceberg", "host": address, "login": "me", "password": SECRET, "extra": extra}
+        listener.shutdown()
+        thread.join()
