@@ -71,8 +71,7 @@ def people_at_work(scene: Scene) -> None:
     People wait for statements that the worker has sent to other nodes: docs/exactly-once.md says that a REPLACE takes
     away what is written while it runs.
     """
-    alters = f"SELECT 1 FROM system.processes WHERE query_kind = 'Alter' AND position(query, '{scene.database}') > 0"
-    wait_for(lambda: not any(scene.sandbox.query(alters, node=node) for node in range(scene.sandbox.nodes)))
+    wait_for(lambda: not scene.statements_underway())
     let_people_act(scene)
     send_signal(scene.hit, "pid", signal.SIGKILL)
 

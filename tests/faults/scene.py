@@ -102,6 +102,14 @@ class Scene:
         trace = read_lines(self.run_file.with_suffix(".trace"))
         return sum(line["try"] > hit["try"] and line["when"] == "before" for line in trace)
 
+    def statements_underway(self) -> set[str]:
+        """Name the statements that the process at the point has sent, and whose answers are outstanding."""
+        hit = self.hit or {"pid": 0}
+        trace = [line for line in read_lines(self.run_file.with_suffix(".trace")) if line["pid"] == hit["pid"]]
+        begun = {line["place"] for line in trace if line["when"] == "before"}
+        ended = {line["place"] for line in trace if line["when"] != "before"}
+        return begun - ended - {self.plan.point.rpartition(":")[2]}
+
     def wait_for_the_insert(self) -> None:
         """Wait until the server runs the INSERT, if the fault hits in the middle of it."""
         if self.plan.has_slow_insert:

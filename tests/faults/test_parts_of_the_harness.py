@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,6 +53,7 @@ from tests.faults.plans import (
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.report import format_report, is_good
+from tests.faults.scene import Scene
 
 BODY = b"0123456789"
 
@@ -359,3 +361,18 @@ def test_a_run_without_a_verdict_is_no_good_run(state: str) -> None:
     first, *_, last = format_report([outcome(state, notes=["why"])]).splitlines()
     assert first.startswith(f"{state}: r append/worker s3 kill_node")
     assert last == f"faults: FAILED runs=1 kinds=1 committed=0 failed_clean=0 {state}=1 lost=0 doubled=0 leftovers=0"
+
+
+def test_statements_without_an_answer_are_underway(tmp_path: Path) -> None:
+    def note(place: str, when: str, pid: int = 1) -> str:
+        return json.dumps({"place": place, "when": when, "pid": pid})
+
+    lines = [
+        *(note("insert#1", "before"), note("insert#1", "after"), note("replace#1", "before")),
+        *(note("replace#2", "before"), note("replace#3", "before"), note("replace#3", "failed")),
+        note("insert#1", "before", pid=2),
+    ]
+    (tmp_path / "run.trace").write_text("".join(f"{line}\n" for line in lines))
+    plan = SimpleNamespace(point="execute:before:replace#2")
+    scene: Any = SimpleNamespace(hit={"pid": 1}, run_file=tmp_path / "run.json", plan=plan)
+    assert Scene.statements_underway(scene) == {"replace#1"}
