@@ -254,18 +254,14 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
             " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
         )
     target = _find_target(hook, args, str(table))
-    may_remove = partial(_may_remove, is_dry_run=args.dry_run, is_sure=args.yes)
+    may_remove = None if args.dry_run else partial(_may_remove, is_sure=args.yes)
     return undo(target, args.load_id, may_remove=may_remove, abandons_open=args.abandon)
 
 
-def _may_remove(planned: str, *, is_dry_run: bool, is_sure: bool) -> bool:
-    """Ask whether the rows may go.
-
-    :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
-    """
-    if is_dry_run or is_sure:
-        return is_sure
-    confirm(planned, "remove these rows?", otherwise="nothing was removed")
+def _may_remove(planned: str, *, is_sure: bool) -> bool:
+    """:raises ConfigError: if the answer is not yes, or there is no terminal to ask on."""
+    if not is_sure:
+        confirm(planned, "remove these rows?", otherwise="nothing was removed")
     return True
 
 

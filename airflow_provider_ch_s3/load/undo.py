@@ -8,17 +8,17 @@ from functools import partial
 
 from airflow_provider_ch_s3.exactly_once.modes.registry import UNDO
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
-from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.owner import owned, tidy_up
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.load.removal import remove_rows
 from airflow_provider_ch_s3.load.rights import check_tables
 
 
-def undo(target: Target, name: str, *, may_remove: Callable[[str], bool], abandons_open: bool = False) -> str:
+def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None, abandons_open: bool = False) -> str:
     """Take back a load, or a single attempt; return what was done, or would be done.
 
     :param name: the id of the load, or the query id of an INSERT.
-    :param may_remove: asked with what would be removed; without a yes, nothing is removed.
+    :param may_remove: asked with what would be removed; without a yes, nothing is removed. None: nothing is changed.
     :param abandons_open: first end the work of a try that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
     :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
@@ -29,11 +29,13 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool], abando
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
     if (found := find()) is not None:
         planned = f"{name} into {target.spec.local}: would remove {found.what}"
-        if not may_remove(planned):
+        if may_remove is None or not may_remove(planned):
             return planned
         if abandons_open:
             _abandon_open(target, name)
         found = remove_rows(target, find)
+    elif may_remove is not None:
+        tidy_up(target)  # the process that removed the rows may have died before it could
     if found is None:
         return f"{name} is undone already; nothing to do"
     return f"{name} into {target.spec.local}: removed {found.what}"

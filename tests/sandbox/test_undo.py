@@ -244,6 +244,27 @@ def test_a_table_that_was_exchanged_or_altered(lab: Lab, capsys: pytest.CaptureF
     assert "no longer has the column 'load_id'" in capsys.readouterr().err
 
 
+def undo_and_die(lab: Lab, load: str, statement: str, nth: int) -> None:
+    undo = ["loads", "--conn-id", "ch", "--database", lab.database, "undo", "--yes", load]
+    dies = die_before(statement, nth, signal.SIGKILL)
+    code = f"{dies}\nfrom airflow_provider_ch_s3.cli import main\nmain({undo!r})"
+    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=5 * WAIT_SECONDS)
+    assert killed.returncode == -signal.SIGKILL
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("impatient")
+def test_a_second_undo_cleans_up_after_one_that_was_killed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table, first, _ = two_loads(lab)
+    undo_and_die(lab, load_id_of(first), "drop_lock", 2)
+    assert numbers(lab, table) == [3, 21]
+    assert lab.loads("undo", "--dry-run", load_id_of(first)) == 0
+    assert not is_clean(lab)
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
+    assert capsys.readouterr().out.count("is undone already; nothing to do") == 2
+    assert is_clean(lab)
+
+
 STATEMENTS = {
     "before-the-commit": ("write_event_committing", 1),
     "in-the-middle": ("replace_partitions", 2),
@@ -258,11 +279,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("statement", [one if one == "in-the-middle" else thorough(one) for one in STATEMENTS])
 def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement: str) -> None:
     table, first, _ = two_loads(lab)
-    undo = ["loads", "--conn-id", "ch", "--database", lab.database, "undo", "--yes", load_id_of(first)]
-    dies = die_before(*STATEMENTS[statement], signal.SIGKILL)
-    code = f"{dies}\nfrom airflow_provider_ch_s3.cli import main\nmain({undo!r})"
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=5 * WAIT_SECONDS)
-    assert killed.returncode == -signal.SIGKILL
+    undo_and_die(lab, load_id_of(first), *STATEMENTS[statement])
     put(lab, "in/c.csv", 31)
     report = lab.load("in/*.csv", table, task_id="third", **FILES)
     # Before the commit nothing is decided; from then on the next load finds the undo done, and the file new.
