@@ -156,8 +156,17 @@ class S3FileStore:
             return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         return self._hook.get_conn()
 
+    def connect_to_sqs(self) -> Any:
+        """Connect to SQS with the same login; the connection may have another endpoint for SQS."""
+        from airflow.providers.amazon.aws.hooks.sqs import SqsHook  # only watchers need it
+
+        client = SqsHook(aws_conn_id=self._hook.aws_conn_id).get_conn()
+        client.meta.events.register("before-send.sqs", _keep_token)
+        return client
+
     @property
-    def _who(self) -> str:
+    def who(self) -> str:
+        """Whose credentials the requests carry, for messages."""
         if self._is_public:
             return "no credentials"
         return f"connection {self.aws_conn_id!r}" if self.aws_conn_id else "the worker's own credentials"
@@ -232,7 +241,7 @@ class S3FileStore:
                         f"if the bucket is not public, set {self.argument} to a connection with keys; if it is"
                         " public and cannot be listed, name its files with HttpToClickHouseOperator"
                     )
-            message = f"cannot list bucket {bucket!r} with {self._who}: {error}; {remedy}"
+            message = f"cannot list bucket {bucket!r} with {self.who}: {error}; {remedy}"
             raise refusal("bucket-not-listed", message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
@@ -282,7 +291,7 @@ class S3FileStore:
             if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
                 return None
             message = (
-                f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; {self.why_read}: allow these"
+                f"cannot read {key!r} in bucket {bucket!r} with {self.who}: {error}; {self.why_read}: allow these"
                 " credentials to read and list there (s3:GetObject, s3:ListBucket)"
             )
             raise refusal("file-not-readable", message, error) from error
@@ -298,7 +307,7 @@ class S3FileStore:
                 return bytes(answer["Body"].read())
         except (BotoCoreError, ClientError) as error:
             message = (
-                f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it shows whether"
+                f"cannot read the end of {key!r} in bucket {bucket!r} with {self.who}: {error}; it shows whether"
                 " a .zst or .lz4 file is complete, and the fields of a lake's file: allow these credentials to read"
                 " the objects (s3:GetObject), or compress the files with gz, xz or br"
             )
@@ -391,7 +400,7 @@ class S3FileStore:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(error, ClientError) else 0
             if status not in {HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED}:
                 message = (
-                    f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
+                    f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self.who}: {error}; allow these"
                     " credentials to do so, and let the task try again"
                 )
                 raise refusal("after-load-failed", message, error) from error
