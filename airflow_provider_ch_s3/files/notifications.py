@@ -31,8 +31,8 @@ def _parse_queue(name: str, value: Any) -> str | None:
         )
     raise ConfigError(
         "argument-invalid",
-        f"{name}={value!r} is not the address of a queue; write 'sqs://orders' for the queue 'orders' of SQS: account,"
-        " region and endpoint come from aws_conn_id",
+        f"{name}={value!r} is not the address of a queue; write 'sqs://orders' for the queue 'orders' of SQS: the"
+        " account, the region and the endpoint come from aws_conn_id",
     )
 
 

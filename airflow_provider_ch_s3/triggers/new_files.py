@@ -122,7 +122,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         """Poll, and yield an event for each poll that finds new files; log and repeat a failed poll."""
         # imported here, because DAG files with a watcher import this module
         from airflow_provider_ch_s3.load.watch import Watch
-        from airflow_provider_ch_s3.triggers.notifications import Inbox
+        from airflow_provider_ch_s3.triggers.notifications import looking
         from airflow_provider_ch_s3.triggers.polling import join_poller
         from airflow_provider_ch_s3.triggers.watching import share_store
 
@@ -132,14 +132,14 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         store = share_store(scheme, conn_ids[scheme])
         async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
             poll = partial(poller.poll, interval_seconds=self.poll_interval)
-            look = Inbox(self.notifications, self.aws_conn_id, poll).look if self.notifications else poll
-            while True:
-                found = await look(watch)
-                if isinstance(found, Exception):
-                    if pace.is_due(str(found)):
-                        log.warning("cannot look for new files of %s now, retrying: %s", watch, found)
-                    continue
-                watch = dataclasses.replace(watch, position=found.position)
-                if found.new.count:
-                    log.info("%s: %s", watch, count_of(found.new.count, "new file"))
-                    yield TriggerEvent(found.new.describe(watch))
+            with looking(self.notifications, self.aws_conn_id, poll) as look:
+                while True:
+                    found = await look(watch)
+                    if isinstance(found, Exception):
+                        if pace.is_due(str(found)):
+                            log.warning("cannot look for new files of %s now, retrying: %s", watch, found)
+                        continue
+                    watch = dataclasses.replace(watch, position=found.position)
+                    if found.new.count:
+                        log.info("%s: %s", watch, count_of(found.new.count, "new file"))
+                        yield TriggerEvent(found.new.describe(watch))

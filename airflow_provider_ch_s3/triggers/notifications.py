@@ -7,10 +7,10 @@ stays in the queue until the table holds the files of the message, so nothing is
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from weakref import WeakValueDictionary
 
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
@@ -26,17 +26,32 @@ log = get_log(__name__)
 LISTING_SECONDS = 600.0
 """Time between two listings of the source: for files without a notification."""
 
-_READERS: WeakValueDictionary[tuple[str, str | None], Inbox] = WeakValueDictionary()
+_READERS: dict[tuple[str, str | None], Inbox] = {}
 """Queue and connection → the reader in this process."""
 
 Look = Callable[[Watch], Awaitable[Found | Exception]]
 
 
-class Inbox:
-    """The notifications for one watcher.
+@contextmanager
+def looking(queue: str | None, aws_conn_id: str | None, look: Look) -> Iterator[Look]:
+    """Look for new files when the queue has notifications, for the length of a block; without a queue, at each poll.
 
     :param queue: address of the queue.
     :param look: looks for new files at the next poll.
+    """
+    if queue is None:
+        yield look
+        return
+    inbox = Inbox(queue, aws_conn_id, look)
+    try:
+        yield inbox.look
+    finally:
+        inbox.close()
+
+
+class Inbox:
+    """The notifications for one watcher.
+
     :param now: seconds of a clock that never goes back.
     """
 
@@ -45,6 +60,7 @@ class Inbox:
     ) -> None:
         self._name = queue_name(queue)
         self._aws_conn_id = aws_conn_id
+        self._place = (self._name, aws_conn_id)
         self._look = look
         self._now = now
         self._queue: SqsQueue | None = None
@@ -69,6 +85,11 @@ class Inbox:
             self._list_at = self._now() + LISTING_SECONDS
         return found
 
+    def close(self) -> None:
+        """Leave the queue to other watchers."""
+        if _READERS.get(self._place) is self:
+            del _READERS[self._place]
+
     async def _receive(self, watch: Watch) -> dict[Message, Set[str]]:
         """Wait for messages, and return the keys that each of them names; none if the source is to be listed."""
         while self._now() < self._list_at:
@@ -90,7 +111,7 @@ class Inbox:
 
         :raises SourceError: if another watcher of this process reads the queue.
         """
-        if _READERS.setdefault((self._name, self._aws_conn_id), self) is not self:
+        if _READERS.setdefault(self._place, self) is not self:
             raise SourceError(
                 "queue-shared",
                 f"another watcher reads queue {self._name!r}, and each deletes the messages of the other; give each"

@@ -39,7 +39,8 @@ def watch_of(**position: Any) -> Watch:
 
 
 def test_a_trigger_is_names_and_numbers_only() -> None:
-    path, arguments = trigger(min_age=datetime.timedelta(minutes=1), aws_conn_id=None).serialize()
+    given = {"min_age": datetime.timedelta(minutes=1), "notifications": "sqs://arrivals", "aws_conn_id": None}
+    path, arguments = trigger(**given).serialize()
     assert path == "airflow_provider_ch_s3.triggers.new_files.NewFilesTrigger"
     assert json.loads(json.dumps(arguments)) == {
         "source": ["s3://shop/orders/*.csv"],
@@ -48,6 +49,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "list_after_loaded": False,
         "again_after": 3600.0,
         "poll_interval": 15.0,
+        "notifications": "sqs://arrivals",
         "clickhouse_conn_id": "away",
         "aws_conn_id": None,
         "hmac_conn_id": "google_cloud_hmac",
@@ -65,6 +67,10 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         pytest.param({"source": []}, "address-invalid", id="no-source"),
         pytest.param({"poll_interval": 0}, "argument-invalid", id="interval"),
         pytest.param({"min_age": -1}, "argument-invalid", id="age"),
+        pytest.param({"notifications": "https://host/1/queue"}, "argument-invalid", id="queue"),
+        pytest.param(
+            {"source": "gs://b/a/*", "notifications": "sqs://q"}, "arguments-contradict", id="queue-of-another-store"
+        ),
         pytest.param(
             {"source": ["s3://b/a/*", "s3://b/b/*"], "list_after_loaded": True}, "arguments-contradict", id="order"
         ),
