@@ -46,6 +46,9 @@ KEYS_TOGETHER = 500
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, including tags and metadata."""
 
+MAX_WAITING = 1_000
+"""Connections to SQS that are kept: a watcher that waits for messages occupies a connection."""
+
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
     "AccessDenied": "allow these credentials to list the bucket",
@@ -156,11 +159,14 @@ class S3FileStore:
             return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         return self._hook.get_conn()
 
-    def connect_to_sqs(self) -> Any:
-        """Connect to SQS with the same login; the connection may have another endpoint for SQS."""
+    @cached_property
+    def sqs(self) -> Any:
+        """The client of SQS with the same login; the connection may have another endpoint for SQS."""
         from airflow.providers.amazon.aws.hooks.sqs import SqsHook  # only watchers need it
 
-        client = SqsHook(aws_conn_id=self._hook.aws_conn_id).get_conn()
+        hook = SqsHook(aws_conn_id=self._hook.aws_conn_id)
+        config = Config(max_pool_connections=MAX_WAITING)
+        client = hook.get_client_type(config=hook.config.merge(config) if hook.config else config)
         client.meta.events.register("before-send.sqs", _keep_token)
         return client
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -48,12 +47,8 @@ class SqsQueue:
         self._hidden_seconds = math.ceil(min(hidden_seconds, HIDDEN_SECONDS))
 
     @cached_property
-    def _client(self) -> Any:
-        return self._store.connect_to_sqs()
-
-    @cached_property
     def _url(self) -> str:
-        return str(self._client.get_queue_url(QueueName=self.name)["QueueUrl"])
+        return str(self._store.sqs.get_queue_url(QueueName=self.name)["QueueUrl"])
 
     def receive(self) -> list[Message]:
         """Wait for messages, and take what is there; an empty queue takes one request.
@@ -71,7 +66,7 @@ class SqsQueue:
         return list(found.values())
 
     def _receive_some(self, wait_seconds: int) -> list[Message]:
-        answer = self._client.receive_message(
+        answer = self._store.sqs.receive_message(
             QueueUrl=self._url,
             MaxNumberOfMessages=MESSAGES_PER_REQUEST,
             WaitTimeSeconds=wait_seconds,
@@ -90,7 +85,7 @@ class SqsQueue:
         with self._asking("delete messages of"):
             for some in batches(messages, MESSAGES_PER_REQUEST):
                 entries = [{"Id": str(n), "ReceiptHandle": message.handle} for n, message in enumerate(some)]
-                self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
+                self._store.sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:

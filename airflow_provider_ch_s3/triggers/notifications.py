@@ -29,6 +29,9 @@ LISTING_SECONDS = 600.0
 _READERS: dict[tuple[str, str | None], Inbox] = {}
 """Queue and connection → the reader in this process."""
 
+_STORES: dict[str | None, S3FileStore] = {}
+"""Connection → the store whose client of SQS all watchers share: a client takes 8 MiB."""
+
 Look = Callable[[Watch], Awaitable[Found | Exception]]
 
 
@@ -74,13 +77,14 @@ class Inbox:
         messages = await self._receive(watch)
         self._told = {file: until for file, until in self._told.items() if until > self._now()}
         named = frozenset[str]().union(*messages.values())
-        found = await self._look(replace(watch, named=named, told=self._told.keys()))
+        found = await self._look(replace(watch, named=named, told=frozenset(self._told)))
         if isinstance(found, Exception):
             return found
         until = self._now() + watch.again_after
         self._told |= {(watch.request.pattern.path(file.key), file.etag): until for file in found.new.files}
         if named:
-            await self._delete([message for message, keys in messages.items() if not keys & found.lacking])
+            settled = [message for message, keys in messages.items() if not keys & found.lacking]
+            await in_thread(partial(self._delete, self._open(watch), settled))
         else:
             self._list_at = self._now() + LISTING_SECONDS
         return found
@@ -94,17 +98,22 @@ class Inbox:
         """Wait for messages, and return the keys that each of them names; none if the source is to be listed."""
         while self._now() < self._list_at:
             try:
-                messages = await in_thread(partial(self._open(watch).receive))
+                named = await in_thread(partial(self._take, self._open(watch), watch))
             except Exception as error:  # whatever it is, the source can be listed
-                self._queue = None
+                self._queue = None  # the next try reads the connection again: it may have been wrong
+                _STORES.pop(self._aws_conn_id, None)
                 if self._pace.is_due(str(error)):
                     log.warning("each poll lists %s for now: %s", watch, error)
                 return {}
-            named = {message: self._keys_in(message, watch) for message in messages}
-            await self._delete([message for message, keys in named.items() if not keys])
-            if named := {message: keys for message, keys in named.items() if keys}:
+            if named:
                 return named
         return {}
+
+    def _take(self, queue: SqsQueue, watch: Watch) -> dict[Message, Set[str]]:
+        """Take messages out of the queue, and delete the messages that name no file of the source."""
+        named = {message: self._keys_in(message, watch) for message in queue.receive()}
+        self._delete(queue, [message for message, keys in named.items() if not keys])
+        return {message: keys for message, keys in named.items() if keys}
 
     def _open(self, watch: Watch) -> SqsQueue:
         """Open the queue, or return the open queue.
@@ -118,7 +127,7 @@ class Inbox:
                 " watcher a queue, e.g. by an SNS topic with a subscription for each queue",
             )
         if self._queue is None:
-            store = S3FileStore(aws_conn_id=self._aws_conn_id)
+            store = _STORES.setdefault(self._aws_conn_id, S3FileStore(aws_conn_id=self._aws_conn_id))
             min_age = watch.request.arrivals.min_age
             self._queue = SqsQueue(self._name, store, hidden_seconds=min_age or HIDDEN_SECONDS)
         return self._queue
@@ -146,11 +155,10 @@ class Inbox:
             self._logged.add(kind)
             log.warning("queue %r has messages %s: the watcher of %s deletes them", self._name, what, watch)
 
-    async def _delete(self, messages: Sequence[Message]) -> None:
+    def _delete(self, queue: SqsQueue, messages: Sequence[Message]) -> None:
         """Delete messages; if this fails, the messages are received again."""
-        if messages and self._queue is not None:
-            try:
-                await in_thread(partial(self._queue.delete, messages))
-            except Exception as error:  # whatever it is, the messages can stay
-                if self._pace.is_due(str(error)):
-                    log.warning("messages stay in the queue for now: %s", error)
+        try:
+            queue.delete(messages)
+        except Exception as error:  # whatever it is, the messages can stay
+            if self._pace.is_due(str(error)):
+                log.warning("messages stay in the queue for now: %s", error)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
+import requests
 from botocore.client import BaseClient
 from botocore.endpoint import Endpoint
 from moto.server import ThreadedMotoServer
@@ -86,11 +87,13 @@ def aws(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     monkeypatch.setattr(notifications_module, "HIDDEN_SECONDS", 1)
     monkeypatch.setattr(sqs_module, "WAIT_SECONDS", 2)
     monkeypatch.setattr(notifications_module, "_READERS", {})
+    monkeypatch.setattr(notifications_module, "_STORES", {})
     lab.connect_aws({"service_config": {"sqs": {"endpoint_url": endpoint}}})
     session = boto3.Session("moto", "moto", region_name="us-east-1")
     clients = {kind: session.client(kind, endpoint_url=endpoint) for kind in ("s3", "sqs")}
     made = Aws(lab=lab, endpoint=endpoint, **clients)
     try:
+        requests.post(f"{endpoint}/moto-api/reset", timeout=10)  # one memory for all servers of a process
         made.create_queue()
         notify(made)
         _record(made, monkeypatch)

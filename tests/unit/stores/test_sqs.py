@@ -22,7 +22,8 @@ class Sqs:
         self.deleted: list[int] = []
         self.number = 0
 
-    def connect_to_sqs(self) -> Sqs:
+    @property
+    def sqs(self) -> Sqs:
         return self
 
     def get_queue_url(self, QueueName: str) -> dict[str, str]:  # noqa: N803 - as boto3
