@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from airflow_provider_ch_s3.common.declared import Form, Kind
-from airflow_provider_ch_s3.common.text import is_text
 from airflow_provider_ch_s3.errors import ConfigError
 
 MAX_KEY_BYTES = 1024
@@ -49,14 +48,14 @@ def parse_notification(text: str) -> list[NamedObject]:
 
     What has happened to an object does not matter: who reads the message looks the object up.
 
-    :raises ValueError: if the message is anything else.
+    :raises ValueError: if the message is anything else, or if a key is not UTF-8.
     """
     try:
         found = _named_objects(json.loads(text))
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
     for bucket, key in found:
-        if not (bucket and key and is_text(bucket + key) and len(key.encode()) <= MAX_KEY_BYTES):
+        if not (bucket and key and len(key.encode()) <= MAX_KEY_BYTES):
             raise ValueError("no object of S3 has the name of the object in the message")
     return found
 
