@@ -155,7 +155,7 @@ class ReadyFiles:
                     if self.request.mode.list_after_loaded:
                         return  # the next load lists what is after the last key of this one
                     continue
-                _check_key(key, pattern)
+                check_key(key, pattern)
                 self.ready_count += 1
                 yield file
 
@@ -287,7 +287,7 @@ def describe_empty(request: LoadRequest) -> str:
     )
 
 
-def _check_key(key: str, pattern: SourcePattern) -> None:
+def check_key(key: str, pattern: SourcePattern) -> None:
     """:raises SourceError: if ClickHouse cannot read the key."""
     if _UNREADABLE.search(key):
         raise StoreAnswerError(

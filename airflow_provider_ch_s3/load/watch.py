@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.files.globs import WILDCARD
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.load.arrivals import ReadyFiles
+from airflow_provider_ch_s3.load.arrivals import ReadyFiles, check_key
 from airflow_provider_ch_s3.load.selection import last_loaded_key
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.request import LoadRequest
@@ -53,11 +53,15 @@ class Watch:
 
     :param request: the load whose files are looked for.
     :param again_after: seconds after which files that the table still lacks count as new again.
+    :param named: keys of the source; only these objects are looked at, and the source is not listed.
+    :param told: path and ETag of files that are not new, because an event has told of them.
     """
 
     request: LoadRequest
     again_after: float
     position: Position = Position()
+    named: Set[str] = frozenset()
+    told: Set[tuple[str, str]] = frozenset()
 
     def request_for(self, store: ObjectStore) -> LoadRequest:
         """The load from the account of a store."""
@@ -113,10 +117,12 @@ class Found:
     """What a poll has found.
 
     :param position: for the next poll.
+    :param lacking: of the named keys, the keys of files that the table does not hold, whether new or not.
     """
 
     position: Position
     new: NewFiles = field(default_factory=NewFiles)
+    lacking: Set[str] = frozenset()
 
 
 def has_news(store: ObjectStore, watch: Watch) -> bool:
@@ -125,7 +131,7 @@ def has_news(store: ObjectStore, watch: Watch) -> bool:
     :raises SourceError: if the store cannot be listed.
     """
     position = watch.position
-    if not position.listed or time.monotonic() > position.until:
+    if watch.named or not position.listed or time.monotonic() > position.until:
         return True
     listing = _Listing(store, watch.request_for(store), position.after)
     for _ in listing:
@@ -136,28 +142,49 @@ def has_news(store: ObjectStore, watch: Watch) -> bool:
 def find_new_files(
     client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: Watch
 ) -> Found:
-    """Compare the listing with the ledger.
+    """Compare the listing, or the named objects, with the ledger.
 
     :raises ChS3Error: if the store or a server does not answer, or refuses.
     """
+    if watch.named:
+        return _find_named_files(client, declaration, store, watch)
     request = watch.request_for(store)
     table = _Table.read(client, declaration, watch, request.pattern)
     new, listing = NewFiles(), _Listing(store, request, table.last_key)
     for group in batches(listing, FILES_PER_STATEMENT):
         missing = mode_for(request).select(group, table.read_versions, request).files
-        new.add([file for file in missing if (request.pattern.path(file.key), file.etag) not in table.underway])
+        new.add([file for file in missing if not table.is_underway(file)])
     until = time.monotonic() + watch.again_after
     return Found(new=new, position=Position(listed=listing.digest, after=table.last_key, until=until))
+
+
+def _find_named_files(
+    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: Watch
+) -> Found:
+    """Compare the named objects with the ledger; ask no server if there are none."""
+    request = watch.request_for(store)
+    pattern = replace(request.pattern, globs=tuple(sorted(watch.named)))
+    ages = {file: age for file, age in store.list_ages(pattern) if file.key in watch.named and file.size_bytes}
+    if not ages:
+        return Found(position=watch.position)
+    for file in ages:
+        check_key(file.key, pattern)
+    table = _Table.read(client, declaration, watch, request.pattern)
+    lacking = mode_for(request).select(sorted(ages), table.read_versions, request).files
+    new = NewFiles()
+    new.add([file for file in lacking if ages[file] >= request.arrivals.min_age and not table.is_underway(file)])
+    return Found(position=watch.position, new=new, lacking={file.key for file in lacking})
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
     """What the ledger knows of a table; nothing if the table does not exist, or was never loaded.
 
-    :param underway: path and ETag of the files of loads that are planned or running.
+    :param underway: path and ETag of the files of loads that are planned or running, or about to be.
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 
+    pattern: SourcePattern
     read_versions: ReadVersions = lambda _: {}
     underway: Set[tuple[str, str]] = frozenset()
     last_key: str = ""
@@ -171,10 +198,10 @@ class _Table:
         except TargetChangingError as error:
             if error.code != "table-missing":
                 raise
-            return cls()
+            return cls(pattern=pattern, underway=watch.told)
         history = target.ledger.read_if_there()
         if not history.events:
-            return cls()
+            return cls(pattern=pattern, underway=watch.told)
         # Nobody may be left to end an old attempt: then the files are new again.
         manifests: Iterable[Mapping[str, str]] = (
             target.ledger.read_manifest(attempt.id)
@@ -182,10 +209,15 @@ class _Table:
             if attempt.is_held or (attempt.is_open and attempt.age_seconds < watch.again_after)
         )
         return cls(
+            pattern=pattern,
             read_versions=target.holdings.versions,
-            underway={file for manifest in manifests for file in manifest.items()},
+            underway={*watch.told, *(file for manifest in manifests for file in manifest.items())},
             last_key=last_loaded_key(target.holdings, pattern) if watch.request.mode.list_after_loaded else "",
         )
+
+    def is_underway(self, file: SourceFile) -> bool:
+        """Whether a load has planned this version of a file, or an event has just told of the file."""
+        return (self.pattern.path(file.key), file.etag) in self.underway
 
 
 class _Listing:

@@ -48,6 +48,9 @@ KEYS_TOGETHER = 500
 COPIED_AT_ONCE = 5 * 2**30
 """Bytes of the largest object that S3 copies with one request, including tags and metadata."""
 
+MAX_WAITING = 1_000
+"""Connections to SQS that are kept: a watcher that waits for messages occupies a connection."""
+
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
     "AccessDenied": "allow these credentials to list the bucket",
@@ -162,8 +165,20 @@ class S3FileStore:
             return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         return self._hook.get_conn()
 
+    @cached_property
+    def sqs(self) -> Any:
+        """The client of SQS with the same login; the connection may have another endpoint for SQS."""
+        from airflow.providers.amazon.aws.hooks.sqs import SqsHook  # only watchers need it
+
+        hook = SqsHook(aws_conn_id=self._hook.aws_conn_id)
+        config = Config(max_pool_connections=MAX_WAITING)
+        client = hook.get_client_type(config=hook.config.merge(config) if hook.config else config)
+        client.meta.events.register("before-send.sqs", _keep_token)
+        return client
+
     @property
-    def _who(self) -> str:
+    def who(self) -> str:
+        """Whose credentials the requests carry, for messages."""
         if self._is_public:
             return "no credentials"
         if self.vend:
@@ -240,7 +255,7 @@ class S3FileStore:
                         f"if the bucket is not public, set {self.argument} to a connection with keys; if it is"
                         " public and cannot be listed, name its files with HttpToClickHouseOperator"
                     )
-            message = f"cannot list bucket {bucket!r} with {self._who}: {error}; {remedy}"
+            message = f"cannot list bucket {bucket!r} with {self.who}: {error}; {remedy}"
             raise refusal("bucket-not-listed", message, error) from error
 
     def _answered_at(self, page: dict[str, Any]) -> datetime.datetime:
@@ -290,7 +305,7 @@ class S3FileStore:
             if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "NoSuchKey":
                 return None
             message = (
-                f"cannot read {key!r} in bucket {bucket!r} with {self._who}: {error}; {self.why_read}: allow these"
+                f"cannot read {key!r} in bucket {bucket!r} with {self.who}: {error}; {self.why_read}: allow these"
                 " credentials to read and list there (s3:GetObject, s3:ListBucket)"
             )
             raise refusal("file-not-readable", message, error) from error
@@ -306,7 +321,7 @@ class S3FileStore:
                 return bytes(answer["Body"].read())
         except (BotoCoreError, ClientError) as error:
             message = (
-                f"cannot read the end of {key!r} in bucket {bucket!r} with {self._who}: {error}; it shows whether"
+                f"cannot read the end of {key!r} in bucket {bucket!r} with {self.who}: {error}; it shows whether"
                 " a .zst or .lz4 file is complete, and the fields of a lake's file: allow these credentials to read"
                 " the objects (s3:GetObject), or compress the files with gz, xz or br"
             )
@@ -399,7 +414,7 @@ class S3FileStore:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(error, ClientError) else 0
             if status not in {HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED}:
                 message = (
-                    f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self._who}: {error}; allow these"
+                    f"{self.cannot} {what} {key!r} in bucket {bucket!r} with {self.who}: {error}; allow these"
                     " credentials to do so, and let the task try again"
                 )
                 raise refusal("after-load-failed", message, error) from error

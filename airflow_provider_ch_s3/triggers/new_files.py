@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -19,6 +20,7 @@ from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, find_scheme, parse_source
+from airflow_provider_ch_s3.files.notifications import QUEUE
 from airflow_provider_ch_s3.modes import Append, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.triggers.describe import describe
@@ -42,6 +44,8 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
     :param again_after: seconds (or a ``timedelta``) until a further event for files still missing in the table,
         because their load failed, or did not begin. Longer than a load takes with all its retries.
     :param poll_interval: seconds between two polls.
+    :param notifications: ``sqs://queue``: look at the files that S3's event notifications in this queue name, and
+        list the source every ten minutes only. Queue, account and region are those of ``aws_conn_id``.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
     :param aws_conn_id: connection for a source in S3; None: the triggerer's own role.
     :param hmac_conn_id: connection for a source in Google Cloud Storage; None: the bucket is public.
@@ -57,6 +61,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         list_after_loaded: bool = False,
         again_after: float | datetime.timedelta = 3600.0,
         poll_interval: float = 15.0,
+        notifications: str | None = None,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",
         hmac_conn_id: str | None = "google_cloud_hmac",
@@ -69,6 +74,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         self.list_after_loaded: bool = FLAG.parse("list_after_loaded", list_after_loaded)
         self.again_after: float = SECONDS.parse("again_after", again_after)
         self.poll_interval = poll_interval
+        self.notifications: str | None = QUEUE.parse("notifications", notifications)
         self.clickhouse_conn_id: str = TEXT.parse("clickhouse_conn_id", clickhouse_conn_id)
         self.aws_conn_id: str | None = CONNECTION.parse("aws_conn_id", aws_conn_id)
         self.hmac_conn_id: str | None = CONNECTION.parse("hmac_conn_id", hmac_conn_id)
@@ -95,6 +101,12 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
                 f"source {str(pattern)!r} cannot be watched, because HTTP servers do not list their files; schedule"
                 " the load instead",
             )
+        if self.notifications and pattern.scheme is not S3:
+            raise ConfigError(
+                "arguments-contradict",
+                f"notifications={self.notifications!r} is for sources in S3, and the source is in"
+                f" {pattern.scheme.store}; leave it out: then each poll lists the source",
+            )
         return LoadRequest(
             table=self.table,
             pattern=pattern,
@@ -110,6 +122,7 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         """Poll, and yield an event for each poll that finds new files; log and repeat a failed poll."""
         # imported here, because DAG files with a watcher import this module
         from airflow_provider_ch_s3.load.watch import Watch
+        from airflow_provider_ch_s3.triggers.notifications import looking
         from airflow_provider_ch_s3.triggers.polling import join_poller
         from airflow_provider_ch_s3.triggers.watching import share_store
 
@@ -118,13 +131,15 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         conn_ids = {S3: self.aws_conn_id, GCS: self.hmac_conn_id, AZURE: self.wasb_conn_id}
         store = share_store(scheme, conn_ids[scheme])
         async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
-            while True:
-                found = await poller.poll(watch, self.poll_interval)
-                if isinstance(found, Exception):
-                    if pace.is_due(str(found)):
-                        log.warning("cannot look for new files of %s now, retrying: %s", watch, found)
-                    continue
-                watch = dataclasses.replace(watch, position=found.position)
-                if found.new.count:
-                    log.info("%s: %s", watch, count_of(found.new.count, "new file"))
-                    yield TriggerEvent(found.new.describe(watch))
+            poll = partial(poller.poll, interval_seconds=self.poll_interval)
+            with looking(self.notifications, self.aws_conn_id, poll) as look:
+                while True:
+                    found = await look(watch)
+                    if isinstance(found, Exception):
+                        if pace.is_due(str(found)):
+                            log.warning("cannot look for new files of %s now, retrying: %s", watch, found)
+                        continue
+                    watch = dataclasses.replace(watch, position=found.position)
+                    if found.new.count:
+                        log.info("%s: %s", watch, count_of(found.new.count, "new file"))
+                        yield TriggerEvent(found.new.describe(watch))

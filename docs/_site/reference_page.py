@@ -114,6 +114,7 @@ EXAMPLES = {
     "min_files": "24",
     "min_rows": "1000",
     "mode": '"replace_partitions"',
+    "notifications": '"sqs://orders-arrived"',
     "null_words": '["NA", "null"]',
     "of": '"median of the last 7 loads"',
     "on_changed": '"replace"',

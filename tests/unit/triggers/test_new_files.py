@@ -12,12 +12,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
 from airflow.sdk import Asset, AssetWatcher
+from moto import mock_aws
 
 from airflow_provider_ch_s3.assets.new_files import new_files_of
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
 from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, Found, NewFiles, Position, Watch, has_news
@@ -39,7 +42,8 @@ def watch_of(**position: Any) -> Watch:
 
 
 def test_a_trigger_is_names_and_numbers_only() -> None:
-    path, arguments = trigger(min_age=datetime.timedelta(minutes=1), aws_conn_id=None).serialize()
+    given = {"min_age": datetime.timedelta(minutes=1), "notifications": "sqs://arrivals", "aws_conn_id": None}
+    path, arguments = trigger(**given).serialize()
     assert path == "airflow_provider_ch_s3.triggers.new_files.NewFilesTrigger"
     assert json.loads(json.dumps(arguments)) == {
         "source": ["s3://shop/orders/*.csv"],
@@ -48,6 +52,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "list_after_loaded": False,
         "again_after": 3600.0,
         "poll_interval": 15.0,
+        "notifications": "sqs://arrivals",
         "clickhouse_conn_id": "away",
         "aws_conn_id": None,
         "hmac_conn_id": "google_cloud_hmac",
@@ -65,6 +70,10 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         pytest.param({"source": []}, "address-invalid", id="no-source"),
         pytest.param({"poll_interval": 0}, "argument-invalid", id="interval"),
         pytest.param({"min_age": -1}, "argument-invalid", id="age"),
+        pytest.param({"notifications": "https://host/1/queue"}, "argument-invalid", id="queue"),
+        pytest.param(
+            {"source": "gs://b/a/*", "notifications": "sqs://q"}, "arguments-contradict", id="queue-of-another-store"
+        ),
         pytest.param(
             {"source": ["s3://b/a/*", "s3://b/b/*"], "list_after_loaded": True}, "arguments-contradict", id="order"
         ),
@@ -232,11 +241,27 @@ def test_a_run_loads_the_files_of_its_events_or_the_whole_source() -> None:
         new_files_of(Asset("alone"))
 
 
+BLOCKS = re.findall(r"^```python\n(.*?)^```", EVENTS.read_text(), re.DOTALL | re.MULTILINE)
+
+
 def test_the_page_begins_with_a_dag() -> None:
-    block = re.search(r"^```python\n(.*?)^```", EVENTS.read_text(), re.DOTALL | re.MULTILINE)
-    assert block
     found: dict[str, Any] = {}
-    exec(block[1], found)
+    exec(BLOCKS[0], found)
     (watcher,) = found["orders"].watchers
     assert watcher.trigger.serialize()[1]["source"] == ["s3://shop/orders/**/*.csv"]
-    assert len(block[1].splitlines()) <= 10
+    assert len(BLOCKS[0].splitlines()) <= 10
+
+
+def test_the_page_sets_up_the_queue_of_a_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[str, Any] = {}
+    exec(next(block for block in BLOCKS if "notifications=" in block), found)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        boto3.client("s3").create_bucket(Bucket="shop")
+        exec(next(block for block in BLOCKS if "create_queue" in block), found)
+        assert queue_name(found["arrived"].notifications) == found["url"].rpartition("/")[2]
+        for key in ("orders/a b.csv", "other/b.csv"):
+            found["s3"].put_object(Bucket="shop", Key=key, Body=b"1")
+        messages = found["sqs"].receive_message(QueueUrl=found["url"], MaxNumberOfMessages=10)["Messages"]
+    # S3 tests the queue first
+    assert [parse_notification(message["Body"]) for message in messages] == [[], [("shop", "orders/a b.csv")]]
