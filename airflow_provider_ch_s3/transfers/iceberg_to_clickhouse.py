@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
-from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import MIB
-from airflow_provider_ch_s3.discretion import keep_connection
-from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
-
-if TYPE_CHECKING:
-    from airflow_provider_ch_s3.files.stores import ReadableStore
-    from airflow_provider_ch_s3.lakes.store import OpenTable
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -53,40 +43,3 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     ) -> None:
         super().__init__(source=source, snapshot=snapshot, max_metadata_bytes=max_metadata_bytes, **kwargs)
         self.catalog_conn_id = catalog_conn_id
-
-    def find_table(self, source: str, files: ReadableStore, limit_bytes: int) -> tuple[str, OpenTable]:
-        """Import pyiceberg, and ask the catalog for the location, if there is a catalog.
-
-        :raises ConfigError: if the connection is missing, or the catalog does not know the table.
-        """
-        from airflow_provider_ch_s3.lakes.iceberg import CatalogTable, IcebergTable
-
-        conn_id = CONNECTION.parse("catalog_conn_id", self.catalog_conn_id)
-        if conn_id is None:
-            return source, partial(IcebergTable, limit_bytes=limit_bytes)
-        properties = _read_properties(conn_id)
-        table = CatalogTable(name=source, conn_id=conn_id, properties=properties, limit_bytes=limit_bytes)
-        return table.locate(files), table.open
-
-
-def _read_properties(conn_id: str) -> Mapping[str, Any]:
-    """Read pyiceberg's properties of a catalog from the catalog's connection.
-
-    :raises ConfigError: if the connection does not exist.
-    """
-    try:
-        connection = BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException as error:
-        refuse_unreadable(conn_id)
-        raise ConfigError(
-            "connection-missing",
-            f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"
-            " as source instead",
-        ) from error
-    keep_connection(connection.login, connection.password, connection.extra_dejson)
-    properties = dict(connection.extra_dejson)
-    if connection.host:
-        properties.setdefault("uri", connection.host)
-    if connection.login:
-        properties.setdefault("credential", f"{connection.login}:{connection.password or ''}")
-    return properties
