@@ -19,8 +19,9 @@ from airflow_provider_ch_s3.arguments import (
     OwnKeys,
     Role,
 )
-from airflow_provider_ch_s3.cli.parser import amount_of
+from airflow_provider_ch_s3.cli.parser import amount_of, count_of_some
 from airflow_provider_ch_s3.cli.task import find_operator
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import MODES, Append, Merge, MergeDuplicates, Mode, ReplaceWhere
 from airflow_provider_ch_s3.table.new_table import AUTO
@@ -51,6 +52,13 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
         help="with --lake iceberg: Airflow connection of a catalog; the source is then namespace.table",
     )
     parser.add_argument("--snapshot", default="latest", help="with --lake: an id, a version, or a time with its zone")
+    parser.add_argument(
+        "--max-metadata-bytes",
+        type=count_of_some("a number of bytes"),
+        default=512 * MIB,
+        metavar="N",
+        help="with --lake: bytes that may be read of one object of the metadata, unpacked (default: 512 MiB)",
+    )
     parser.add_argument("--table", required=not is_optional, help="table or database.table, local or Distributed")
     parser.add_argument(
         "--create-table",
@@ -309,7 +317,8 @@ def _make_lake_operator(args: argparse.Namespace, given: Mapping[str, Any]) -> L
     from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 
     given = {name: value for name, value in given.items() if name != "data_format"}
-    given |= {"source": args.source[0] if len(args.source) == 1 else args.source, "snapshot": args.snapshot}
+    source = args.source[0] if len(args.source) == 1 else args.source
+    given |= {"source": source, "snapshot": args.snapshot, "max_metadata_bytes": args.max_metadata_bytes}
     if args.lake == "delta":
         return DeltaToClickHouseOperator(**given)
     return IcebergToClickHouseOperator(catalog_conn_id=args.catalog_conn_id, **given)

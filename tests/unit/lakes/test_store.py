@@ -98,7 +98,10 @@ def operator_of(*given: str) -> Any:
 
 
 def test_a_plan_of_an_iceberg_table() -> None:
-    operator = operator_of("--lake", "iceberg", "--catalog-conn-id", "c", "--snapshot", "7", "--where", "id > 1")
+    operator = operator_of(
+        *("--lake", "iceberg", "--catalog-conn-id", "c", "--snapshot", "7", "--max-metadata-bytes", "9"),
+        *("--where", "id > 1"),
+    )
     assert isinstance(operator, IcebergToClickHouseOperator)
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
     assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
