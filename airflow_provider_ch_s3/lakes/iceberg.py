@@ -280,7 +280,7 @@ class IcebergTable:
         """Whether a snapshot may have other rows than the snapshot before."""
         found = self._metadata.snapshot_by_id(int(snapshot))
         if found is None or found.parent_snapshot_id is None:
-            return True  # nobody knows what came before, if the snapshots before have expired
+            return True  # what came before is unknown, if the earlier snapshots have expired
         return _operation(found) != Operation.REPLACE.value
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:

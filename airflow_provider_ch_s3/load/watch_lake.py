@@ -1,4 +1,4 @@
-"""Find the snapshot of a lake table that a ClickHouse table does not hold yet, for a watcher.
+"""Find the newest snapshot of a lake table, missing in a ClickHouse table, for a watcher.
 
 Most polls only look for the newest object of the metadata, with few requests. The metadata are read and compared with
 the ledger if there is a newer object, or after a while.
@@ -49,7 +49,7 @@ class NamedLake(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class NewSnapshot:
-    """The newest snapshot, with rows that the table lacks, and that no load is about to add."""
+    """The newest snapshot, with rows missing in the table, and planned by no load."""
 
     snapshot: Snapshot
 
