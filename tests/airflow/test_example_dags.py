@@ -292,22 +292,24 @@ def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
 
 
 @pytest.mark.thorough
-def test_a_watcher_of_a_lake_wakes_the_dag_for_each_snapshot_but_not_for_a_compaction(
+def test_a_watcher_of_a_lake_wakes_the_dag_for_each_snapshot_with_rows(
     airflow_api: AirflowApi, flights_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     lake = DeltaLake(server_of(flights_sandbox), "s3://flights/lake/orders", tmp_path)
-    begin_to_watch(airflow_api, "watched_lake")
     for number in (1, 2):
-        lake.append(orders(2 * number, 2 * number + 1))
-        last = await_run(airflow_api, "watched_lake", number)
-        rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM watched_lake")
-        assert rows == [{"n": 2 * number}]
-        assert airflow_api.result("watched_lake", last, "load")["snapshot"]["id"] == lake.snapshot
-        lake.compact()
+        lake.append(orders(number))
+    begin_to_watch(airflow_api, "watched_lake")
+    runs = [await_run(airflow_api, "watched_lake", 1)]
+    lake.compact()
+    lake.append(orders(3, 4))
+    runs.append(await_run(airflow_api, "watched_lake", 2))
     airflow_api.call("PATCH", "dags/watched_lake", {"is_paused": True})
+    reports = [airflow_api.result("watched_lake", run, "load") for run in runs]
+    assert [(report["snapshot"]["id"], report["rows_written"]) for report in reports] == [("2", 2), ("4", 2)]
+    assert flights_sandbox.query("SELECT toUInt32(count()) AS n FROM watched_lake") == [{"n": 4}]
     events = airflow_api.call("GET", "assets/events?source_asset=s3://flights/lake/orders")["asset_events"]
     extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
-    assert sorted(extra["snapshot"] for extra in extras) == ["1", "3"]  # 0 is the empty table, 2 the compaction
+    assert sorted(extra["snapshot"] for extra in extras) == ["2", "4"]
 
 
 @pytest.mark.thorough

@@ -104,6 +104,7 @@ def test_a_plan_of_an_iceberg_table() -> None:
     )
     assert isinstance(operator, IcebergToClickHouseOperator)
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
+    assert operator.max_metadata_bytes == 9
     assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
 
 
