@@ -37,7 +37,13 @@ def get_provider_info() -> dict[str, Any]:
         "operators": _modules("operators.held", "operators.s3_query"),
         "hooks": _modules("hooks.clickhouse_s3"),
         "sensors": _modules("sensors.parts_settled"),
-        "triggers": _modules("triggers.export", "triggers.load", "triggers.new_files", "triggers.parts_settled"),
+        "triggers": _modules(
+            "triggers.export",
+            "triggers.load",
+            "triggers.new_files",
+            "triggers.new_snapshot",
+            "triggers.parts_settled",
+        ),
         "asset-uris": [
             {
                 "schemes": ["clickhouse"],

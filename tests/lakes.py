@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -28,10 +29,18 @@ from pyiceberg.types import LongType, StringType
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+from ch_s3_lab.sandbox.info import Sandbox
 from ch_s3_lab.sandbox.s3_server import S3_REGION, S3Server
 
 Rows = list[dict[str, Any]]
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("amount", pa.float64())])
+
+
+def server_of(sandbox: Sandbox) -> S3Server:
+    """The object store of a sandbox."""
+    connection = json.loads(sandbox.airflow_conn_aws)
+    endpoint, key, secret = connection["extra"]["endpoint_url"], connection["login"], connection["password"]
+    return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
 
 
 def orders(*ids: int) -> Rows:

@@ -16,6 +16,16 @@ LOAD_ALL = "load the whole snapshot once with mode='replace_table', after which 
 
 
 @dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """One snapshot of a table; the fields are the fields of ``SnapshotRange``."""
+
+    id: str
+    time: str = ""
+    operation: str = ""
+    schema_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SnapshotRange:
     """The snapshots of a table that a load reads: all rows of a snapshot, or the rows added between two snapshots.
 
@@ -156,3 +166,15 @@ class HeldSnapshots:
         """Return the snapshots loaded after a snapshot; everything for ''."""
         newest_first = self.in_order[::-1]
         return newest_first[: newest_first.index(snapshot)] if snapshot else newest_first
+
+
+def last_loaded(etags: Sequence[str]) -> tuple[str, str]:
+    """Return the UUID of the table and the id of the snapshot that was loaded last, in part excepted; '' if none was.
+
+    :param etags: the ledger's records, in the order of their commits.
+    """
+    for etag in reversed(etags):
+        uuid, snapshot, *kind = etag.split("/")
+        if kind != [_PART]:
+            return uuid, snapshot
+    return "", ""

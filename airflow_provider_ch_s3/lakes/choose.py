@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SnapshotError
-from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, HeldSnapshots, SnapshotRange
-from airflow_provider_ch_s3.lakes.table import LakeTable, Snapshot
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, HeldSnapshots, Snapshot, SnapshotRange, last_loaded
+from airflow_provider_ch_s3.lakes.table import LakeTable
 
 log = get_log(__name__)
 
@@ -60,6 +60,20 @@ def choose_range(
         skips_held=not table.repeats_rows or bool(known.partly.difference(table.line(after) if after else ())),
         **asdict(chosen),
     )
+
+
+def has_unloaded_rows(table: LakeTable, newest: Snapshot, held: Sequence[str]) -> bool:
+    """Whether the newest snapshot may have other rows than the snapshot loaded last: not after compactions alone.
+
+    :param held: as for :func:`choose_range`.
+    """
+    uuid, last = last_loaded(held)
+    for one in table.line(newest.id):
+        if one == last:
+            return table.uuid != uuid
+        if table.changes_rows(one):
+            return True
+    return False  # nobody has added rows yet
 
 
 def _names(snapshots: Set[str]) -> str:

@@ -23,12 +23,12 @@ from deltalake.exceptions import DeltaError
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import DataFile, Layout
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.functions import DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
-from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, Snapshot, removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, removes_rows, show_time, type_of
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -99,6 +99,11 @@ class DeltaTable:
                 f"s3://{self._bucket}/{self._log} has no commit (*.json), so {self._address} is not the location of a"
                 " Delta table; correct source",
             )
+
+    @property
+    def address(self) -> str:
+        """Address of the newest commit."""
+        return f"s3://{self._bucket}/{self._commits[self._latest]}"
 
     @property
     def _latest(self) -> int:
@@ -263,6 +268,15 @@ class DeltaTable:
             version -= 1
             yield str(version)
 
+    def changes_rows(self, snapshot: str) -> bool:
+        """Whether a version may have other rows than the version before."""
+        version = int(snapshot)
+        return version not in self._commits or any(
+            file.get("dataChange", True)
+            for action in self._actions(version)
+            if (file := action.get("add") or action.get("remove"))
+        )
+
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files of a version, with their reader if plain Parquet does not describe the rows.
 
@@ -409,6 +423,20 @@ class DeltaTable:
                 )
                 needs.append(need(DELTA, "partition values without folders", refusal))
         return found
+
+
+def find_newest(files: ReadableStore, known: str) -> str:
+    """Find the newest commit; '' if a known commit is gone. Lists only the log from the known commit on.
+
+    :param known: address of a commit.
+    :raises SourceError: if the store cannot be listed.
+    """
+    bucket, _, key = known.removeprefix("s3://").partition("/")
+    log = key.rpartition("/")[0]
+    # all names with a version begin with a zero, as a version has twenty digits
+    listed = files.list_files(SourcePattern(bucket=bucket, globs=(f"{log}/0*",)), after=key.removesuffix(".json"))
+    commits = [file.key for file in listed if _COMMIT.fullmatch(file.key.rpartition("/")[2])]
+    return f"s3://{bucket}/{max(commits)}" if key in commits else ""
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:

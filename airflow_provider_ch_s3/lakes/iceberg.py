@@ -53,7 +53,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
 from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
@@ -61,7 +61,7 @@ from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_thr
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_fields
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
-from airflow_provider_ch_s3.lakes.table import Snapshot, removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.table import removes_rows, show_time, type_of
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _TYPES = {
@@ -175,8 +175,8 @@ class IcebergTable:
         self._bucket = bucket
         self._location = location
         self._columns: dict[str, SnapshotColumns] = {}
-        self._address = address or self._find_newest()
-        self._metadata = self._read(self._address)
+        self.address = address or self._find_newest()
+        self._metadata = self._read(self.address)
 
     def _find_newest(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
@@ -284,6 +284,13 @@ class IcebergTable:
         found = self._metadata.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
         return snapshots.ancestors_of(found, self._metadata)
 
+    def changes_rows(self, snapshot: str) -> bool:
+        """Whether a snapshot may have other rows than the snapshot before."""
+        found = self._metadata.snapshot_by_id(int(snapshot))
+        if found is None or found.parent_snapshot_id is None:
+            return True  # what came before is unknown, if the earlier snapshots have expired
+        return _operation(found) != Operation.REPLACE.value
+
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files of a snapshot, with their reader if plain Parquet does not describe the rows.
 
@@ -301,7 +308,7 @@ class IcebergTable:
         for one in deletes:
             needs.append(_need_of_deletes(one, snapshot))
         by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
-        metadata = self._address.removeprefix(f"s3://{self._bucket}/{self._location}/")
+        metadata = self.address.removeprefix(f"s3://{self._bucket}/{self._location}/")
         if needs and "://" in metadata:  # written elsewhere, where the servers' function does not look
             raise needs[0].refusal
         return read_through(
@@ -458,7 +465,7 @@ class CatalogTable:
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
-        address = self._load(files).metadata_location
+        address = self.find_metadata(files)
         return IcebergTable(files, bucket, location, limit_bytes=self.limit_bytes, address=address)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
@@ -482,6 +489,13 @@ class CatalogTable:
             session_token=vended.get(S3_SESSION_TOKEN, ""),
             expires_at=int(expiry) / 1000 if expiry.isdecimal() else None,
         )
+
+    def find_metadata(self, files: ReadableStore) -> str:
+        """Ask for the address of the newest metadata file.
+
+        :raises SourceError: as :meth:`locate`; ConfigError as well.
+        """
+        return self._load(files).metadata_location
 
     def _load(self, files: ReadableStore) -> Table:
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
@@ -559,6 +573,30 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     """Read a number of the summary; None if the number is missing."""
     text = snapshot.summary.additional_properties.get(name) if snapshot.summary else None
     return None if text is None else int(text)
+
+
+def find_newest(files: ReadableStore, known: str) -> str:
+    """Find the metadata file with the highest number; '' if a known file is gone.
+
+    Lists only the names with the number of the known file or the next number: a folder of metadata may have a
+    hundred thousand objects.
+
+    :param known: address of a metadata file.
+    :raises SourceError: if the store cannot be listed.
+    """
+    bucket, key = split_location(known)
+    folder, name = key.rpartition("/")[::2]
+    match = _METADATA.fullmatch(name)
+    if match is None:
+        return ""
+    start, number = name[: match.start("version")], match["version"]
+    numbers = (number, str(int(number) + 1).zfill(len(number)))
+    globs = tuple(f"{folder}/{start}{one}*" for one in numbers)
+    found: dict[str, int] = {}
+    for file in files.list_files(SourcePattern(bucket=bucket, globs=globs)):
+        if match := _METADATA.fullmatch(file.key.rpartition("/")[2]):
+            found[file.key] = int(match["version"])
+    return f"s3://{bucket}/{max(found, key=found.__getitem__)}" if found else ""
 
 
 def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:

@@ -13,11 +13,11 @@ from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, Snapshot, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
-from airflow_provider_ch_s3.lakes.choose import choose_range
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, Snapshot, check_keys, parse_wanted
+from airflow_provider_ch_s3.lakes.choose import choose_range, has_unloaded_rows
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, check_keys, parse_wanted
 
 
 class OpenTable(Protocol):
@@ -104,6 +104,32 @@ class LakeStore:
         """Read how the table lays out rows."""
         with self._reading():
             return self.table.layout
+
+    @property
+    def address(self) -> str:
+        """Address of the newest object of the metadata, as last read."""
+        return self.table.address
+
+    def find_newest(self) -> Snapshot | None:
+        """Find the newest snapshot; None if the table has none yet.
+
+        :raises SnapshotError: if the metadata cannot be read.
+        """
+        with self._reading():
+            try:
+                return self.table.find(LATEST)
+            except SnapshotError as error:
+                if error.code != "snapshot-missing":
+                    raise
+                return None
+
+    def has_unloaded_rows(self, newest: Snapshot, held: Sequence[str]) -> bool:
+        """Whether a load of the newest snapshot has something to do, as :func:`has_unloaded_rows`.
+
+        :raises SnapshotError: if the metadata cannot be read.
+        """
+        with self._reading():
+            return has_unloaded_rows(self.table, newest, held)
 
     def pin(self, held: Sequence[str], *, begun: str = "") -> SnapshotRange:
         """Choose what to load.

@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 
 LATEST = "latest"
@@ -18,22 +17,16 @@ MAX_TIME_MS = 253_402_300_800_000
 _NAMES_OTHERS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[*?{}]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """One snapshot of a table; the fields are the fields of ``SnapshotRange``."""
-
-    id: str
-    time: str = ""
-    operation: str = ""
-    schema_id: str = ""
-
-
 class LakeTable(Protocol):
     """A table as described by the metadata at the time of reading."""
 
     @property
     def uuid(self) -> str:
         """Distinguishes the table from other tables, whatever their location."""
+
+    @property
+    def address(self) -> str:
+        """Address of the newest object of the metadata: each new snapshot comes with another."""
 
     @property
     def repeats_rows(self) -> bool:
@@ -51,6 +44,9 @@ class LakeTable(Protocol):
 
     def line(self, snapshot: str) -> Iterable[str]:
         """Ids of a snapshot and the snapshots before, newest first, as far back as every successor is known."""
+
+    def changes_rows(self, snapshot: str) -> bool:
+        """Whether a snapshot may have other rows than the snapshot before, as compactions do not."""
 
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         """The data files with the rows of a snapshot.

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import TargetChangingError
+from airflow_provider_ch_s3.exactly_once.history import Attempt
+from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.modes.mode import ReadVersions
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
@@ -37,7 +41,7 @@ MAX_NAMED_FILES = 1_000
 class Position:
     """What a watcher keeps from one poll to the next.
 
-    :param listed: digest of the listing that was compared with the ledger.
+    :param listed: digest of the listing that was compared with the ledger; of a lake table, address of the metadata.
     :param after: the listing begins after this key.
     :param until: by the monotonic clock: afterwards, the same listing is compared again.
     """
@@ -46,22 +50,74 @@ class Position:
     after: str = ""
     until: float = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the table is to be compared, even if nothing was added to the source."""
+        return not self.listed or time.monotonic() > self.until
+
+
+class News(Protocol):
+    """What the table lacks; as a text, for the log."""
+
+    def describe(self, watch: Any) -> dict[str, Any]:
+        """Describe the news for an event."""
+
+
+New = TypeVar("New", bound=News)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(Generic[New]):
+    """What a poll has found.
+
+    :param position: for the next poll.
+    :param new: None or empty, if the table lacks nothing.
+    :param lacking: of the named keys, the keys of files that the table does not hold, whether new or not.
+    """
+
+    position: Position
+    new: New | None = None
+    lacking: Set[str] = frozenset()
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Watch:
+class Watch(ABC):
+    """What a watcher compares with a table.
+
+    :param again_after: seconds after which what the table still lacks counts as new again.
+    """
+
+    again_after: float
+    position: Position = Position()
+
+    @abstractmethod
+    def look(self, client: ClickHouseClient, declaration: ClusterDeclaration, store: Any) -> Found[Any]:
+        """Look for what the table lacks; ask no server, if nothing was added to the source.
+
+        :raises ChS3Error: if the store or a server does not answer, or refuses.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FilesWatch(Watch):
     """A source to be compared with a table.
 
     :param request: the load whose files are looked for.
-    :param again_after: seconds after which files that the table still lacks count as new again.
     :param named: keys of the source; only these objects are looked at, and the source is not listed.
     :param told: path and ETag of files that are not new, because an event has told of them.
     """
 
     request: LoadRequest
-    again_after: float
-    position: Position = Position()
     named: Set[str] = frozenset()
     told: Set[tuple[str, str]] = frozenset()
+
+    def look(self, client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore) -> Found[NewFiles]:
+        """List the source, and compare the listing with the ledger, if the listing has changed."""
+        if self.named:
+            return _find_named_files(client, declaration, store, self)
+        if not has_news(store, self):
+            return Found(position=self.position)
+        return find_new_files(client, declaration, store, self)
 
     def request_for(self, store: ObjectStore) -> LoadRequest:
         """The load from the account of a store."""
@@ -93,7 +149,13 @@ class NewFiles:
         self.size_bytes += sum(file.size_bytes for file in files)
         self.files += files[: MAX_NAMED_FILES - len(self.files)]
 
-    def describe(self, watch: Watch) -> dict[str, Any]:
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __str__(self) -> str:
+        return count_of(self.count, "new file")
+
+    def describe(self, watch: FilesWatch) -> dict[str, Any]:
         """Describe the files for an event.
 
         ``source`` is a list of addresses for an operator: of just these files, or of the whole source if the files
@@ -112,26 +174,13 @@ class NewFiles:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """What a poll has found.
-
-    :param position: for the next poll.
-    :param lacking: of the named keys, the keys of files that the table does not hold, whether new or not.
-    """
-
-    position: Position
-    new: NewFiles = field(default_factory=NewFiles)
-    lacking: Set[str] = frozenset()
-
-
-def has_news(store: ObjectStore, watch: Watch) -> bool:
+def has_news(store: ObjectStore, watch: FilesWatch) -> bool:
     """Whether a poll has to compare the listing with the ledger; only lists.
 
     :raises SourceError: if the store cannot be listed.
     """
     position = watch.position
-    if watch.named or not position.listed or time.monotonic() > position.until:
+    if position.is_over:
         return True
     listing = _Listing(store, watch.request_for(store), position.after)
     for _ in listing:
@@ -140,14 +189,12 @@ def has_news(store: ObjectStore, watch: Watch) -> bool:
 
 
 def find_new_files(
-    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: Watch
-) -> Found:
-    """Compare the listing, or the named objects, with the ledger.
+    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: FilesWatch
+) -> Found[NewFiles]:
+    """Compare the listing with the ledger.
 
     :raises ChS3Error: if the store or a server does not answer, or refuses.
     """
-    if watch.named:
-        return _find_named_files(client, declaration, store, watch)
     request = watch.request_for(store)
     table = _Table.read(client, declaration, watch, request.pattern)
     new, listing = NewFiles(), _Listing(store, request, table.last_key)
@@ -159,8 +206,8 @@ def find_new_files(
 
 
 def _find_named_files(
-    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: Watch
-) -> Found:
+    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: FilesWatch
+) -> Found[NewFiles]:
     """Compare the named objects with the ledger; ask no server if there are none."""
     request = watch.request_for(store)
     pattern = replace(request.pattern, globs=tuple(sorted(watch.named)))
@@ -174,6 +221,42 @@ def _find_named_files(
     new = NewFiles()
     new.add([file for file in lacking if ages[file] >= request.arrivals.min_age and not table.is_underway(file)])
     return Found(position=watch.position, new=new, lacking={file.key for file in lacking})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What the ledger knows of a table.
+
+    :param underway: the attempts of loads that are planned, running or held.
+    """
+
+    holdings: Holdings
+    underway: Sequence[Attempt]
+
+    @classmethod
+    def read(
+        cls, client: ClickHouseClient, declaration: ClusterDeclaration, table: str, again_after: float
+    ) -> Known | None:
+        """Read the ledger; None if the table does not exist, or was never loaded.
+
+        :param again_after: nobody may be left to end an older attempt, so the attempt is not underway.
+        :raises ChS3Error: if a server does not answer, or refuses.
+        """
+        try:
+            target = find_target(client, declaration, LoadIdentity.nobody(table))
+        except TargetChangingError as error:
+            if error.code != "table-missing":
+                raise
+            return None
+        history = target.ledger.read_if_there()
+        if not history.events:
+            return None
+        underway = [
+            attempt
+            for attempt in history.attempts.values()
+            if attempt.is_held or (attempt.is_open and attempt.age_seconds < again_after)
+        ]
+        return cls(holdings=target.holdings, underway=underway)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,28 +274,19 @@ class _Table:
 
     @classmethod
     def read(
-        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: Watch, pattern: SourcePattern
+        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: FilesWatch, pattern: SourcePattern
     ) -> _Table:
-        try:
-            target = find_target(client, declaration, LoadIdentity.nobody(watch.request.table))
-        except TargetChangingError as error:
-            if error.code != "table-missing":
-                raise
+        known = Known.read(client, declaration, watch.request.table, watch.again_after)
+        if known is None:
             return cls(pattern=pattern, underway=watch.told)
-        history = target.ledger.read_if_there()
-        if not history.events:
-            return cls(pattern=pattern, underway=watch.told)
-        # Nobody may be left to end an old attempt: then the files are new again.
         manifests: Iterable[Mapping[str, str]] = (
-            target.ledger.read_manifest(attempt.id)
-            for attempt in history.attempts.values()
-            if attempt.is_held or (attempt.is_open and attempt.age_seconds < watch.again_after)
+            known.holdings.ledger.read_manifest(attempt.id) for attempt in known.underway
         )
         return cls(
             pattern=pattern,
-            read_versions=target.holdings.versions,
+            read_versions=known.holdings.versions,
             underway={*watch.told, *(file for manifest in manifests for file in manifest.items())},
-            last_key=last_loaded_key(target.holdings, pattern) if watch.request.mode.list_after_loaded else "",
+            last_key=last_loaded_key(known.holdings, pattern) if watch.request.mode.list_after_loaded else "",
         )
 
     def is_underway(self, file: SourceFile) -> bool:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
-
-if TYPE_CHECKING:
-    from airflow_provider_ch_s3.lakes.store import OpenTable
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 
 class DeltaToClickHouseOperator(LakeToClickHouseOperator):
@@ -26,9 +19,3 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
     """
 
     scheme = DELTA
-
-    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
-        """Import deltalake; the source is the location."""
-        from airflow_provider_ch_s3.lakes.delta import DeltaTable
-
-        return source, partial(DeltaTable, limit_bytes=limit_bytes)

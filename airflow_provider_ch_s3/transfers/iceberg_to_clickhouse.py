@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import CREDENTIALS_OR_CATALOG, CatalogKeys, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
-from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.common.text import MIB
-from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
-
-if TYPE_CHECKING:
-    from airflow_provider_ch_s3.lakes.store import OpenTable
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -73,42 +64,3 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
                 "argument-missing",
                 "credentials='catalog' needs a catalog; give catalog_conn_id, or other credentials",
             )
-
-    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
-        """Import pyiceberg, and ask the catalog for the location, if there is a catalog.
-
-        :raises ConfigError: if the connection is missing, or the catalog does not know the table.
-        """
-        from airflow_provider_ch_s3.lakes.iceberg import CatalogTable, IcebergTable
-
-        conn_id = CONNECTION.parse("catalog_conn_id", self.catalog_conn_id)
-        if conn_id is None:
-            return source, partial(IcebergTable, limit_bytes=limit_bytes)
-        properties = _read_properties(conn_id)
-        table = CatalogTable(name=source, conn_id=conn_id, properties=properties, limit_bytes=limit_bytes)
-        if isinstance(files.credentials, CatalogKeys):
-            files.vend = partial(table.vend_keys, files)
-        return table.locate(files), table.open
-
-
-def _read_properties(conn_id: str) -> Mapping[str, Any]:
-    """Read pyiceberg's properties of a catalog from the catalog's connection.
-
-    :raises ConfigError: if the connection does not exist.
-    """
-    try:
-        connection = BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException as error:
-        refuse_unreadable(conn_id)
-        raise ConfigError(
-            "connection-missing",
-            f"Airflow has no connection {conn_id!r}; create it, correct catalog_conn_id, or give the table's location"
-            " as source instead",
-        ) from error
-    keep_connection(connection.login, connection.password, connection.extra_dejson)
-    properties = dict(connection.extra_dejson)
-    if connection.host:
-        properties.setdefault("uri", connection.host)
-    if connection.login:
-        properties.setdefault("credential", f"{connection.login}:{connection.password or ''}")
-    return properties

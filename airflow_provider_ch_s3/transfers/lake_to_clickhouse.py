@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ch_s3.common.declared import TEXT, Kind, count
+from airflow_provider_ch_s3.arguments import CatalogKeys
+from airflow_provider_ch_s3.common.declared import CONNECTION, TEXT, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
+    from airflow_provider_ch_s3.lakes.store import LakeStore
 
 OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
@@ -43,6 +44,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         "max_metadata_bytes": count(least=1),
     }
     template_fields: Sequence[str] = (*kinds, "sql")
+    catalog_conn_id: str | None = None
 
     def __init__(
         self, *, source: str, snapshot: str = "latest", max_metadata_bytes: int = 512 * MIB, **kwargs: Any
@@ -58,14 +60,6 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         self.max_metadata_bytes = max_metadata_bytes
         self.check_as_written(("source", "snapshot", "max_metadata_bytes"))
 
-    def find_table(self, source: str, files: S3FileStore, limit_bytes: int) -> tuple[str, OpenTable]:
-        """Find the location of the table, and import the library for the table's metadata.
-
-        :param limit_bytes: of one object of the metadata.
-        :raises ImportError: if the library is not installed.
-        """
-        raise NotImplementedError
-
     def pattern_as_written(self) -> SourcePattern:
         """Return a pattern of the table's files, wherever the table is."""
         return SourcePattern(bucket="", globs=("**",), scheme=self.scheme)
@@ -75,24 +69,18 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong, or the library of the format is not installed.
         """
-        from airflow_provider_ch_s3.lakes.store import LakeStore
+        from airflow_provider_ch_s3.hooks.lake import Lake
 
-        files = super().open_store()
-        try:
-            limit_bytes = self.kinds["max_metadata_bytes"].parse("max_metadata_bytes", self.max_metadata_bytes)
-            source = LOCATION.parse("source", self.source)
-            location, open_table = self.find_table(source, files, limit_bytes)
-        except ImportError as error:
-            extra = self.scheme.store.lower()
-            raise ConfigError(
-                "library-missing",
-                f"loading {self.scheme.store} tables needs a library ({error}); on the workers, pip install"
-                f" 'airflow-provider-ch-s3[{extra}]'",
-            ) from error
-        pattern = parse_location(location, self.scheme)
-        return LakeStore(
-            files=files, pattern=pattern, open_table=open_table, snapshot=TEXT.parse("snapshot", self.snapshot)
+        lake = Lake(
+            scheme=self.scheme,
+            source=LOCATION.parse("source", self.source),
+            catalog_conn_id=CONNECTION.parse("catalog_conn_id", self.catalog_conn_id),
+            limit_bytes=self.kinds["max_metadata_bytes"].parse("max_metadata_bytes", self.max_metadata_bytes),
         )
+        files = super().open_store()
+        if isinstance(files.credentials, CatalogKeys):
+            files.vend = partial(lake.vend_keys, files)
+        return lake.open(files, TEXT.parse("snapshot", self.snapshot))
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""

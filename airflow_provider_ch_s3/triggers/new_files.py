@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-from collections.abc import AsyncIterator, Sequence
-from functools import partial
-from typing import Any
-
-from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.arguments import Arrivals
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
-from airflow_provider_ch_s3.common.arguments import check_seconds
 from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, SECONDS, TEXT
-from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.contradictions import check_request
-from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, find_scheme, parse_source
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, Scheme, find_scheme, parse_source
 from airflow_provider_ch_s3.files.notifications import QUEUE
 from airflow_provider_ch_s3.modes import Append, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.triggers.describe import describe
+from airflow_provider_ch_s3.triggers.watcher import Look, WatcherTrigger
 
-log = get_log(__name__)
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.load.watch import Watch
 
 
-class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
+class NewFilesTrigger(WatcherTrigger):
     """Wake DAGs when a source has files not yet in a table; for the ``AssetWatcher`` of an asset.
 
     The trigger lists the source, asks the ledger, and keeps nothing: it may be restarted at any time and anywhere.
@@ -67,19 +61,19 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
         hmac_conn_id: str | None = "google_cloud_hmac",
         wasb_conn_id: str = "wasb_default",
     ) -> None:
-        super().__init__()
+        super().__init__(
+            table=table,
+            again_after=again_after,
+            poll_interval=poll_interval,
+            clickhouse_conn_id=clickhouse_conn_id,
+        )
         self.source: list[str] = SOURCE.parse("source", source)
-        self.table: str = TEXT.parse("table", table)
         self.min_age: float = SECONDS.parse("min_age", min_age)
         self.list_after_loaded: bool = FLAG.parse("list_after_loaded", list_after_loaded)
-        self.again_after: float = SECONDS.parse("again_after", again_after)
-        self.poll_interval = poll_interval
         self.notifications: str | None = QUEUE.parse("notifications", notifications)
-        self.clickhouse_conn_id: str = TEXT.parse("clickhouse_conn_id", clickhouse_conn_id)
         self.aws_conn_id: str | None = CONNECTION.parse("aws_conn_id", aws_conn_id)
         self.hmac_conn_id: str | None = CONNECTION.parse("hmac_conn_id", hmac_conn_id)
         self.wasb_conn_id: str | None = TEXT.parse("wasb_conn_id", wasb_conn_id)
-        check_seconds("poll_interval", poll_interval, is_positive=True)
         check_request(self._request)
 
     @property
@@ -114,32 +108,21 @@ class NewFilesTrigger(BaseEventTrigger):  # type: ignore[misc]
             arrivals=Arrivals(min_age=self.min_age),
         )
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the arguments to re-create this trigger: only names and numbers."""
-        return describe(self)
+    def watch(self) -> Watch:
+        """Return the source to compare with the table."""
+        from airflow_provider_ch_s3.load.watch import FilesWatch  # here, because DAG files import this module
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll, and yield an event for each poll that finds new files; log and repeat a failed poll."""
-        # imported here, because DAG files with a watcher import this module
-        from airflow_provider_ch_s3.load.watch import Watch
+        return FilesWatch(request=self._request, again_after=self.again_after)
+
+    def looking(self, look: Look) -> AbstractContextManager[Look]:
+        """Look when a poll is due, or when the queue has notifications."""
+        if not self.notifications:
+            return super().looking(look)
         from airflow_provider_ch_s3.triggers.notifications import looking
-        from airflow_provider_ch_s3.triggers.polling import join_poller
-        from airflow_provider_ch_s3.triggers.watching import share_store
 
-        request, pace = self._request, Pace()
-        watch, scheme = Watch(request=request, again_after=self.again_after), request.pattern.scheme
-        conn_ids = {S3: self.aws_conn_id, GCS: self.hmac_conn_id, AZURE: self.wasb_conn_id}
-        store = share_store(scheme, conn_ids[scheme])
-        async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
-            poll = partial(poller.poll, interval_seconds=self.poll_interval)
-            with looking(self.notifications, self.aws_conn_id, poll) as look:
-                while True:
-                    found = await look(watch)
-                    if isinstance(found, Exception):
-                        if pace.is_due(str(found)):
-                            log.warning("cannot look for new files of %s now, retrying: %s", watch, found)
-                        continue
-                    watch = dataclasses.replace(watch, position=found.position)
-                    if found.new.count:
-                        log.info("%s: %s", watch, count_of(found.new.count, "new file"))
-                        yield TriggerEvent(found.new.describe(watch))
+        return looking(self.notifications, self.aws_conn_id, look)
+
+    def store(self) -> tuple[Scheme, str | None]:
+        """Return the kind of the source's store, and the store's connection."""
+        scheme = self._request.pattern.scheme
+        return scheme, {S3: self.aws_conn_id, GCS: self.hmac_conn_id, AZURE: self.wasb_conn_id}[scheme]

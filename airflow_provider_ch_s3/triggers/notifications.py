@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
-from airflow_provider_ch_s3.load.watch import Found, Watch
+from airflow_provider_ch_s3.load.watch import FilesWatch, Found, NewFiles
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.stores.sqs import HIDDEN_SECONDS, Message, SqsQueue
 from airflow_provider_ch_s3.triggers.polling import in_thread
@@ -32,19 +32,16 @@ _READERS: dict[tuple[str, str | None], Inbox] = {}
 _STORES: dict[str | None, S3FileStore] = {}
 """Connection → the store whose client of SQS all watchers share: a client takes 8 MiB."""
 
-Look = Callable[[Watch], Awaitable[Found | Exception]]
+Look = Callable[[FilesWatch], Awaitable[Found[NewFiles] | Exception]]
 
 
 @contextmanager
-def looking(queue: str | None, aws_conn_id: str | None, look: Look) -> Iterator[Look]:
-    """Look for new files when the queue has notifications, for the length of a block; without a queue, at each poll.
+def looking(queue: str, aws_conn_id: str | None, look: Look) -> Iterator[Look]:
+    """Look for new files when the queue has notifications, for the length of a block.
 
     :param queue: address of the queue.
     :param look: looks for new files at the next poll.
     """
-    if queue is None:
-        yield look
-        return
     inbox = Inbox(queue, aws_conn_id, look)
     try:
         yield inbox.look
@@ -72,7 +69,7 @@ class Inbox:
         self._logged: set[str] = set()
         self._pace = Pace()
 
-    async def look(self, watch: Watch) -> Found | Exception:
+    async def look(self, watch: FilesWatch) -> Found[NewFiles] | Exception:
         """Wait until messages name files of the source, or until a listing is due; then look for new files."""
         messages = await self._receive(watch)
         self._told = {file: until for file, until in self._told.items() if until > self._now()}
@@ -81,7 +78,10 @@ class Inbox:
         if isinstance(found, Exception):
             return found
         until = self._now() + watch.again_after
-        self._told |= {(watch.request.pattern.path(file.key), file.etag): until for file in found.new.files}
+        self._told |= {
+            (watch.request.pattern.path(file.key), file.etag): until
+            for file in (found.new.files if found.new else ())
+        }
         if named:
             settled = [message for message, keys in messages.items() if not keys & found.lacking]
             await in_thread(partial(self._delete, self._open(watch), settled))
@@ -94,7 +94,7 @@ class Inbox:
         if _READERS.get(self._place) is self:
             del _READERS[self._place]
 
-    async def _receive(self, watch: Watch) -> dict[Message, Set[str]]:
+    async def _receive(self, watch: FilesWatch) -> dict[Message, Set[str]]:
         """Wait for messages, and return the keys that each of them names; none if the source is to be listed."""
         while self._now() < self._list_at:
             try:
@@ -109,13 +109,13 @@ class Inbox:
                 return named
         return {}
 
-    def _take(self, queue: SqsQueue, watch: Watch) -> dict[Message, Set[str]]:
+    def _take(self, queue: SqsQueue, watch: FilesWatch) -> dict[Message, Set[str]]:
         """Take messages out of the queue, and delete the messages that name no file of the source."""
         named = {message: self._keys_in(message, watch) for message in queue.receive()}
         self._delete(queue, [message for message, keys in named.items() if not keys])
         return {message: keys for message, keys in named.items() if keys}
 
-    def _open(self, watch: Watch) -> SqsQueue:
+    def _open(self, watch: FilesWatch) -> SqsQueue:
         """Open the queue, or return the open queue.
 
         :raises SourceError: if another watcher of this process reads the queue.
@@ -132,7 +132,7 @@ class Inbox:
             self._queue = SqsQueue(self._name, store, hidden_seconds=min_age or HIDDEN_SECONDS)
         return self._queue
 
-    def _keys_in(self, message: Message, watch: Watch) -> Set[str]:
+    def _keys_in(self, message: Message, watch: FilesWatch) -> Set[str]:
         """Return the keys of a message that the source selects; if there are none, log the reason once."""
         pattern = watch.request.pattern
         try:
@@ -150,7 +150,7 @@ class Inbox:
             self._log_deleted("key", f"about keys outside of the source, such as {min(keys)!r}", watch)
         return selected
 
-    def _log_deleted(self, kind: str, what: str, watch: Watch) -> None:
+    def _log_deleted(self, kind: str, what: str, watch: FilesWatch) -> None:
         if kind not in self._logged:
             self._logged.add(kind)
             log.warning("queue %r has messages %s: the watcher of %s deletes them", self._name, what, watch)

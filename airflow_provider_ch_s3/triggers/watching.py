@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
+from airflow_provider_ch_s3.load.watch import Found, Watch
 
 # As many as the connections in the pool of a client of ClickHouse; the pool of an S3 client has more.
 WATCHES_AT_ONCE = 8
@@ -25,8 +26,8 @@ class SharedStore:
 
     def poll(
         self, hook: ClickHouseS3Hook, watches: Sequence[Watch], cluster: str | None
-    ) -> Mapping[Watch, Found | Exception]:
-        """Look for new files: list all sources side by side, and read the ledger where a listing has changed."""
+    ) -> Mapping[Watch, Found[Any] | Exception]:
+        """Look for news: at all sources side by side, and in the ledger where a source has changed."""
         del cluster  # the connection names the cluster of each table
         if self._store is None:
             self._store = _open_store(self._scheme, self._conn_id)
@@ -34,11 +35,9 @@ class SharedStore:
         store, declaration = self._store, hook.declaration
         hook.keep_secret(lambda: store.access().secrets)
 
-        def look(watch: Watch) -> Found | Exception:
+        def look(watch: Watch) -> Found[Any] | Exception:
             try:
-                if not has_news(store, watch):
-                    return Found(position=watch.position)
-                return find_new_files(hook, declaration, store, watch)
+                return watch.look(hook, declaration, store)
             except Exception as error:  # whatever it is, it concerns this watcher alone
                 return error
 

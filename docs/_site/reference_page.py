@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClic
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
+from airflow_provider_ch_s3.triggers.new_snapshot import NewSnapshotTrigger
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, IN_PLACE_RULES, Prediction
 from airflow_provider_ch_s3.tuning.rule import Rule
 from airflow_provider_ch_s3.tuning.rules import KEPT, RULES
@@ -52,6 +53,7 @@ OPERATORS: Sequence[Any] = (
     S3QueryOperator,
     ClickHousePartsSettledSensor,
     NewFilesTrigger,
+    NewSnapshotTrigger,
 )
 REPORTS = {ClickHouseToS3Operator: ExportReport, ClickHousePartsSettledSensor: NodeParts}
 PAGES = {ClickHouseCommitHeldOperator: "commit-held", ClickHouseDropHeldOperator: "drop-held"}
@@ -99,6 +101,7 @@ EXAMPLES = {
     "is_absolute": "True",
     "keep_staged": "timedelta(hours=1)",
     "key": '["order_id"]',
+    "lake": '"delta"',
     "list_after_loaded": "True",
     "load": '"load"',
     "max_bytes": "50 * 1024**3",
@@ -167,6 +170,7 @@ OWN_EXAMPLES = {
     (IcebergToClickHouseOperator, "source"): '"s3://lake/warehouse/sales/orders"',
     (DeltaToClickHouseOperator, "source"): '"s3://lake/delta/events"',
     (NewFilesTrigger, "source"): '"s3://shop/orders/**/*.csv"',
+    (NewSnapshotTrigger, "source"): '"s3://lake/orders"',
     (ClickHouseToS3Operator, "partition_by"): '{"dt": "toDate(time)"}',
     (Expect, "expression"): '"avg(fare)"',
     (CreateTable, "settings"): '{"storage_policy": "tiered"}',
@@ -177,7 +181,7 @@ INDEX = """\
 Each argument has a heading to link to, with the type, the default, whether the argument is templated, and an example.
 *Templated SQL* may be the name of a [`.sql` file](operator.md#templates).
 
-## Operators, sensor and trigger
+## Operators, sensor and triggers
 
 All operators that load take the arguments of [FilesToClickHouseOperator](reference/files-to-clickhouse.md).
 

@@ -107,6 +107,7 @@ def _drop_tables(sandbox: Sandbox) -> None:
             "arrivals",
             "readings",
             "watched_orders",
+            "watched_lake",
             "held_orders",
         ):
             for name in (table, f"{table}_local", "orders_local_rejected"):

@@ -14,6 +14,7 @@ from ch_s3_lab.demo.local_airflow import LocalAirflow
 from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, run_in_one_process, wait_for
 from tests.airflow.spans import SpanCollector
+from tests.lakes import DeltaLake, orders, server_of
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -70,6 +71,7 @@ def test_all_examples_import() -> None:
         "new_table",
         "nightly_flights",
         "tell_failures",
+        "watched_lake",
         "watched_orders",
     ]
 
@@ -247,33 +249,67 @@ def test_new_files_are_loaded_as_they_arrive_and_each_step_is_a_span_of_its_task
     assert set(names) == {f"ch_s3.load.{step}" for step in ("plan", "insert", "verify", "prepare", "commit")}
 
 
+def begin_to_watch(airflow_api: AirflowApi, dag_id: str) -> None:
+    """Airflow starts a watcher when it parses the file of an unpaused DAG, once an hour here."""
+    airflow_api.wait_for_dag(dag_id)
+    airflow_api.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
+    token = airflow_api.call("GET", f"dags/{dag_id}/details")["file_token"]
+    airflow_api.call("PUT", f"parseDagFile/{token}")
+
+
+def await_run(airflow_api: AirflowApi, dag_id: str, number: int) -> str:
+    """Wait until so many runs of a DAG have succeeded; returns the id of the last run."""
+    runs = wait_for(
+        lambda: (
+            found
+            if len(found := airflow_api.call("GET", f"dags/{dag_id}/dagRuns?state=success")["dag_runs"]) == number
+            else []
+        ),
+        "the run that loads what is new",
+        seconds=300,
+    )
+    return str(max(runs, key=lambda run: run["run_after"])["dag_run_id"])
+
+
 @pytest.mark.push
 def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
     airflow_api: AirflowApi, flights_sandbox: Sandbox
 ) -> None:
-    s3, state = flights_sandbox.s3_client(), "dags/watched_orders/dagRuns?state=success"
-    airflow_api.wait_for_dag("watched_orders")
-    airflow_api.call("PATCH", "dags/watched_orders", {"is_paused": False})
-    # Airflow starts a watcher when it parses the file of an unpaused DAG, once an hour here.
-    token = airflow_api.call("GET", "dags/watched_orders/details")["file_token"]
-    airflow_api.call("PUT", f"parseDagFile/{token}")
+    s3 = flights_sandbox.s3_client()
+    begin_to_watch(airflow_api, "watched_orders")
     for number in (1, 2):
         s3.put_object(Bucket="flights", Key=f"orders/{number}.csv", Body=b"id,item\n1,a\n2,b\n")
-        runs = wait_for(
-            lambda n=number: found if len(found := airflow_api.call("GET", state)["dag_runs"]) == n else [],
-            "the run that loads the file",
-            seconds=300,
-        )
+        last = await_run(airflow_api, "watched_orders", number)
         rows = flights_sandbox.query("SELECT toUInt32(count()) AS n FROM watched_orders")
         assert rows == [{"n": 2 * number}]
-        (last,) = (run for run in runs if run["run_after"] == max(one["run_after"] for one in runs))
-        report = airflow_api.result("watched_orders", last["dag_run_id"], "load")
+        report = airflow_api.result("watched_orders", last, "load")
         assert (report["files_read"], report["files_skipped"]) == (1, 0)
     airflow_api.call("PATCH", "dags/watched_orders", {"is_paused": True})
     events = airflow_api.call("GET", "assets/events?source_asset=s3://flights/orders")["asset_events"]
     extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
     assert sorted(extra["first_key"] for extra in extras) == ["orders/1.csv", "orders/2.csv"]
     s3.delete_objects(Bucket="flights", Delete={"Objects": [{"Key": f"orders/{n}.csv"} for n in (1, 2)]})
+
+
+@pytest.mark.thorough
+def test_a_watcher_of_a_lake_wakes_the_dag_for_each_snapshot_with_rows(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    lake = DeltaLake(server_of(flights_sandbox), "s3://flights/lake/orders", tmp_path)
+    for number in (1, 2):
+        lake.append(orders(number))
+    begin_to_watch(airflow_api, "watched_lake")
+    runs = [await_run(airflow_api, "watched_lake", 1)]
+    lake.compact()
+    lake.append(orders(3, 4))
+    runs.append(await_run(airflow_api, "watched_lake", 2))
+    airflow_api.call("PATCH", "dags/watched_lake", {"is_paused": True})
+    reports = [airflow_api.result("watched_lake", run, "load") for run in runs]
+    assert [(report["snapshot"]["id"], report["rows_written"]) for report in reports] == [("2", 2), ("4", 2)]
+    assert flights_sandbox.query("SELECT toUInt32(count()) AS n FROM watched_lake") == [{"n": 4}]
+    events = airflow_api.call("GET", "assets/events?source_asset=s3://flights/lake/orders")["asset_events"]
+    extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
+    assert sorted(extra["snapshot"] for extra in extras) == ["2", "4"]
 
 
 @pytest.mark.thorough

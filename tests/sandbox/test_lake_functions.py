@@ -22,7 +22,7 @@ from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lake_features import CASES, Case, Iceberg, Written
-from tests.lakes import COLUMNS, orders
+from tests.lakes import COLUMNS, orders, server_of
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.engine_in_process import answer_each
@@ -48,12 +48,6 @@ def since(case: Case) -> Version | None:
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
-
-
-def server_of(sandbox: Sandbox) -> S3Server:
-    connection = json.loads(sandbox.airflow_conn_aws)
-    endpoint, key, secret = connection["extra"]["endpoint_url"], connection["login"], connection["password"]
-    return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
 
 
 def _use(lab: Lab, case: Case) -> None:

@@ -50,7 +50,7 @@ from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouse
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
-from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders
+from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders, server_of
 from tests.rest_catalog import keys_of, serving
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
 from tests.sandbox.few import die_before
@@ -65,13 +65,7 @@ LOCATION = "lake/orders"
 
 @pytest.fixture
 def server(lab: Lab) -> S3Server:
-    return server_of(lab)
-
-
-def server_of(lab: Lab) -> S3Server:
-    connection = json.loads(lab.sandbox.airflow_conn_aws)
-    endpoint, key, secret = connection["extra"]["endpoint_url"], connection["login"], connection["password"]
-    return S3Server(endpoint_url=endpoint, access_key=key, secret_key=secret)
+    return server_of(lab.sandbox)
 
 
 @pytest.fixture(params=LAKES)
@@ -867,7 +861,7 @@ def load_types(lab: Lab, tmp_path: Path) -> None:
         NestedField(12, "sizes", MapType(13, StringType(), 14, StructType(NestedField(15, "w", LongType())))),
         NestedField(16, "raw", FixedType(2)),
     )
-    lake = IcebergLake(server_of(lab), lab.uri(LOCATION), tmp_path, schema=schema)
+    lake = IcebergLake(server_of(lab.sandbox), lab.uri(LOCATION), tmp_path, schema=schema)
     load_by(lab, lake)
     row = {
         "id": 1,
@@ -938,7 +932,7 @@ def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) 
 @pytest.mark.parametrize("kind", LAKES)
 def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Path) -> None:
     lab = replicated_lab
-    lake = LAKES[kind](server_of(lab), lab.uri(LOCATION), tmp_path)
+    lake = LAKES[kind](server_of(lab.sandbox), lab.uri(LOCATION), tmp_path)
     load_by(lab, lake)
     table = make_table(lab)
     lake.append(orders(*range(10)))

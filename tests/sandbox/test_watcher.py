@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Found, Watch, find_new_files, has_news
+from airflow_provider_ch_s3.load.watch import find_new_files, has_news
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from tests.sandbox.conftest import Freeze, Lab
@@ -41,7 +41,7 @@ class Watcher:
 
     def __init__(self, lab: Lab, table: str, **arguments: Any) -> None:
         given = trigger(lab, table, **arguments)
-        self.watch = Watch(request=given._request, again_after=given.again_after)
+        self.watch = given.watch()
         self.store = S3FileStore(aws_conn_id="aws")
         self.compared = 0
 
@@ -51,9 +51,9 @@ class Watcher:
             return []
         self.compared += 1
         with closing(ClickHouseS3Hook(clickhouse_conn_id="ch")) as hook:
-            found: Found = find_new_files(hook, hook.declaration, self.store, self.watch)
+            found = find_new_files(hook, hook.declaration, self.store, self.watch)
         self.watch = dataclasses.replace(self.watch, position=found.position)
-        return [file.key.removeprefix("in/") for file in found.new.files]
+        return [file.key.removeprefix("in/") for file in (found.new.files if found.new else ())]
 
 
 def test_only_what_the_table_lacks_is_new_and_each_listing_is_compared_once(lab: Lab, table: str) -> None:

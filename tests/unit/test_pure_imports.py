@@ -37,6 +37,7 @@ OPERATORS = (
     "operators.s3_query",
     "sensors.parts_settled",
     "triggers.new_files",
+    "triggers.new_snapshot",
 )
 """Fewer modules of ours are imported when a DAG file is parsed."""
 EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("[a-z]*.py"))

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
-from airflow_provider_ch_s3.files.snapshots import Layout
+from airflow_provider_ch_s3.files.snapshots import Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
+from airflow_provider_ch_s3.lakes.table import LATEST
 from airflow_provider_ch_s3.modes import LoadMode
 from airflow_provider_ch_s3.request import LoadRequest
 from tests.unit.exactly_once.cluster_model import Cluster, Fault

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, Layout, SnapshotRange
+from airflow_provider_ch_s3.files.snapshots import HeldSnapshots, Layout, Snapshot, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.choose import choose_range
-from airflow_provider_ch_s3.lakes.table import Snapshot, parse_wanted
+from airflow_provider_ch_s3.lakes.table import parse_wanted
 from tests.failures import coded
 
 LAYOUT = Layout()

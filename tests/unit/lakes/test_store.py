@@ -16,11 +16,11 @@ from airflow_provider_ch_s3.cli.request import _make_operator
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, count_rows
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.lakes.table import LATEST, Snapshot
+from airflow_provider_ch_s3.lakes.table import LATEST
 from airflow_provider_ch_s3.load.selection import pin_snapshots
 from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.request import LoadRequest
@@ -102,9 +102,11 @@ def operator_of(*given: str) -> Any:
 
 
 def test_a_plan_of_an_iceberg_table() -> None:
-    operator = operator_of("--lake", "iceberg", *more("catalog_conn_id=c", "snapshot=7", "where=id > 1"))
+    given = more("catalog_conn_id=c", "snapshot=7", "max_metadata_bytes=9", "where=id > 1")
+    operator = operator_of("--lake", "iceberg", *given)
     assert isinstance(operator, IcebergToClickHouseOperator)
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
+    assert operator.max_metadata_bytes == "9"
     assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
 
 
@@ -133,7 +135,7 @@ def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: p
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    words = rf"loading {lake.capitalize()} tables needs a library \(.*{library}.*\); on the workers, pip install"
+    words = rf"{lake.capitalize()} tables need a library \(.*{library}.*\); on the workers .* pip install"
     with pytest.raises(ConfigError, match=rf"{words} 'airflow-provider-ch-s3\[{lake}\]'"):
         operator_of("--lake", lake).open_store()
 

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
-from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, Found, NewFiles, Position, Watch, has_news
+from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, FilesWatch, Found, NewFiles, Position, has_news
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.triggers import watching
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
@@ -37,8 +37,8 @@ def trigger(source: str | Sequence[str] = "s3://shop/orders/*.csv", **arguments:
     return NewFilesTrigger(source=source, **{"table": "orders", "clickhouse_conn_id": "away", **arguments})
 
 
-def watch_of(**position: Any) -> Watch:
-    return Watch(request=trigger()._request, again_after=60.0, position=Position(**position))
+def watch_of(**position: Any) -> FilesWatch:
+    return FilesWatch(request=trigger()._request, again_after=60.0, position=Position(**position))
 
 
 def test_a_trigger_is_names_and_numbers_only() -> None:
@@ -162,12 +162,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     opened: list[int] = []
     store.opened = opened  # type: ignore[attr-defined]
 
-    def find(client: object, declaration: object, found: Store, watch: Watch) -> Found:
+    def find(client: object, declaration: object, found: Store, watch: FilesWatch) -> Found[NewFiles]:
         new = NewFiles()
         new.add(list(watch_module._Listing(found, watch.request, "")))  # type: ignore[arg-type]
         return Found(new=new, position=Position(listed=digest(*found.files), until=1e18))
 
-    monkeypatch.setattr(watching, "find_new_files", find)
+    monkeypatch.setattr(watch_module, "find_new_files", find)
     return store
 
 
@@ -190,7 +190,7 @@ def test_two_hundred_watchers_share_a_poll_and_a_store_and_one_that_fails_stops_
 
     events = asyncio.run(scene())
     assert [event["files"] for event in events] == [1] * 200
-    assert "cannot look for new files of s3://away/* for orders now, retrying: the store is away" in caplog.text
+    assert "cannot look for news of s3://away/* for orders now, retrying: the store is away" in caplog.text
 
 
 def test_an_event_comes_once_and_again_with_the_next_file(store: Store) -> None:

@@ -37,6 +37,7 @@ from airflow_provider_ch_s3.triggers import load as load_module
 from airflow_provider_ch_s3.triggers.export import ExportTrigger
 from airflow_provider_ch_s3.triggers.load import LoadTrigger, dump_identity, parse_identity
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
+from airflow_provider_ch_s3.triggers.new_snapshot import NewSnapshotTrigger
 from airflow_provider_ch_s3.triggers.parts_settled import PartsSettledTrigger
 from airflow_provider_ch_s3.triggers.polling import join_poller, next_tick
 
@@ -412,5 +413,6 @@ def test_a_statement_holds_500_items() -> None:
 def test_airflow_learns_of_the_triggers() -> None:
     (listed,) = get_provider_info()["triggers"]
     assert listed["python-modules"] == [
-        trigger.__module__ for trigger in (ExportTrigger, LoadTrigger, NewFilesTrigger, PartsSettledTrigger)
+        trigger.__module__
+        for trigger in (ExportTrigger, LoadTrigger, NewFilesTrigger, NewSnapshotTrigger, PartsSettledTrigger)
     ]

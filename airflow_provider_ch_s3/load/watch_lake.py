@@ -1,0 +1,103 @@
+"""Find the newest snapshot of a lake table, missing in a ClickHouse table, for a watcher.
+
+Most polls only look for the newest object of the metadata, with few requests. The metadata are read and compared with
+the ledger if there is a newer object, or after a while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.snapshots import Snapshot
+from airflow_provider_ch_s3.files.stores import ReadableStore
+from airflow_provider_ch_s3.load.watch import Found, Known, Position, Watch
+
+
+class OpenLake(Protocol):
+    """A lake table whose metadata can be read; ``lakes.store`` has it."""
+
+    @property
+    def pattern(self) -> SourcePattern: ...
+
+    @property
+    def record_key(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+    def find_newest(self) -> Snapshot | None: ...
+
+    def has_unloaded_rows(self, newest: Snapshot, held: Sequence[str]) -> bool: ...
+
+
+class NamedLake(Protocol):
+    """A lake table by names; ``hooks.lake`` has it."""
+
+    @property
+    def source(self) -> str: ...
+
+    def open(self, files: ReadableStore) -> OpenLake: ...
+
+    def find_newest(self, files: ReadableStore, known: str) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSnapshot:
+    """The newest snapshot, with rows missing in the table, and planned by no load."""
+
+    snapshot: Snapshot
+
+    def __str__(self) -> str:
+        return f"new snapshot {self.snapshot.id}"
+
+    def describe(self, watch: LakeWatch) -> dict[str, Any]:
+        """Describe the snapshot for an event; ``source`` and ``snapshot`` are arguments of an operator."""
+        return {
+            "source": watch.lake.source,
+            "table": watch.table,
+            "snapshot": self.snapshot.id,
+            "committed_at": self.snapshot.time,
+            "operation": self.snapshot.operation,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LakeWatch(Watch):
+    """A lake table to be compared with a table."""
+
+    lake: NamedLake
+    table: str
+
+    def look(
+        self, client: ClickHouseClient, declaration: ClusterDeclaration, store: ReadableStore
+    ) -> Found[NewSnapshot]:
+        """Look for newer metadata, and compare them with the ledger."""
+        seen = self.position.listed
+        if not self.position.is_over and self.lake.find_newest(store, seen) == seen:
+            return Found(position=self.position)
+        lake = self.lake.open(store)
+        newest = lake.find_newest()
+        is_new = newest is not None and self._is_new(newest, lake, client, declaration)
+        position = Position(listed=lake.address, until=time.monotonic() + self.again_after)
+        return Found(position=position, new=NewSnapshot(snapshot=newest) if newest and is_new else None)
+
+    def _is_new(
+        self, newest: Snapshot, lake: OpenLake, client: ClickHouseClient, declaration: ClusterDeclaration
+    ) -> bool:
+        known = Known.read(client, declaration, self.table, self.again_after)
+        if known is None:
+            return lake.has_unloaded_rows(newest, ())
+        underway = (attempt.planned.chunk.snapshots for attempt in known.underway)
+        if any(one and (one.record_key, one.id) == (lake.record_key, newest.id) for one in underway):
+            return False
+        records = known.holdings.versions_in_order(lake.pattern.path(lake.record_key))
+        return lake.has_unloaded_rows(newest, [etag for etag, _ in records])
+
+    def __str__(self) -> str:
+        return f"{self.lake} for {self.table}"
