@@ -7,7 +7,7 @@ stays in the queue until the table holds the files of the message, so nothing is
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.load.watch import FilesWatch, Found, NewFiles
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.stores.sqs import HIDDEN_SECONDS, Message, SqsQueue
 from airflow_provider_ch_s3.triggers.polling import in_thread
+from airflow_provider_ch_s3.triggers.watcher import Look
 
 log = get_log(__name__)
 
@@ -31,8 +32,6 @@ _READERS: dict[tuple[str, str | None], Inbox] = {}
 
 _STORES: dict[str | None, S3FileStore] = {}
 """Connection → the store whose client of SQS all watchers share: a client takes 8 MiB."""
-
-Look = Callable[[FilesWatch], Awaitable[Found[NewFiles] | Exception]]
 
 
 @contextmanager

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
-Look = Callable[["Watch"], Awaitable["Found[Any] | Exception"]]
-"""Looks for news, when it is time."""
+Look = Callable[[Any], Awaitable["Found[Any] | Exception"]]
+"""Looks for the news of a ``Watch``, when it is time."""
 
 
 class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
