@@ -171,8 +171,8 @@ class S3FileStore:
         from airflow.providers.amazon.aws.hooks.sqs import SqsHook  # only watchers need it
 
         hook = SqsHook(aws_conn_id=self._hook.aws_conn_id)
-        config = Config(max_pool_connections=MAX_WAITING)
-        client = hook.get_client_type(config=hook.config.merge(config) if hook.config else config)
+        config = hook.config.merge(Config(max_pool_connections=MAX_WAITING))
+        client = hook.get_client_type(region_name=hook.region_name, config=config)
         client.meta.events.register("before-send.sqs", _keep_token)
         return client
 

@@ -152,6 +152,7 @@ def table(lab: Lab) -> str:
     return lab.create("t", "n UInt32")
 
 
+@pytest.mark.push
 def test_a_message_tells_of_a_file_and_stays_until_the_table_holds_the_file(lab: Lab, table: str, aws: Aws) -> None:
     watcher = Watcher(lab, table)
     assert watcher.poll() == []  # a watcher begins with a listing
@@ -168,6 +169,7 @@ def test_a_message_tells_of_a_file_and_stays_until_the_table_holds_the_file(lab:
     assert [watcher.poll(), watcher.poll()] == [["3.csv"], []]
 
 
+@pytest.mark.thorough
 def test_an_idle_watcher_only_asks_the_queue_and_lists_every_ten_minutes(
     lab: Lab, table: str, aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +192,7 @@ def test_an_idle_watcher_only_asks_the_queue_and_lists_every_ten_minutes(
     assert "ListObjectsV2 in/" in aws.asked()
 
 
+@pytest.mark.thorough
 def test_a_killed_watcher_loses_nothing(lab: Lab, table: str, aws: Aws) -> None:
     watcher = Watcher(lab, table)
     watcher.poll()
@@ -205,6 +208,7 @@ def test_a_killed_watcher_loses_nothing(lab: Lab, table: str, aws: Aws) -> None:
     aws.keeps(0)
 
 
+@pytest.mark.thorough
 def test_a_file_is_told_of_again_after_a_while(lab: Lab, table: str, aws: Aws) -> None:
     watcher = Watcher(lab, table, again_after=60)
     watcher.poll()
@@ -219,6 +223,7 @@ def test_a_file_is_told_of_again_after_a_while(lab: Lab, table: str, aws: Aws) -
     assert watcher.poll() == ["1.csv"]
 
 
+@pytest.mark.thorough
 def test_files_underway_or_too_young_stay_in_the_queue(lab: Lab, table: str, aws: Aws, freeze: Freeze) -> None:
     watcher, patient = Watcher(lab, table), Watcher(lab, table, min_age=3600)
     watcher.poll()
@@ -237,6 +242,7 @@ def test_files_underway_or_too_young_stay_in_the_queue(lab: Lab, table: str, aws
     aws.keeps(1)
 
 
+@pytest.mark.push
 def test_each_message_without_a_file_of_the_source_is_deleted_and_each_kind_logged_once(
     lab: Lab, table: str, aws: Aws, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -259,6 +265,7 @@ def test_each_message_without_a_file_of_the_source_is_deleted_and_each_kind_logg
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["a b+ü%41.csv", "{1}*?.csv", "'\"\\&<.csv"])
 def test_keys_are_encoded_in_messages(lab: Lab, table: str, aws: Aws, name: str) -> None:
     watcher = Watcher(lab, table)
@@ -268,6 +275,7 @@ def test_keys_are_encoded_in_messages(lab: Lab, table: str, aws: Aws, name: str)
     assert watcher.poll() == [name]
 
 
+@pytest.mark.thorough
 def test_a_queue_that_cannot_be_read_is_named_and_each_poll_lists(
     lab: Lab, table: str, aws: Aws, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,6 +295,7 @@ def test_a_queue_that_cannot_be_read_is_named_and_each_poll_lists(
     aws.keeps(1)
 
 
+@pytest.mark.thorough
 def test_two_watchers_do_not_share_a_queue(lab: Lab, table: str, aws: Aws, caplog: pytest.LogCaptureFixture) -> None:
     first, second = Watcher(lab, table), Watcher(lab, table, source=lab.uri("other/*.csv"))
     first.poll()
