@@ -23,28 +23,36 @@ class OpenLake(Protocol):
     """A lake table whose metadata can be read; ``lakes.store`` has it."""
 
     @property
-    def pattern(self) -> SourcePattern: ...
+    def pattern(self) -> SourcePattern:
+        """The files of the table."""
 
     @property
-    def record_key(self) -> str: ...
+    def record_key(self) -> str:
+        """The key of the loaded snapshots in the ledger."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """Address of the newest object of the metadata, as last read."""
 
-    def find_newest(self) -> Snapshot | None: ...
+    def find_newest(self) -> Snapshot | None:
+        """Find the newest snapshot; None if the table has none yet."""
 
-    def has_unloaded_rows(self, newest: Snapshot, held: Sequence[str]) -> bool: ...
+    def has_unloaded_rows(self, newest: Snapshot, held: Sequence[str]) -> bool:
+        """Whether the newest snapshot may have other rows than the snapshot loaded last, by the ledger's records."""
 
 
 class NamedLake(Protocol):
     """A lake table by names; ``hooks.lake`` has it."""
 
     @property
-    def source(self) -> str: ...
+    def source(self) -> str:
+        """The location or the name, as given."""
 
-    def open(self, files: ReadableStore) -> OpenLake: ...
+    def open(self, files: ReadableStore) -> OpenLake:
+        """Open the table."""
 
-    def find_newest(self, files: ReadableStore, known: str) -> str: ...
+    def find_newest(self, files: ReadableStore, known: str) -> str:
+        """Find the newest object of the metadata with few requests, from a known object on."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from sqlalchemy.engine import make_url
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.driver_errors import explain
+from airflow_provider_ch_s3.hooks.lake import _read_properties
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
-from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import _read_properties
 from tests.failures import coded
 
 SECRET = "s3cretw0rd"
