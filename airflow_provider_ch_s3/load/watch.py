@@ -154,7 +154,8 @@ def find_new_files(
 class _Table:
     """What the ledger knows of a table; nothing if the table does not exist, or was never loaded.
 
-    :param underway: path and ETag of the files of loads that are planned or running.
+    :param underway: path and ETag of the files of loads that are planned or running. Empty if only keys after the last
+        loaded key are listed: a later file, loaded without the files of a load that fails, would hide these files.
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 
@@ -175,6 +176,8 @@ class _Table:
         history = target.ledger.read_if_there()
         if not history.events:
             return cls()
+        if watch.request.mode.list_after_loaded:
+            return cls(read_versions=target.holdings.versions, last_key=last_loaded_key(target.holdings, pattern))
         # Nobody may be left to end an old attempt: then the files are new again.
         manifests: Iterable[Mapping[str, str]] = (
             target.ledger.read_manifest(attempt.id)
@@ -184,7 +187,6 @@ class _Table:
         return cls(
             read_versions=target.holdings.versions,
             underway={file for manifest in manifests for file in manifest.items()},
-            last_key=last_loaded_key(target.holdings, pattern) if watch.request.mode.list_after_loaded else "",
         )
 
 
