@@ -154,8 +154,8 @@ def find_new_files(
 class _Table:
     """What the ledger knows of a table; nothing if the table does not exist, or was never loaded.
 
-    :param underway: path and ETag of the files of loads that are planned or running. Empty if only keys after the last
-        loaded key are listed: a later file, loaded without the files of a load that fails, would hide these files.
+    :param underway: path and ETag of the files of loads that are planned or running. Empty if only keys after the
+        last loaded key are listed: a later file, loaded while the load of these files fails, would hide them.
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 

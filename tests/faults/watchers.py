@@ -460,20 +460,22 @@ class Walk:
 def walk_all(harness: Harness, seed: int, numbers: Iterable[int]) -> Iterator[Walk]:
     """Do runs one after the other."""
     slot = harness.slots.get()
-    with (
-        patch.dict(os.environ, harness.environment),
-        patch.object(polling, "join_poller", _join_polls),
-        patch.object(watch, "MAX_NAMED_FILES", FEW_NAMES),
-    ):
-        for number in numbers:
-            slot.heal()
-            walk = Walk(harness=harness, slot=slot, number=number, random=random.Random(f"{seed} {number}"))
-            with walk.clock.valid():
-                walk.run()
-            oracle.drop_tables(harness.sandbox, walk.name)
-            yield walk
-    slot.heal()
-    harness.slots.put(slot)
+    try:
+        with (
+            patch.dict(os.environ, harness.environment),
+            patch.object(polling, "join_poller", _join_polls),
+            patch.object(watch, "MAX_NAMED_FILES", FEW_NAMES),
+        ):
+            for number in numbers:
+                slot.heal()
+                walk = Walk(harness=harness, slot=slot, number=number, random=random.Random(f"{seed} {number}"))
+                with walk.clock.valid():
+                    walk.run()
+                oracle.drop_tables(harness.sandbox, walk.name)
+                yield walk
+    finally:
+        slot.heal()
+        harness.slots.put(slot)
 
 
 def format_walks(walks: Sequence[Walk]) -> str:
