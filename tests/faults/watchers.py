@@ -220,8 +220,8 @@ class Walk:
         acts: dict[Callable[[], None], int] = {
             self.put: 6,
             self.put_odd: 1,
-            self.poll: 10,
-            self.load: 6,
+            self.poll: 14,
+            self.load: 5,
             self.let_time_pass: 1,
             self.kill_watcher: 1,
             self.toggle_trouble: 2,
@@ -350,7 +350,7 @@ class Walk:
         if len(chosen) == 2 and self.random.random() < 0.7:
             self.events.append(chosen.pop())
         source = [*dict.fromkeys(address for event in chosen for address in event)]
-        self._load(source, self.random.choice(["", "", "", "kill", "kill for good", "fail", "wait"]))
+        self._load(source, self.random.choice(["", "", "kill", "kill for good", "fail", "wait", "wait"]))
 
     def _load(self, source: list[str], fault: str) -> Run:
         run = self._start(source, fault)

@@ -32,6 +32,8 @@ from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
 DAG = """
+from datetime import timedelta
+
 from airflow.sdk import DAG, Asset, AssetWatcher
 from airflow_provider_ch_s3.assets.new_files import new_files_of
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -44,30 +46,35 @@ def watched(name, folder, table, **arguments):
 
 """
 ARRIVING = """
+RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=1)}
 ARRIVED = watched("arrived", "in", "bench.arrived", min_age=10, poll_interval=5)
 with DAG("arrivals", schedule=[ARRIVED], max_active_runs=1):
     source = new_files_of(ARRIVED)
-    S3ToClickHouseOperator(task_id="load", source=source, table="bench.arrived", outlets=[Asset("loaded")])
+    S3ToClickHouseOperator(task_id="load", source=source, table="bench.arrived", outlets=[Asset("loaded")], **RETRIES)
 """
 IDLE = """
 IDLE = [watched(f"idle{{n}}", f"idle/{{n}}", "bench.idle", poll_interval={interval}) for n in range({watchers})]
 with DAG("idle", schedule=IDLE or None):
     S3ToClickHouseOperator(task_id="load", source="s3://bench/idle/*/*.csv", table="bench.idle")
 """
+SETTINGS = {
+    "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    # on a busy machine, a task would fail before it begins
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "30",
+}
 PATIENCE_SECONDS = 600.0
 SETTLE_SECONDS = 30.0
 
 
 @contextmanager
 def airflow_with(sandbox: Sandbox, dag: str) -> Iterator[LocalAirflow]:
-    """Run Airflow with one file of DAGs, none of which is paused."""
+    """Run Airflow with one file of DAGs, not paused."""
     with tempfile.TemporaryDirectory(prefix="ch-s3-bench-") as directory:
         dags = Path(directory) / "dags"
         dags.mkdir()
         (dags / "bench.py").write_text(DAG + dag)
         airflow = make_airflow(Path(directory) / "home", dags, sandbox)
-        unpaused = {"AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False"}
-        airflow = replace(airflow, environment={**airflow.environment, **unpaused})
+        airflow = replace(airflow, environment={**airflow.environment, **SETTINGS})
         with serving_airflow(airflow):
             yield airflow
 
