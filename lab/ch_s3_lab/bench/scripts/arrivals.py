@@ -10,6 +10,7 @@ CPU time of triggerers with and without watchers.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import random
 import sqlite3
@@ -158,7 +159,7 @@ def measure_arrivals(sandbox: Sandbox, objects: int, seconds: float, rows: int, 
 
 
 def print_quantiles(name: str, seconds: list[float]) -> None:
-    p95 = statistics.quantiles(seconds, n=20)[-1]
+    p95 = statistics.quantiles(seconds, n=20, method="inclusive")[-1]
     print(f"{name:<12}p50 {statistics.median(seconds):5.1f}  p95 {p95:5.1f}  max {max(seconds):5.1f}", flush=True)
 
 
@@ -219,6 +220,7 @@ def main() -> None:
     parser.add_argument("--loaded", type=int, default=10, help="objects for each idle watcher")
     parser.add_argument("--idle-seconds", type=float, default=120.0)
     args = parser.parse_args()
+    logging.disable(logging.INFO)
     with bench_sandbox(SandboxConfig(shards=3)) as sandbox:
         measure_arrivals(sandbox, args.objects, args.seconds, args.rows, args.seed)
         measure_idle(sandbox, args.watchers, args.loaded, args.idle_seconds)
