@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.arrivals import Arrivals, Rows, WrongError, rows_of
 from tests.faults.harness import Harness
-from tests.faults.watchers import format_walks, walk_all
+from tests.faults.watchers import STEPS, format_walks, walk_all
 
 SEED = int(os.environ["CH_S3_FAULTS_SEED"])  # tests/conftest.py
 A, B = ("a", 1), ("b", 1)
@@ -17,9 +17,9 @@ A, B = ("a", 1), ("b", 1)
 @pytest.mark.sandbox
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("runs", [range(1), range(1, 21)], ids=["one", "more"])
-def test_each_file_is_loaded_once_and_no_watcher_is_awake_for_ever(forking: Harness, runs: range) -> None:
-    walks = list(walk_all(forking, SEED, runs))
+@pytest.mark.parametrize(("runs", "steps"), [(1, 12), (20, STEPS)], ids=["one", "more"])
+def test_each_file_is_loaded_once_and_no_watcher_is_awake_for_ever(forking: Harness, runs: int, steps: int) -> None:
+    walks = list(walk_all(forking, SEED, range(runs), steps))
     assert "".join(str(walk) for walk in walks if walk.wrong) == ""
     assert format_walks(walks).startswith("watchers: OK")
 

@@ -199,11 +199,11 @@ class Walk:
         columns = f"k String, v UInt32, r UInt8, {oracle.PROVENANCE}"
         oracle.run_everywhere(sandbox, f"CREATE TABLE {self.name}.t {{}} ({columns}) ENGINE = {engine} ORDER BY k")
 
-    def run(self) -> None:
+    def run(self, steps: int) -> None:
         """Do random acts, then let everything end."""
         try:
             self._load_first()
-            self._act()
+            self._act(steps)
             self._calm_down()
         except WrongError as error:
             self.wrong = str(error)
@@ -216,7 +216,7 @@ class Walk:
         run = self._load(event["source"], "")
         self.points = read_points(run.path.with_suffix(".trace")).all
 
-    def _act(self) -> None:
+    def _act(self, steps: int) -> None:
         acts: dict[Callable[[], None], int] = {
             self.put: 6,
             self.put_odd: 1,
@@ -228,7 +228,7 @@ class Walk:
         }
         if not self.sorted:
             acts |= {self.change: 3, self.delete: 1}
-        for _ in range(STEPS):
+        for _ in range(steps):
             (act,) = self.random.choices([*acts], [*acts.values()])
             act()
 
@@ -457,8 +457,8 @@ class Walk:
         self.arrivals.check_table(self._rows())
 
 
-def walk_all(harness: Harness, seed: int, numbers: Iterable[int]) -> Iterator[Walk]:
-    """Do runs one after the other."""
+def walk_all(harness: Harness, seed: int, numbers: Iterable[int], steps: int = STEPS) -> Iterator[Walk]:
+    """Do runs one after the other, each with so many acts before the calm."""
     slot = harness.slots.get()
     try:
         with (
@@ -470,7 +470,7 @@ def walk_all(harness: Harness, seed: int, numbers: Iterable[int]) -> Iterator[Wa
                 slot.heal()
                 walk = Walk(harness=harness, slot=slot, number=number, random=random.Random(f"{seed} {number}"))
                 with walk.clock.valid():
-                    walk.run()
+                    walk.run(steps)
                 oracle.drop_tables(harness.sandbox, walk.name)
                 yield walk
     finally:
