@@ -48,6 +48,8 @@ ODD = ("_part{}.csv", "part{}[1].csv", "empty{}.csv", "no rows{}.csv")
 FEW_NAMES = 3
 # A dead load is taken over soon.
 TIMING = {"lock_patience_seconds": 1.5, "heartbeat_seconds": 0.3, "lock_poll_seconds": 0.1}
+# By default, a poll of a store that is away takes seconds.
+FEW_TRIES = {"retries": {"total_max_attempts": 2}}
 DISCARDED = ("write_event_abandoned", "write_event_committed")
 
 
@@ -159,7 +161,10 @@ class Walk:
     """One run: the world, and what may happen in it.
 
     :param points: at which a load may die.
-    :param underway: the last load that was not successful, and the number of ``again_after`` that had passed.
+    :param events: sources of events that nobody has loaded yet, or that come twice.
+    :param waiting: a load that stands still at a point.
+    :param underway: the last load, which may have planned files; ``underway_times``: how often ``again_after`` had
+        passed then.
     :param wrong: what was wrong; '' if nothing.
     """
 
@@ -190,7 +195,7 @@ class Walk:
     def __post_init__(self) -> None:
         self.name = f"w{self.harness.token}_{self.number}"
         self.source = f"s3://{BUCKET}/{self.name}/*.csv"
-        self.sorted = self.random.random() < 0.25
+        self.is_sorted = self.random.random() < 0.25
         self.watchers = [self._watcher() for _ in range(WATCHERS)]
         sandbox = self.harness.sandbox
         for node in range(sandbox.nodes):
@@ -226,7 +231,7 @@ class Walk:
             self.kill_watcher: 1,
             self.toggle_trouble: 2,
         }
-        if not self.sorted:
+        if not self.is_sorted:
             acts |= {self.change: 3, self.delete: 1}
         for _ in range(steps):
             (act,) = self.random.choices([*acts], [*acts.values()])
@@ -238,7 +243,7 @@ class Walk:
 
     def put_odd(self) -> None:
         self.files += 1
-        kind = self.random.choice(ODD[:1] if self.sorted else ODD)
+        kind = self.random.choice(ODD[:1] if self.is_sorted else ODD)
         name = kind.format(f"{self.files:03}")
         if name.startswith(("_", "empty")):
             self.acts.append(f"put {name}")
@@ -281,7 +286,7 @@ class Walk:
         return Watcher(
             source=self.source,
             table=f"{self.name}.t",
-            list_after_loaded=self.sorted,
+            list_after_loaded=self.is_sorted,
             again_after=AGAIN_SECONDS,
             clickhouse_conn_id=f"faults_ch_{self.slot.number}",
             aws_conn_id=f"faults_s3_{self.slot.number}",
@@ -319,7 +324,7 @@ class Walk:
         listed = set() if self.trouble == "empty" else self.arrivals.files
         is_due = watcher.seen != (listed, times)
         underway = set()
-        if self.underway and self.underway.is_planned and self.underway_times == times and not self.sorted:
+        if self.underway and self.underway.is_planned and self.underway_times == times and not self.is_sorted:
             underway = {*self.underway.files}
         source = event["source"] if event else []
         self.acts.append(f"watcher {number} polls: {source or 'nothing'}")
@@ -354,13 +359,11 @@ class Walk:
 
     def _load(self, source: list[str], fault: str) -> Run:
         run = self._start(source, fault)
-        is_over = lambda: self.harness.runner.state(run.id)[0] in OVER  # noqa: E731
-        if not wait_for(
-            lambda: is_over() or (fault == "wait" and run.path.with_suffix(".hit").exists()), LOAD_SECONDS
-        ):
+        hit = run.path.with_suffix(".hit")
+        if not wait_for(lambda: self._is_over(run) or (fault == "wait" and hit.exists()), LOAD_SECONDS):
             raise WrongError("a load does not end")
         self.underway_times = self.clock.times
-        if is_over():
+        if self._is_over(run):
             self._end(run)
         else:
             self.acts.append("the load waits")
@@ -373,7 +376,7 @@ class Walk:
         self.loads += 1
         point = self.random.choice(self.points) if fault in ("kill", "kill for good", "wait") else ""
         path = self.harness.directory / f"{self.name}_{self.loads}.json"
-        mode = {"append": {} if self.sorted else {"on_changed": "replace"}}
+        mode = {"append": {} if self.is_sorted else {"on_changed": "replace"}}
         arguments = {
             "source": source,
             "table": f"{self.name}.t",
@@ -406,6 +409,9 @@ class Walk:
         run.id = self.harness.runner.start(path)
         return run
 
+    def _is_over(self, run: Run) -> bool:
+        return self.harness.runner.state(run.id)[0] in OVER
+
     def _end(self, run: Run) -> None:
         state, _ = self.harness.runner.state(run.id)
         self.hit += run.path.with_suffix(".hit").exists()
@@ -417,13 +423,15 @@ class Walk:
         """Kill the waiting load, or let it go on."""
         run, self.waiting = self.waiting, None
         assert run is not None
+        if self.trouble or self._is_over(run):  # it waits for a minute
+            run.has_seen = False
         (hit,) = read_lines(run.path.with_suffix(".hit"))
         if self.random.random() < 0.5:
             self.acts.append(f"load {run.number} is killed")
-            with suppress(ProcessLookupError):  # it waits for a minute
+            with suppress(ProcessLookupError):
                 os.kill(hit["pid"], signal.SIGKILL)
         run.path.with_suffix(".go").touch()
-        if not wait_for(lambda: self.harness.runner.state(run.id)[0] in OVER, LOAD_SECONDS):
+        if not wait_for(lambda: self._is_over(run), LOAD_SECONDS):
             raise WrongError("a load does not end")
         self._end(run)
 
@@ -460,9 +468,12 @@ class Walk:
 def walk_all(harness: Harness, seed: int, numbers: Iterable[int], steps: int = STEPS) -> Iterator[Walk]:
     """Do runs one after the other, each with so many acts before the calm."""
     slot = harness.slots.get()
+    store = f"AIRFLOW_CONN_FAULTS_S3_{slot.number}"
+    connection = json.loads(harness.environment[store])
+    connection["extra"]["config_kwargs"] = FEW_TRIES
     try:
         with (
-            patch.dict(os.environ, harness.environment),
+            patch.dict(os.environ, {**harness.environment, store: json.dumps(connection)}),
             patch.object(polling, "join_poller", _join_polls),
             patch.object(watch, "MAX_NAMED_FILES", FEW_NAMES),
         ):
