@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values combinations faults faults-points bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push test-all test-matrix test-own test-unit values combinations faults faults-points faults-watchers bench-arrivals bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -62,6 +62,14 @@ faults: $(READY)
 # Kills the worker before and after every statement, under a real scheduler; takes hours.
 faults-points: $(READY)
 	$(BIN)/python -m tests.faults --points
+
+# Random arrivals, polls and loads that die, around watchers of new files; the same SEED repeats a series.
+faults-watchers: $(READY)
+	$(BIN)/python -m tests.faults --watchers --runs $(or $(RUNS),50) $(if $(SEED),--seed $(SEED)) $(if $(CLUSTER),--cluster $(CLUSTER))
+
+# Seconds from the arrival of a file to the commit of its rows, and the CPU time of idle watchers; takes 20 minutes.
+bench-arrivals: $(READY)
+	$(BIN)/python -m ch_s3_lab.bench.scripts.arrivals
 
 # Seconds and statements of small loads on 1, 3, 6 and 12 nodes.
 bench-nodes: $(READY)

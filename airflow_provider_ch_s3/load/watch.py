@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -263,7 +263,9 @@ class Known:
 class _Table:
     """What the ledger knows of a table; nothing if the table does not exist, or was never loaded.
 
-    :param underway: path and ETag of the files of loads that are planned or running, or about to be.
+    :param underway: path and ETag of the files of loads that are planned, running or about to be. Empty if only
+        keys after the last loaded key are listed: a later file, loaded while the load of these files fails, would hide
+        these files.
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 
@@ -276,18 +278,17 @@ class _Table:
     def read(
         cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: FilesWatch, pattern: SourcePattern
     ) -> _Table:
+        sorts_by_time = watch.request.mode.list_after_loaded
+        told = frozenset[tuple[str, str]]() if sorts_by_time and not watch.named else watch.told
         known = Known.read(client, declaration, watch.request.table, watch.again_after)
         if known is None:
-            return cls(pattern=pattern, underway=watch.told)
-        manifests: Iterable[Mapping[str, str]] = (
-            known.holdings.ledger.read_manifest(attempt.id) for attempt in known.underway
-        )
-        return cls(
-            pattern=pattern,
-            read_versions=known.holdings.versions,
-            underway={*watch.told, *(file for manifest in manifests for file in manifest.items())},
-            last_key=last_loaded_key(known.holdings, pattern) if watch.request.mode.list_after_loaded else "",
-        )
+            return cls(pattern=pattern, underway=told)
+        found = cls(pattern=pattern, read_versions=known.holdings.versions, underway=told)
+        if sorts_by_time:
+            return replace(found, last_key=last_loaded_key(known.holdings, pattern))
+        manifests = (known.holdings.ledger.read_manifest(attempt.id) for attempt in known.underway)
+        files = {file for manifest in manifests for file in manifest.items()}
+        return replace(found, underway=found.underway | files)
 
     def is_underway(self, file: SourceFile) -> bool:
         """Whether a load has planned this version of a file, or an event has just told of the file."""

@@ -34,7 +34,8 @@ class NewFilesTrigger(WatcherTrigger):
     :param table: ``table`` or ``database.table``, as for the operator.
     :param min_age: seconds (or a ``timedelta``) for which files must not have changed, by the store's own clock.
     :param list_after_loaded: for keys sorted by time: list only the keys after the last key of this source in the
-        table, instead of years of keys. A file with an earlier key is not found later.
+        table, instead of years of keys. A file with an earlier key is not found later, so an event also tells of
+        files that a load has planned.
     :param again_after: seconds (or a ``timedelta``) until a further event for files still missing in the table,
         because their load failed, or did not begin. Longer than a load takes with all its retries.
     :param poll_interval: seconds between two polls.

@@ -1,6 +1,7 @@
 """``python -m tests.faults --runs 200 --seed 7``: random faults on a real Airflow, with a report.
 
-``--points`` kills the worker at every named point of every mode instead.
+``--points`` kills the worker at every named point of every mode instead. ``--watchers`` runs watchers of new
+files, and loads of their events, without Airflow.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.faults.plans import CLOUD_WEIGHTS, REPLICATED_WEIGHTS, WEIGHTS, Kind,
 from tests.faults.points import Traces, kill_plans
 from tests.faults.report import format_report, is_good
 from tests.faults.sources import AZURE, STORES
+from tests.faults.watchers import format_walks, walk_all
 from tests.sandbox.topologies import CLOUD, TOPOLOGIES
 
 CLUSTERS = {
@@ -35,6 +37,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="of the series to repeat (default: a new one)")
     parser.add_argument("--only", type=int, default=None, help="run only the run of this number in the series")
     parser.add_argument("--points", action="store_true", help="kill the worker at every named point instead")
+    parser.add_argument("--watchers", action="store_true", help="run watchers of new files instead")
     parser.add_argument("--cluster", choices=CLUSTERS, default="shards", help="which cluster (shards)")
     parser.add_argument("--kind", type=Kind, choices=list(Kind), help="run only this kind of fault")
     parser.add_argument("--mode", choices=MODES, help="run only this mode of load")
@@ -51,16 +54,29 @@ def main() -> int:
     if options.kind:
         weights = {options.kind: 1}
     is_balanced = options.cluster == "cloud"
-    with running_harness(config, has_airflow=not options.forked, is_balanced=is_balanced) as harness:
+    with running_harness(
+        config, has_airflow=not (options.forked or options.watchers), is_balanced=is_balanced
+    ) as harness:
         if options.points:
             plans = point_plans(harness, [options.mode] if options.mode else modes_of(harness))
         else:
             print(f"seed {seed}", flush=True)
             numbers = range(options.runs) if options.only is None else [options.only]
+            if options.watchers:
+                return run_watchers(harness, seed, numbers)
             plans = random_plans(harness, seed, numbers, weights, options)
         outcomes = harness.run_all(plans, on_outcome=say)
     print(format_report(outcomes))
     return 0 if is_good(outcomes) else 1
+
+
+def run_watchers(harness: Harness, seed: int, numbers: range | list[int]) -> int:
+    walks = []
+    for walk in walk_all(harness, seed, numbers):
+        walks.append(walk)
+        print(walk, flush=True)
+    print(format_walks(walks))
+    return int(any(walk.wrong for walk in walks))
 
 
 def modes_of(harness: Harness) -> list[str]:

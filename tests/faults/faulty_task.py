@@ -162,8 +162,7 @@ class FaultyTask(BaseOperator):  # type: ignore[misc]
         probe = Probe(Path(self.run_file), phase, context["ti"].try_number)
         self.retries = probe.spec["retries"]
         self._operator = make_operator(probe.spec, task_id=self.task_id, retries=self.retries)
-        if probe.spec["stall_seconds"]:
-            self._operator.timing = replace(REAL_TIME, stall_seconds=probe.spec["stall_seconds"])
+        self._operator.timing = replace(REAL_TIME, **probe.spec["timing"])
         _probe = probe
         try:
             return run(self._operator)

@@ -243,7 +243,7 @@ class Harness:
             "retries": RETRIES,
             "denies_disposal": plan.kind is Kind.DENIED_DISPOSAL,
             "has_newer_profile": False,
-            "stall_seconds": STALL_SECONDS if plan.kind is Kind.STOPPED_QUEUES else None,
+            "timing": {"stall_seconds": STALL_SECONDS} if plan.kind is Kind.STOPPED_QUEUES else {},
             "again": 5 * plan.amount if plan.kind is Kind.KILL_TWICE else 0,
         }
 

@@ -25,6 +25,8 @@ _CHUNK_BYTES = 1 << 16
 _SLOW_SECONDS = 1.0
 _STATUS = {"500": b"500 Internal Server Error", "503": b"503 Slow Down"}
 _CODE = {"500": b"InternalError", "503": b"SlowDown"}
+_LISTING = re.compile(rb"GET [^ ]*[?&]list-type=2")
+_EMPTY = b"<?xml version='1.0'?><ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
 
 
 class Loop:
@@ -117,7 +119,7 @@ class Proxy:
         self.loop.call(self._flows.clear)
 
     def trouble(self, kind: str, requests: int) -> None:
-        """Corrupt the next responses: ``500``, ``503``, ``slow``, ``reset`` or ``truncated``."""
+        """Corrupt the next responses: ``500``, ``503``, ``slow``, ``reset``, ``truncated``, or ``empty`` listings."""
         self._trouble, self._troubled_requests = kind, requests
 
     def hold(self, mark: str) -> Hold:
@@ -184,8 +186,11 @@ class Proxy:
 
     async def _spoil(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer a request in place of the server, if trouble is due."""
-        has_no_body = self._trouble == "truncated" and request.startswith(b"HEAD")
-        if self._troubled_requests <= 0 or has_no_body:
+        is_spared = {
+            "truncated": request.startswith(b"HEAD"),
+            "empty": not _LISTING.match(request),
+        }
+        if self._troubled_requests <= 0 or is_spared.get(self._trouble):
             return False
         self._troubled_requests -= 1
         match self._trouble:
@@ -199,9 +204,11 @@ class Proxy:
                 await writer.drain()
                 writer.close()
             case status:
-                body = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Later.</Message></Error>" % _CODE[status]
+                body = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>Later.</Message></Error>"
+                body = _EMPTY if status == "empty" else body % _CODE[status]
                 head = b"HTTP/1.1 %s\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n"
-                writer.write(head % (_STATUS[status], len(body)) + (b"" if request.startswith(b"HEAD") else body))
+                head %= _STATUS.get(status, b"200 OK"), len(body)
+                writer.write(head + (b"" if request.startswith(b"HEAD") else body))
                 await writer.drain()
         return True
 

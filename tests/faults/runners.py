@@ -108,7 +108,7 @@ class _Task:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     state: str = "running"
     try_number: int = 0
-    max_tries: int = RETRIES
+    max_tries: int
 
 
 class ForkRunner:
@@ -143,7 +143,7 @@ class ForkRunner:
         return run_id
 
     def start_again(self, run_id: str, run_file: Path) -> None:
-        self._tasks[run_id] = _Task(run_file=run_file)
+        self._tasks[run_id] = _Task(run_file=run_file, max_tries=json.loads(run_file.read_text())["retries"])
         threading.Thread(target=self._drive, args=(run_id,), daemon=True).start()
 
     def state(self, run_id: str) -> tuple[str, int]:

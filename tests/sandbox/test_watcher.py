@@ -125,6 +125,22 @@ def test_where_keys_sort_a_poll_lists_from_the_last_key_in_the_table(lab: Lab, t
     assert [watcher.poll(), Watcher(lab, table).poll()] == [[], ["0.csv", "3.csv"]]
 
 
+@pytest.mark.thorough
+def test_where_keys_sort_no_later_file_is_told_of_without_the_earlier_ones(
+    lab: Lab, table: str, freeze: Freeze
+) -> None:
+    """The table's last key would hide the earlier file, if its load failed afterwards."""
+    watcher = Watcher(lab, table, list_after_loaded=True)
+    put(lab, 1)
+    gate = freeze(Gate("move_partitions"), "in/*.csv", table)
+    put(lab, 2)
+    assert watcher.poll() == ["1.csv", "2.csv"]
+    gate.opened.set()
+    gate.task.result()
+    put(lab, 3)
+    assert watcher.poll() == ["2.csv", "3.csv"]
+
+
 def test_a_table_that_does_not_exist_lacks_all_files(lab: Lab) -> None:
     lab.connect_clickhouse()
     put(lab, 1)

@@ -60,7 +60,7 @@ LAB_MAY_IMPORT = {
     "extras": set(),
     "sandbox": {"errors"},
     "demo": {"errors", "extras", "sandbox"},
-    "bench": {"errors", "extras", "sandbox"},
+    "bench": {"errors", "extras", "sandbox", "demo.local_airflow"},
     "pytest": {"sandbox"},
 }
 SANDBOX_OF_PROVIDER = GROUND | {"cli.parser", "cli.screen"}

@@ -121,6 +121,29 @@ def test_a_hostile_listing(store: Any, site: Site, what: str) -> None:
     assert isinstance(raised.value, StoreAnswerError) == (what in FINAL)
 
 
+LISTING = """<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><KeyCount>2</KeyCount>
+<EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>
+<Contents><Key>in/a%20%C3%A9%2B%26.csv</Key><LastModified>2026-01-01T00:00:00.123Z</LastModified>
+<ETag>&quot;e-1&quot;</ETag><Size>3</Size><Owner><ID>o</ID></Owner><StorageClass>STANDARD</StorageClass></Contents>
+<Contents><Key>in/b&amp;.csv</Key><LastModified>2026-01-01T01:00:00+01:00</LastModified><ETag>"e"</ETag><Size>0</Size>
+</Contents></ListBucketResult>"""
+
+
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
+def test_objects_are_what_botocore_reads(store: Any, site: Site) -> None:
+    site.body, site.headers = LISTING.encode(), {"Content-Type": "application/xml"}
+    ours = store._client.list_objects_v2(Bucket="b")
+    store._client.meta.events.unregister("before-parse.s3.ListObjectsV2", s3_store._parse_objects)
+    others = store._client.list_objects_v2(Bucket="b")
+    assert [item["Key"] for item in ours["Contents"]] == ["in/a é+&.csv", "in/b&.csv"]
+    names = ("Key", "ETag", "Size", "LastModified")
+    assert ours.pop("Contents") == [{name: item[name] for name in names} for item in others.pop("Contents")]
+    for page in (ours, others):
+        del page["ResponseMetadata"]
+    assert ours == others
+
+
 @pytest.mark.parametrize("key", ["in/a\0b.csv", "in/a\rb.csv"], ids=["nul", "return"])
 def test_a_key_that_clickhouse_cannot_read_is_named(key: str) -> None:
     class Store:
