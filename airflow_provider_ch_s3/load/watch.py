@@ -264,8 +264,7 @@ class _Table:
     """What the ledger knows of a table; nothing if the table does not exist, or was never loaded.
 
     :param underway: path and ETag of the files of loads that are planned, running or about to be. Empty if only
-        keys after the last loaded key are listed: a later file, loaded while the load of these files fails, would hide
-        these files.
+        keys after the last loaded key are listed: a later file, loaded while such a load fails, would hide the files.
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 

@@ -21,7 +21,7 @@ from moto.server import ThreadedMotoServer
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Found, Watch
+from airflow_provider_ch_s3.load.watch import FilesWatch, Found
 from airflow_provider_ch_s3.stores import sqs as sqs_module
 from airflow_provider_ch_s3.triggers import notifications as notifications_module
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
@@ -130,11 +130,11 @@ class Watcher:
         given = {"source": lab.uri("in/*.csv"), "notifications": f"sqs://{QUEUE}", **arguments}
         trigger = NewFilesTrigger(table=table, aws_conn_id="aws", **given)
         self.seconds = 0.0
-        self.watch = Watch(request=trigger._request, again_after=trigger.again_after)
+        self.watch = FilesWatch(request=trigger._request, again_after=trigger.again_after)
         self.store = SharedStore(S3, "aws")
         self.inbox = Inbox(str(trigger.notifications), "aws", self._look, now=lambda: self.seconds)
 
-    async def _look(self, watch: Watch) -> Found | Exception:
+    async def _look(self, watch: FilesWatch) -> Found[Any] | Exception:
         with closing(ClickHouseS3Hook(clickhouse_conn_id="ch")) as hook:
             return self.store.poll(hook, [watch], None)[watch]
 
@@ -144,7 +144,7 @@ class Watcher:
         if isinstance(found, Exception):
             raise found
         self.watch = replace(self.watch, position=found.position)
-        return [file.key.removeprefix("in/") for file in found.new.files]
+        return [file.key.removeprefix("in/") for file in (found.new.files if found.new else ())]
 
 
 @pytest.fixture

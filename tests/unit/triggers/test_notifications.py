@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.load.watch import Found, NewFiles, Position, Watch
+from airflow_provider_ch_s3.load.watch import FilesWatch, Found, NewFiles, Position
 from airflow_provider_ch_s3.stores.sqs import Message
 from airflow_provider_ch_s3.triggers import notifications
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
@@ -60,10 +60,10 @@ class Scene:
         self.told: list[set[str]] = []
         self.fails = self.refuses = False
         request = NewFilesTrigger(source="s3://shop/in/*", table="orders", again_after=60)._request
-        self.watch = Watch(request=request, again_after=60.0)
+        self.watch = FilesWatch(request=request, again_after=60.0)
         self.inbox = Inbox("sqs://orders", "aws", self._look, now=lambda: self.seconds)
 
-    async def _look(self, watch: Watch) -> Found | Exception:
+    async def _look(self, watch: FilesWatch) -> Found[Any] | Exception:
         self.looked.append(set(watch.named))
         self.told.append({path for path, _ in watch.told})
         if self.fails:
@@ -147,7 +147,10 @@ def test_a_queue_has_one_reader_until_the_reader_ends(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = Scene()
-    with looking("sqs://orders", "other", other._look), looking(None, None, other._look) as at_each_poll:
+    with looking("sqs://orders", "other", other._look) as look:
+        assert look != other._look
+    trigger = NewFilesTrigger(source="s3://b/in/*", table="t")
+    with trigger.looking(other._look) as at_each_poll:
         assert at_each_poll == other._look
     scene.look([message("in/a")])
     assert [other.look(), other.look()] == [set(), set()]
