@@ -96,6 +96,7 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 
 
 def make_table(sandbox: Sandbox, name: str) -> None:
+    """Create an empty table on every node."""
     for node in range(sandbox.nodes):
         columns = "id UInt32, text String"
         sandbox.query(f"CREATE TABLE bench.{name} ({columns}) ENGINE = MergeTree ORDER BY id", node=node)
@@ -159,6 +160,7 @@ def measure_arrivals(sandbox: Sandbox, objects: int, seconds: float, rows: int, 
 
 
 def print_quantiles(name: str, seconds: list[float]) -> None:
+    """Print the median, the 95th percentile and the longest."""
     p95 = statistics.quantiles(seconds, n=20, method="inclusive")[-1]
     print(f"{name:<12}p50 {statistics.median(seconds):5.1f}  p95 {p95:5.1f}  max {max(seconds):5.1f}", flush=True)
 
