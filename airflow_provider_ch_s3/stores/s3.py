@@ -425,7 +425,10 @@ class S3FileStore:
             change.is_done = is_gone and (what == "delete" or (what == "move" and self._exists(bucket, to)))
 
     def access(self) -> S3Access:
-        """How the ClickHouse servers reach the same endpoint, and with which credentials."""
+        """How the ClickHouse servers reach the same endpoint, and with which credentials.
+
+        :raises ConfigError: if the connection has no keys, and the worker has none of its own.
+        """
         reach = partial(S3Access, endpoint_url=self._client.meta.endpoint_url, requester_pays=self.requester_pays)
         match self.credentials:
             case NamedCollection(collection=collection):
@@ -438,6 +441,12 @@ class S3FileStore:
         if self.aws_conn_id is None and not self.vend:
             return reach()
         renewed = self._hook.get_session().get_credentials()
+        if renewed is None:
+            raise ConfigError(
+                "connection-invalid",
+                f"connection {self.aws_conn_id!r} has no keys, and neither has this worker; add login and password to"
+                f" the connection, or set {self.argument}=None to use the own roles of the worker and the servers",
+            )
         credentials = renewed.get_frozen_credentials()
         # botocore keeps to itself when the token of an assumed role expires; of a fixed token it is unknown
         expiry: datetime.datetime | None = getattr(renewed, "_expiry_time", None)

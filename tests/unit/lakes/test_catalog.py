@@ -16,6 +16,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
@@ -165,6 +166,12 @@ def test_keys_are_vended_again_before_they_expire(
     rest.said = keys_of(server, **{"s3.session-token-expires-at-ms": str(int((soon + 86_400) * 1000))})
     assert store.access().expires_at == pytest.approx(soon + 86_400, abs=1)
     assert store.pin(()).id == lake.snapshot
+
+
+@pytest.mark.usefixtures("only_endpoint")
+def test_without_vended_keys_the_connection_needs_keys() -> None:
+    with pytest.raises(ConfigError, match=coded("connection-invalid", "'lake' has no keys")):
+        S3FileStore(aws_conn_id="lake").access()
 
 
 @pytest.mark.usefixtures("only_endpoint")
