@@ -75,9 +75,7 @@ def run(block: str, examples: LocalAirflow, tmp_path: Path) -> str:
 def test_every_block_is_run_here() -> None:
     assert [block.split(" -")[0].strip() for block in BLOCKS] == [
         "ch-s3 doctor",
-        "ch-s3 plan",
-        "ch-s3 plan",
-        "ch-s3 plan",
+        *["ch-s3 plan"] * 4,
         "ch-s3 loads",
         "ch-s3 loads adopt flights",
         "ch-s3 doctor",
@@ -91,12 +89,15 @@ def test_every_block_is_run_here() -> None:
 @pytest.mark.thorough  # make test has the README's
 @pytest.mark.usefixtures("flights_table")
 def test_doctor_plan_and_loads(examples: LocalAirflow, tmp_path: Path) -> None:
-    doctor, plan, of_task, validate, loads, *_, elsewhere = BLOCKS
+    doctor, plan, argued, of_task, validate, loads, *_, elsewhere = BLOCKS
     assert "✔ reading: 3 nodes can read 'dt=2013-01-01/" in run(doctor, examples, tmp_path)
     planned = run(plan, examples, tmp_path)
     assert "max_insert_threads = " in planned
     assert "INSERT INTO `sandbox`.`flights`" in planned
     assert "'***', '***'" in planned
+    sql = run(argued, examples, tmp_path)
+    assert "distance > 1000" in sql
+    assert "max_threads = 2" in sql
     (tmp_path / "flights.py").write_text(next(iter(code_blocks(README, "python"))))
     assert "s3://flights/dt=2013-01-02/" in run(of_task, with_dags(examples, tmp_path), tmp_path)
     assert "on        12 x 32 cores, 128.0 GiB: " in run(elsewhere, examples, tmp_path)
