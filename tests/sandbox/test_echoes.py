@@ -77,7 +77,7 @@ def azure(lab: Lab, echo: Echo) -> Iterator[Made]:
         files = {"source": f"az://{lab.bucket}/in/*", "table": f"{lab.database}.t", "wasb_conn_id": "wasb"}
         operator = AzureBlobStorageToClickHouseOperator(task_id="load", clickhouse_conn_id="ch", **files)
         operator.timing = lab.timing
-        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in files.items()]
+        arguments = [f"--source={files['source']}", f"--table={files['table']}", "--argument=wasb_conn_id=wasb"]
         yield Made(lab, operator, ["--conn-id=ch", *arguments], re.findall(r"sig=([^&]+)", token)[0])
 
 

@@ -270,7 +270,7 @@ def test_a_deferred_load_and_its_plan(lab: Lab, store: Store, caplog: pytest.Log
 def test_plan_prints_what_a_load_would_send(lab: Lab, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", "n UInt32")
     store.put("in/1.csv", b"n\n1\n2\n")
-    access = [text for name, value in store.arguments.items() for text in (f"--{name.replace('_', '-')}", value)]
+    access = [text for name, value in store.arguments.items() for text in ("--argument", f"{name}={value}")]
     given = ["plan", "--conn-id", "ch", *access, "--source", f"{store.start}in/1.csv", "--table", table]
     assert main([*given, "--settings"]) == 0
     shown = capsys.readouterr().out
