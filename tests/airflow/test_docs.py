@@ -32,6 +32,12 @@ ELSEWHERE = ("ch-s3 tune ", "ch-s3 loads undo ", "pip install ")
 BLOCKS = [block for page in PAGES for block in code_blocks(page, "bash") if not block.startswith(ELSEWHERE)]
 
 
+def find(words: str) -> str:
+    """Find the only block whose first line has some words."""
+    (found,) = (block for block in BLOCKS if words in block.partition("\n")[0])
+    return found
+
+
 @contextmanager
 def example_tables(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Empty tables as the example DAGs create them, and the two connections."""
@@ -130,9 +136,12 @@ def test_from_raw_sql_and_permissions(
         )
         for block in code_blocks(page, "sql")
     )
-    adopt, grants = BLOCKS[4:6]
+    adopt, grants = find("adopt"), find("doctor --grants")
     by_operator, by_new_operator = code_blocks(page, "python")
     with example_tables(flights_sandbox, monkeypatch):
+        for node in range(flights_sandbox.nodes):  # other tests have loaded into a table of this name
+            for ledger in ("ch_s3_ledger", "ch_s3_ledger_files"):
+                flights_sandbox.query(f"DROP TABLE IF EXISTS sandbox.{ledger} SYNC", node=node)
         flights_sandbox.query(insert, settings={"distributed_foreground_insert": 1})
         with pytest.raises(TargetError, match=coded("rows-unknown", "842 rows")):
             execute(operator_of(by_operator), "first")
@@ -147,15 +156,15 @@ def test_from_raw_sql_and_permissions(
 
 @pytest.mark.thorough
 def test_a_sandbox_in_the_background(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[8], examples, tmp_path)
+    run(find("/tmp/ch-s3-sandbox"), examples, tmp_path)
 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not DEBIAN_JAR.exists(), reason="no ZooKeeper: apt-get install zookeeper")
 def test_a_sandbox_with_replicas(examples: LocalAirflow, tmp_path: Path) -> None:
-    run(BLOCKS[7], examples, tmp_path)
+    run(find("--replicas 2"), examples, tmp_path)
 
 
 @pytest.mark.thorough
 def test_a_pool(examples: LocalAirflow, tmp_path: Path) -> None:
-    assert "Pool clickhouse_nightly created" in run(BLOCKS[8], examples, tmp_path)
+    assert "Pool clickhouse_nightly created" in run(find("airflow pools"), examples, tmp_path)
