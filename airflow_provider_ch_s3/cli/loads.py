@@ -225,13 +225,16 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
     if not args.source:
         return adopt(target, source=args.earlier, is_anew=args.anew)
     load = read_load(complete_arguments(args), hook)
-    return adopt_files(target, load, may_differ=partial(_may_differ, is_sure=args.yes))
+    may_differ = partial(
+        _is_confirmed, question="record these files as loaded?", otherwise="nothing was recorded", is_sure=args.yes
+    )
+    return adopt_files(target, load, may_differ=may_differ)
 
 
-def _may_differ(planned: str, *, is_sure: bool) -> bool:
+def _is_confirmed(planned: str, *, question: str, otherwise: str, is_sure: bool) -> bool:
     """:raises ConfigError: if the answer is not yes, or there is no terminal to ask on."""
     if not is_sure:
-        confirm(planned, "record these files as loaded?", otherwise="nothing was recorded")
+        confirm(planned, question, otherwise=otherwise)
     return True
 
 
@@ -254,15 +257,10 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
             " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
         )
     target = _find_target(hook, args, str(table))
-    may_remove = None if args.dry_run else partial(_may_remove, is_sure=args.yes)
-    return undo(target, args.load_id, may_remove=may_remove, abandons_open=args.abandon)
-
-
-def _may_remove(planned: str, *, is_sure: bool) -> bool:
-    """:raises ConfigError: if the answer is not yes, or there is no terminal to ask on."""
-    if not is_sure:
-        confirm(planned, "remove these rows?", otherwise="nothing was removed")
-    return True
+    may_remove = partial(
+        _is_confirmed, question="remove these rows?", otherwise="nothing was removed", is_sure=args.yes
+    )
+    return undo(target, args.load_id, may_remove=None if args.dry_run else may_remove, abandons_open=args.abandon)
 
 
 def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:

@@ -50,7 +50,7 @@ class Lake:
         pattern = parse_location(location, self.scheme)
         return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=snapshot)
 
-    def find_newest(self, files: ReadableStore, known: str) -> str:
+    def find_metadata(self, files: ReadableStore, known: str) -> str:
         """Find the newest object of the metadata with few requests; '' if the known object is gone.
 
         :param known: address of an earlier object, as :attr:`LakeStore.address`.
@@ -60,10 +60,10 @@ class Lake:
             if self.catalog_conn_id is not None:
                 return self._of_catalog(self.catalog_conn_id).find_metadata(files)
             if self.scheme is DELTA:
-                from airflow_provider_ch_s3.lakes.delta import find_newest
+                from airflow_provider_ch_s3.lakes.delta import find_metadata
             else:
-                from airflow_provider_ch_s3.lakes.iceberg import find_newest
-            return find_newest(files, known)
+                from airflow_provider_ch_s3.lakes.iceberg import find_metadata
+            return find_metadata(files, known)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
         """Have the catalog vend keys for the files of the table.

@@ -425,7 +425,7 @@ class DeltaTable:
         return found
 
 
-def find_newest(files: ReadableStore, known: str) -> str:
+def find_metadata(files: ReadableStore, known: str) -> str:
     """Find the newest commit; '' if a known commit is gone. Lists only the log from the known commit on.
 
     :param known: address of a commit.

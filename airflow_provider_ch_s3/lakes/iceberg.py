@@ -175,10 +175,10 @@ class IcebergTable:
         self._bucket = bucket
         self._location = location
         self._columns: dict[str, SnapshotColumns] = {}
-        self.address = address or self._find_newest()
+        self.address = address or self._find_metadata()
         self._metadata = self._read(self.address)
 
-    def _find_newest(self) -> str:
+    def _find_metadata(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
         folder = f"s3://{self._bucket}/"
         key, written_last = _find_metadata(self._files, self._bucket, self._location)
@@ -575,7 +575,7 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     return None if text is None else int(text)
 
 
-def find_newest(files: ReadableStore, known: str) -> str:
+def find_metadata(files: ReadableStore, known: str) -> str:
     """Find the metadata file with the highest number; '' if a known file is gone.
 
     Lists only the names with the number of the known file or the next number: a folder of metadata may have a

@@ -51,7 +51,7 @@ class NamedLake(Protocol):
     def open(self, files: ReadableStore) -> OpenLake:
         """Open the table."""
 
-    def find_newest(self, files: ReadableStore, known: str) -> str:
+    def find_metadata(self, files: ReadableStore, known: str) -> str:
         """Find the newest object of the metadata with few requests, from a known object on."""
 
 
@@ -87,7 +87,7 @@ class LakeWatch(Watch):
     ) -> Found[NewSnapshot]:
         """Look for newer metadata, and compare them with the ledger."""
         seen = self.position.listed
-        if not self.position.is_over and self.lake.find_newest(store, seen) == seen:
+        if not self.position.is_over and self.lake.find_metadata(store, seen) == seen:
             return Found(position=self.position)
         lake = self.lake.open(store)
         newest = lake.find_newest()

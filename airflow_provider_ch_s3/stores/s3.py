@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import logging
+import math
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from email.utils import parsedate_to_datetime
@@ -51,6 +53,9 @@ COPIED_AT_ONCE = 5 * 2**30
 
 MAX_WAITING = 1_000
 """Connections to SQS that are kept: a watcher that waits for messages occupies a connection."""
+
+UNTOLD_LIFETIME_SECONDS = 60.0
+"""How long vended keys are used of which nobody knows when they expire."""
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
@@ -467,17 +472,23 @@ class _VendedHook(S3Hook):  # type: ignore[misc]
     def __init__(self, vend: Callable[[], VendedKeys], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._vend = vend
+        self._signing: Credentials | None = None
+        self._renew_at = 0.0
 
     def get_session(self, *args: Any, **kwargs: Any) -> Session:
         """Build a session with the keys."""
         session = super().get_session(*args, **kwargs)
-        session._session._credentials = self._sign()
+        if self._signing is None or time.monotonic() >= self._renew_at:
+            self._signing = self._sign()
+        session._session._credentials = self._signing
         return session
 
     def _sign(self) -> Credentials:
         keys = self._describe_keys()
         if keys["expiry_time"]:
+            self._renew_at = math.inf  # botocore renews these keys
             return RefreshableCredentials.create_from_metadata(keys, self._describe_keys, "catalog")
+        self._renew_at = time.monotonic() + UNTOLD_LIFETIME_SECONDS
         return Credentials(keys["access_key"], keys["secret_key"], keys["token"])
 
     def _describe_keys(self) -> dict[str, str]:

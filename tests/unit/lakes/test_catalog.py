@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import CatalogKeys
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.lakes.store import LakeStore
@@ -153,6 +154,24 @@ def test_worker_and_servers_read_with_vended_keys(
     assert (access.access_key, access.secret_key) == (server.access_key, server.secret_key)
     assert (access.endpoint_url, access.expires_at) == (server.endpoint_url, None)
     assert server.secret_key not in caplog.text
+    asked = len(rest.asked)
+    assert [store.access().secrets for _ in range(5)] == [access.secrets] * 5
+    assert len(rest.asked) == asked  # a load looks the keys up often, also for each error of a server
+
+
+@pytest.mark.usefixtures("only_endpoint")
+def test_keys_without_an_expiry_are_used_for_a_minute(
+    server: S3Server, rest: type[RestCatalog], lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest.said = keys_of(server)
+    store = open_store(credentials="catalog")
+    assert store.access().access_key == server.access_key
+    rest.said = keys_of(server, **{"s3.access-key-id": "renewed"})
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 59)
+    assert store.access().access_key == server.access_key
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    assert store.access().access_key == "renewed"
 
 
 @pytest.mark.usefixtures("only_endpoint")
@@ -184,8 +203,13 @@ def test_no_keys_are_vended(rest: type[RestCatalog], lake: IcebergLake) -> None:
 
 def test_keys_of_a_catalog_need_a_catalog() -> None:
     given = {"task_id": "load", "source": "s3://b/t", "table": "t", "credentials": "catalog"}
+    for credentials in ("catalog", {"catalog": {}}, CatalogKeys()):
+        with pytest.raises(ConfigError, match=coded("argument-missing", "catalog_conn_id")):
+            IcebergToClickHouseOperator(**{**given, "credentials": credentials})
+    templated = IcebergToClickHouseOperator(**{**given, "credentials": "{{ 'catalog' }}"})
+    templated.render_template_fields({})
     with pytest.raises(ConfigError, match=coded("argument-missing", "catalog_conn_id")):
-        IcebergToClickHouseOperator(**given)
+        templated.open_store()
     with pytest.raises(ConfigError, match=coded("argument-invalid", "credentials='catalog'")):
         S3ToClickHouseOperator(**given)
 

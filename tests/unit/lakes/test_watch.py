@@ -64,7 +64,7 @@ class Watcher:
         self.seen = ""
 
     def has_changed(self) -> bool:
-        return self.lake.find_newest(self.files, self.seen) != self.seen
+        return self.lake.find_metadata(self.files, self.seen) != self.seen
 
     def newest(self) -> str:
         store = self.lake.open(self.files)
@@ -101,9 +101,9 @@ def test_the_next_number_is_seen_however_a_writer_names_the_files(
     for key in (name.format(number), f"{number}0000-m0.avro", "99999abc-m0.avro"):
         put(Bucket=bucket, Key=folder + key, Body=b"{}")
     known = f"s3://{bucket}/{folder}{name.format(number)}"
-    assert named(lake, uri).find_newest(files, known) == known
+    assert named(lake, uri).find_metadata(files, known) == known
     put(Bucket=bucket, Key=folder + name.format(number + 1), Body=b"{}")
-    assert named(lake, uri).find_newest(files, known) == f"s3://{bucket}/{folder}{name.format(number + 1)}"
+    assert named(lake, uri).find_metadata(files, known) == f"s3://{bucket}/{folder}{name.format(number + 1)}"
 
 
 def test_a_table_that_was_written_again_is_seen(server: S3Server, bucket: str, uri: str, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_table_that_is_missing_or_damaged_is_an_error(
     watcher = Watcher(lake, uri)
     watcher.newest()
     lake.append(orders(2))
-    key = watcher.lake.find_newest(watcher.files, watcher.seen).removeprefix(f"s3://{bucket}/")
+    key = watcher.lake.find_metadata(watcher.files, watcher.seen).removeprefix(f"s3://{bucket}/")
     server.client().put_object(Bucket=bucket, Key=key, Body=b"{damaged")
     assert watcher.has_changed()
     with pytest.raises(SnapshotError, match=coded("metadata-unreadable")):

@@ -86,7 +86,7 @@ class World:
         watching.share_store.cache_clear()
         monkeypatch.setattr(watching, "_open_store", lambda *_: store)
         monkeypatch.setattr(Lake, "open", lambda *_: self)
-        monkeypatch.setattr(Lake, "find_newest", lambda *_: self._look())
+        monkeypatch.setattr(Lake, "find_metadata", lambda *_: self._look())
         monkeypatch.setattr(watch_lake.Known, "read", lambda *_: None)
 
     @property
