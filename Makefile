@@ -29,7 +29,7 @@ test: lint
 test-push: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 
-# All tests, with twenty times as many interleavings of the protocol, and 60 histories of lakes' tables.
+# All tests, with fifty times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 

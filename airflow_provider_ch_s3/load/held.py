@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.report import LoadReport
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.table.target import TargetSpec
 
 FindTarget = Callable[[LoadIdentity], Target]
 """Wires the table for a load."""
@@ -39,7 +39,7 @@ def read_relied_on(target: Target, plan: CommitPlan) -> Mapping[str, int]:
     return {partition: rows for partition, rows in present.items() if is_whole or partition in plan.partitions}
 
 
-def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadReport, TableName]:
+def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadReport, TargetSpec]:
     """Commit what a load holds, if what the load relied on still holds; a second call only returns the report.
 
     :param name: the id of the load, or the query id of the INSERT.
@@ -51,7 +51,7 @@ def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadRep
     with owned(target, found.id) as owner:
         attempt = owner.history.attempt(found.id)
         if attempt.state is EventKind.COMMITTED:
-            return attempt.report, target.spec.name
+            return attempt.report, target.spec
         held = _check_held(owner, attempt)
         if change := _find_change(target, attempt, held):
             raise _outdated(attempt, target, change)
@@ -62,7 +62,7 @@ def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadRep
             if owner.history.is_held(attempt.id):
                 owner.show(attempt.id)  # the commit has renamed what the view reads
             raise
-        return owner.history.attempt(attempt.id).report, target.spec.name
+        return owner.history.attempt(attempt.id).report, target.spec
 
 
 def drop_held(find_target: FindTarget, name: str, table: str) -> str:

@@ -428,9 +428,11 @@ class StagedLoad(Load):
         return self._target.spec.column_types if self._target else {}
 
     def read_lineage(self) -> Lineage:
-        """Read the files of the committed chunks from the ledger."""
+        """Read the files of the committed chunks, or of the held rows, from the ledger."""
         ledger = self.target.ledger
-        return read_lineage(ledger, self._chunks(ledger.read()).attempts, self.request.pattern)
+        history = ledger.read()
+        held = [one for one in history.of_life(self.identity.load_id, self.identity.life) if one.is_held]
+        return read_lineage(ledger, [*self._chunks(history).attempts, *held], self.request.pattern)
 
     @property
     def _planner(self) -> ChunkPlanner:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+    from airflow_provider_ch_s3.transfers.announcements import CommitLineage
 
 log = get_log(__name__)
 
@@ -75,6 +76,8 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
     :raises LoadError: if others have changed what the load relied on, or the commit failed.
     """
 
+    _lineage: CommitLineage | None = None
+
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any]:
         """Commit, and return the report.
@@ -85,14 +88,24 @@ class ClickHouseCommitHeldOperator(HeldLoadOperator):
         from airflow_provider_ch_s3.introspection.table import locate_table
         from airflow_provider_ch_s3.load.held import commit_held
         from airflow_provider_ch_s3.load.wiring import find_target
-        from airflow_provider_ch_s3.transfers.announcements import emit_metrics, tell_assets
+        from airflow_provider_ch_s3.transfers.announcements import CommitLineage, emit_metrics, tell_assets
 
         with self._finding(context) as (hook, name, table):
-            report, named = commit_held(partial(find_target, hook, hook.declaration), name, table)
+            report, spec = commit_held(partial(find_target, hook, hook.declaration), name, table)
             log.info("%s", report.outcome)
-            tell_assets(context, self.outlets, named, report, partial(locate_table, hook, hook.declaration, table))
+            tell_assets(
+                context, self.outlets, spec.name, report, partial(locate_table, hook, hook.declaration, table)
+            )
+            self._lineage = CommitLineage(
+                server=hook.declaration.host, table=spec.name, columns=spec.column_types, report=report
+            )
         emit_metrics(report)
         return report.as_dict()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Tell OpenLineage which held rows were committed; None if none were."""
+        del task_instance
+        return self._lineage.build() if self._lineage else None
 
 
 class ClickHouseDropHeldOperator(HeldLoadOperator):

@@ -55,7 +55,7 @@ MAX_WAITING = 1_000
 """Connections to SQS that are kept: a watcher that waits for messages occupies a connection."""
 
 UNTOLD_LIFETIME_SECONDS = 60.0
-"""How long vended keys are used of which nobody knows when they expire."""
+"""How long vended keys are used if the catalog does not say when the keys expire."""
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",

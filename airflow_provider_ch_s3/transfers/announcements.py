@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +139,7 @@ class LoadLineage:
 
     @property
     def _namespace(self) -> str:
-        return f"clickhouse://{self.server}"
+        return _server_namespace(self.server)
 
     @property
     def _source_namespace(self) -> str:
@@ -205,7 +205,7 @@ class LoadLineage:
         fields = [SchemaDatasetFacetFields(name=name, type=kind) for name, kind in self.column_types.items()]
         return OutputDataset(
             namespace=self._namespace,
-            name=f"{self.table.database}.{self.table.table}",
+            name=_data_set(self.table, is_held=self.report.is_held),
             facets={"schema": SchemaDatasetFacet(fields=fields), **self._column_lineage()},
             outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=self.report.rows_added)},
         )
@@ -229,6 +229,53 @@ class LoadLineage:
             if inputs:
                 fields[column] = lineage.Fields(inputFields=inputs)
         return {"columnLineage": lineage.ColumnLineageDatasetFacet(fields=fields)} if fields else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitLineage:
+    """That held rows were committed: from the data set that the load wrote, into the table.
+
+    :param server: host of the connection.
+    :param columns: of the table.
+    """
+
+    server: str
+    table: TableName
+    columns: Collection[str]
+    report: LoadReport
+
+    def build(self) -> Any:
+        """Build the facets; called only if the OpenLineage provider is installed."""
+        from airflow.providers.common.compat.openlineage.facet import (
+            InputDataset,
+            OutputDataset,
+            OutputStatisticsOutputDatasetFacet,
+        )
+        from airflow.providers.openlineage.extractors import OperatorLineage
+        from openlineage.client.generated import column_lineage_dataset as lineage
+
+        server, held = _server_namespace(self.server), _data_set(self.table, is_held=True)
+        same = lineage.Transformation(type="DIRECT", subtype="IDENTITY")
+        fields = {
+            name: lineage.Fields([lineage.InputField(server, held, field=name, transformations=[same])])
+            for name in self.columns
+        }
+        output = OutputDataset(
+            namespace=server,
+            name=_data_set(self.table),
+            facets={"columnLineage": lineage.ColumnLineageDatasetFacet(fields=fields)},
+            outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=self.report.rows_added)},
+        )
+        return OperatorLineage(inputs=[InputDataset(namespace=server, name=held)], outputs=[output])
+
+
+def _server_namespace(server: str) -> str:
+    return f"clickhouse://{server}"
+
+
+def _data_set(table: TableName, *, is_held: bool = False) -> str:
+    """The name of a table as a data set; held rows have one name, though each load has a view of its own."""
+    return f"{table.database}.{table.table}{'__held' if is_held else ''}"
 
 
 def _name(folder: str) -> str:

@@ -273,7 +273,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
     def _result(self, context: Context, load: Load, report: LoadReport) -> dict[str, Any]:
         if not report.is_nothing_new:  # which the load itself has logged in the same words
             log.info("%s", report.outcome)
-        if not (load.request.checks.validate_only or report.is_held):
+        if not load.request.checks.validate_only:
             self._tell(context, load, report)
         is_without_files = report.is_nothing_new and not report.files_skipped
         arrivals = load.request.arrivals
@@ -295,7 +295,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
             locate = partial(locate_table, load.client, load.declaration, load.request.table)
             tell_assets(context, self.outlets, load.table_name, report, locate)
             self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
-        emit_metrics(report)
+        if not report.is_held:  # the commit counts the rows
+            emit_metrics(report)
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[Load]:

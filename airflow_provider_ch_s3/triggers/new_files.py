@@ -55,7 +55,7 @@ class NewFilesTrigger(WatcherTrigger):
         min_age: float | datetime.timedelta = 0.0,
         list_after_loaded: bool = False,
         again_after: float | datetime.timedelta = 3600.0,
-        poll_interval: float = 15.0,
+        poll_interval: float = 30.0,
         notifications: str | None = None,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",

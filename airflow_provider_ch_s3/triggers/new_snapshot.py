@@ -49,7 +49,7 @@ class NewSnapshotTrigger(WatcherTrigger):
         catalog_conn_id: str | None = None,
         max_metadata_bytes: int = 512 * MIB,
         again_after: float | datetime.timedelta = 3600.0,
-        poll_interval: float = 15.0,
+        poll_interval: float = 30.0,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
         aws_conn_id: str | None = "aws_default",
     ) -> None:

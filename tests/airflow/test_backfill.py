@@ -184,7 +184,7 @@ def test_second_time_changes_nothing(airflow_api: AirflowApi, ch_s3_sandbox: San
     assert table_sums(ch_s3_sandbox, "by_day") == before
 
 
-@pytest.mark.push
+@pytest.mark.thorough
 @pytest.mark.usefixtures("by_day")
 def test_from_the_ui_with_one_file_corrected_only_its_day_changes(
     page: Page, look: Look, airflow_api: AirflowApi, ch_s3_sandbox: Sandbox

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from moto.server import ThreadedMotoServer
 
 from ch_s3_lab.demo.local_airflow import LocalAirflow
 from ch_s3_lab.sandbox.info import Sandbox
@@ -271,7 +274,7 @@ def await_run(airflow_api: AirflowApi, dag_id: str, number: int) -> str:
     return str(max(runs, key=lambda run: run["run_after"])["dag_run_id"])
 
 
-@pytest.mark.push
+@pytest.mark.thorough
 def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
     airflow_api: AirflowApi, flights_sandbox: Sandbox
 ) -> None:
@@ -289,6 +292,55 @@ def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
     extras = [event["extra"]["payload"] for event in events if event["extra"].get("from_trigger")]
     assert sorted(extra["first_key"] for extra in extras) == ["orders/1.csv", "orders/2.csv"]
     s3.delete_objects(Bucket="flights", Delete={"Objects": [{"Key": f"orders/{n}.csv"} for n in (1, 2)]})
+
+
+@pytest.fixture
+def queue(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[tuple[Any, Any]]:
+    """A bucket that notifies a queue, and the queue; the connection leads to the sandbox, except for SQS."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    session = boto3.Session("moto", "moto", region_name="us-east-1")
+    bucket, queue = (session.client(kind, endpoint_url=f"http://{host}:{port}") for kind in ("s3", "sqs"))
+    url = queue.create_queue(QueueName="notified")["QueueUrl"]
+    arn = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    bucket.create_bucket(Bucket="flights")
+    events = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
+    bucket.put_bucket_notification_configuration(Bucket="flights", NotificationConfiguration=events)
+    store = json.loads(flights_sandbox.airflow_conn_aws)
+    extra = {**store.pop("extra"), "service_config": {"sqs": {"endpoint_url": f"http://{host}:{port}"}}}
+    connection = {"connection_id": "notified", **store, "extra": json.dumps(extra)}
+    airflow_api.call("POST", "connections", connection)
+    try:
+        yield bucket, partial(queue.get_queue_attributes, QueueUrl=url, AttributeNames=["All"])
+    finally:
+        airflow_api.call("PATCH", "dags/notified_orders", {"is_paused": True})
+        airflow_api.call("DELETE", "connections/notified")
+        server.stop()
+
+
+@pytest.mark.thorough
+def test_a_notification_wakes_the_dag_long_before_the_next_listing(
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, queue: tuple[Any, Any]
+) -> None:
+    notifying, read_queue = queue
+    begin_to_watch(airflow_api, "notified_orders")
+    # S3's test message is taken away when the watcher has begun
+    wait_for(lambda: left_in(read_queue) == 0, "the watcher", seconds=300)
+    for number in (1, 2):
+        for s3 in (flights_sandbox.s3_client(), notifying):
+            s3.put_object(Bucket="flights", Key=f"notified/{number}.csv", Body=b"id,item\n1,a\n2,b\n")
+        # the next listing would come after ten minutes, which is longer than the patience
+        last = await_run(airflow_api, "notified_orders", number)
+        assert airflow_api.result("notified_orders", last, "load")["files_read"] == 1
+        assert flights_sandbox.query("SELECT toUInt32(count()) AS n FROM notified_orders") == [{"n": 2 * number}]
+    wait_for(lambda: left_in(read_queue) == 0, "the end of the messages", seconds=300)
+
+
+def left_in(read_queue: Any) -> int:
+    """Messages in the queue, hidden or not."""
+    found = read_queue()["Attributes"]
+    return sum(int(count) for name, count in found.items() if name.startswith("ApproximateNumberOfMessages"))
 
 
 @pytest.mark.thorough

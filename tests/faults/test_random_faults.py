@@ -10,6 +10,7 @@ import os
 import pytest
 
 from tests.faults.harness import Harness
+from tests.faults.judge import Outcome
 from tests.faults.oracle import FAILED_CHECK
 from tests.faults.plans import WEIGHTS, Kind, random_plan, random_way
 from tests.faults.points import Traces
@@ -21,15 +22,13 @@ SEED = int(os.environ["CH_S3_FAULTS_SEED"])  # tests/conftest.py
 KINDS = list(WEIGHTS)
 
 
-def check(harness: Harness, traces: Traces, kinds: set[Kind]) -> None:
-    # the first plans of a seed are one of each kind, then comes a check that fails
-    numbers = [*(number for number, kind in enumerate(KINDS) if kind in kinds), len(KINDS)]
+def run(harness: Harness, traces: Traces, numbers: list[int]) -> list[Outcome]:
+    """Run the plans with these numbers: one of each kind, then a check that fails."""
     points = traces.of(random_way(SEED, number)[1] for number in numbers)
     plans = [random_plan(SEED, number, points) for number in numbers]
     outcomes = harness.run_all(plans, on_outcome=lambda _: None)
     assert is_good(outcomes), f"CH_S3_FAULTS_SEED={SEED}\n{format_report(outcomes)}"
-    assert {outcome.plan.kind for outcome in outcomes} == kinds | {KINDS[0]}
-    assert FAILED_CHECK in {outcome.plan.mode for outcome in outcomes}
+    return outcomes
 
 
 # similar to other kinds, or tested elsewhere
@@ -72,16 +71,21 @@ SIMILAR = {
 
 @pytest.mark.push
 def test_in_forked_processes(forking: Harness, traces: Traces) -> None:
-    check(forking, traces, {kind for kind in KINDS if not kind.needs_airflow} - SIMILAR)
+    kinds = {kind for kind in KINDS if not kind.needs_airflow} - SIMILAR
+    outcomes = run(forking, traces, [KINDS.index(kind) for kind in kinds])
+    assert {outcome.plan.kind for outcome in outcomes} == kinds
 
 
 @pytest.mark.thorough
 def test_similar_ones_in_forked_processes(forking: Harness, traces: Traces) -> None:
-    check(forking, traces, SIMILAR)
+    outcomes = run(forking, traces, [*map(KINDS.index, SIMILAR), len(KINDS)])
+    assert {outcome.plan.kind for outcome in outcomes} == SIMILAR | {KINDS[0]}
+    assert FAILED_CHECK in {outcome.plan.mode for outcome in outcomes}
 
 
 @pytest.mark.airflow_run
 @pytest.mark.thorough
 def test_of_a_real_airflow(scheduling: Harness, traces: Traces) -> None:
     needed = {kind for kind in KINDS if kind.needs_airflow}
-    check(scheduling, traces, {*needed, Kind.KILL_WORKER})
+    outcomes = run(scheduling, traces, [*map(KINDS.index, {*needed, Kind.KILL_WORKER}), len(KINDS)])
+    assert {outcome.plan.kind for outcome in outcomes} == {*needed, Kind.KILL_WORKER, KINDS[0]}

@@ -235,6 +235,7 @@ SPARK = r"""id,say,price
 """
 
 
+@pytest.mark.thorough
 def test_csv_with_backslashes_before_quotes(lab: Lab) -> None:
     dialect = {"data_format": {"csv": {"escape": "\\"}}}
     table = lab.create("t", "id Int32, say Nullable(String), price Decimal(9, 2)")

@@ -47,6 +47,7 @@ def runner(lab: Lab) -> Runner:
     return Runner(lab=lab)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("levels", [pytest.param(levels, id=name) for name, levels in FOUND.items()])
 def test_what_was_found(runner: Runner, levels: dict[str, str]) -> None:
     assert runner.run(case_of(**levels)).failures == []

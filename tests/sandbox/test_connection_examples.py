@@ -43,6 +43,7 @@ def test_one_server(lab: Lab) -> None:
     check_load(lab)
 
 
+@pytest.mark.thorough
 def test_shards(lab: Lab) -> None:
     connect(lab, "Shards, with or without replicas")
     check_load(lab)

@@ -31,6 +31,7 @@ def workload(rows: int) -> Workload:
     return Workload(name="cores", title="", dataset=dataset, order_by=("n",))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("cores", "engine", "rows", "writers", "parts"),
     [

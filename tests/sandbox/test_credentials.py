@@ -154,6 +154,7 @@ def test_a_reader_who_pays(lab: Lab, table: str) -> None:
     assert ",headers('x-amz-request-payer'=" in only_text(lab, report)
 
 
+@pytest.mark.thorough
 def test_servers_that_are_too_old_for_roles(lab: Lab, table: str) -> None:
     """As 24.8 is, whose exports with a role fail after they have begun."""
     lab.monkeypatch.setattr(access, "ROLES_SINCE", (99, 1))

@@ -193,6 +193,7 @@ def resume(table: str, event: Any, **arguments: Any) -> Any:
     return sensor(table, **arguments).resume_execution("execute_complete", {"event": event}, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_distributed", [False, True], ids=["local", "distributed"])
 def test_the_sensor_waits_in_the_trigger_and_returns_what_a_poke_does(
     lab: Lab, began: float, local: str, is_distributed: bool
@@ -296,6 +297,7 @@ def test_time_is_over_only_after_a_last_look(lab: Lab, local: str) -> None:
     assert resume(local, {"status": "timeout", "message": ""}, max_parts=PARTS - 1)["parts"] == 6
 
 
+@pytest.mark.thorough
 def test_servers_that_go_and_come_back_end_no_trigger(fragile_lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     lab = fragile_lab
     table = lab.create("t", "n UInt32", "MergeTree PARTITION BY n ORDER BY n")

@@ -70,6 +70,7 @@ def test_a_server_that_is_away_ends_what_rests_on_it(lab: Lab, capsys: pytest.Ca
     }
 
 
+@pytest.mark.thorough
 def test_a_store_that_refuses_and_a_table_that_one_node_lacks(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

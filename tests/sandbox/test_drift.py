@@ -124,6 +124,7 @@ def test_a_missing_value_is_not_a_missing_column(lab: Lab) -> None:
     assert rows(lab) == []
 
 
+@pytest.mark.thorough
 def test_a_default_expression_cannot_be_computed_for_some_files_only(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab, "id UInt32, name String, score Float64 DEFAULT id / 2, tags Array(String)")
@@ -180,6 +181,7 @@ def test_a_widened_type_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> N
     assert f"run ALTER TABLE {lab.database}.t MODIFY COLUMN id Int64 on every node" in caplog.text
 
 
+@pytest.mark.thorough
 def test_direct_loads_add_nothing(lab: Lab) -> None:
     put_both(lab)
     table = make_table(lab)

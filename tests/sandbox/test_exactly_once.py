@@ -610,6 +610,7 @@ class TestTables:
         assert bag(lab.rows(table)) == bag(FEW)
         assert gate.task.result()["rows_written"] == 90
 
+    @pytest.mark.thorough
     def test_rows_that_are_gone_from_staging_are_missed_where_merges_may_fold_them(
         self, lab: Lab, freeze: Freeze
     ) -> None:

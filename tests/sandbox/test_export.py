@@ -473,6 +473,7 @@ def test_on_kill_leaves_nothing(out: Out, background: Background) -> None:
     assert out.keys() == []
 
 
+@pytest.mark.thorough
 def test_a_deferred_export_is_completed_by_another_process(out: Out) -> None:
     operator = out.operator(deferrable=True, **SLOW)
     with pytest.raises(TaskDeferred) as deferred:

@@ -168,6 +168,7 @@ SMALL, WIDE = pa.array([1, -7], pa.int32()), pa.array([2**40, 5_000_000_000], pa
 
 
 class TestOnAllNodes:
+    @pytest.mark.thorough
     def test_types_and_the_order_of_columns_differ(self, lab: Lab) -> None:
         table = lab.create("t", "v Int64, w Nullable(String)")
         lab.put_parquet("in/1.parquet", {"v": SMALL, "w": ["a", "b"]})
@@ -248,6 +249,7 @@ class TestOnOneNode:
         lab.load("in/*", table, columns=Columns(on_missing="default"))
         assert bag(lab.rows(table)) == bag([{"v": 1, "w": 0}, {"v": 2, "w": 3}])
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("data_format", ["Parquet", "parquet"])
     def test_a_structure_that_is_too_narrow(self, lab: Lab, data_format: str) -> None:
         table = lab.create("t", "v Int64")

@@ -71,6 +71,7 @@ def grant(lab: Lab, user: str, rights: list[str]) -> None:
     lab.everywhere(f"GRANT {', '.join([*rights, OPTIONAL])} TO {user}")
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab

@@ -85,6 +85,7 @@ def read(ledger: Ledger) -> Holdings:
     return Holdings(ledger=ledger, effects=EFFECTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("commits", "expected"),
     [

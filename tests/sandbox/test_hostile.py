@@ -82,6 +82,7 @@ def test_a_distributed_table_over_a_hostile_one(lab: Lab, name: str) -> None:
     assert bag(lab.rows(local)) == bag([{"n": 1}, {"n": 2}])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("data_format", ["Parquet", "JSONEachRow"])
 def test_columns(lab: Lab, data_format: str) -> None:
     names = [*NAMES, "a.b", "a/b"]
@@ -100,6 +101,7 @@ def test_columns(lab: Lab, data_format: str) -> None:
 INJECTION = "x'; DROP TABLE {table}; --"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "fields",
     [
@@ -205,6 +207,7 @@ def test_partitions_and_the_place_of_a_lake(lab: Lab, tmp_path: Path) -> None:
     assert bag(lab.rows(table)) == bag(rows)
 
 
+@pytest.mark.thorough
 def test_expressions_with_hostile_texts(lab: Lab) -> None:
     names = [f"c{n}" for n in range(len(NAMES))]
     table = lab.create("t", "n UInt8, " + ", ".join(f"{name} String" for name in names))

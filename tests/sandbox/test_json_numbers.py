@@ -76,6 +76,7 @@ def test_a_number_that_would_be_rounded_is_refused(lab: Lab, data_format: str, n
     assert lab.rows(table) == []
 
 
+@pytest.mark.thorough
 def test_objects_that_are_missing(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", "id Int64, v JSON, w Nullable(JSON), n Array(JSON)")

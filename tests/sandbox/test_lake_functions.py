@@ -78,6 +78,7 @@ class TestLoads:
         ]
         return [row for rows in found for row in rows]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "case", [case if str(case) in USUAL else thorough(case, id=str(case)) for case in CASES], ids=str
     )

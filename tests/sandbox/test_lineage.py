@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.providers.openlineage import conf
 
 from airflow_provider_ch_s3.load import lineage
+from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -62,3 +63,28 @@ def test_files_of_a_load_without_a_ledger(lab: Lab) -> None:
     told = operator.get_openlineage_facets_on_complete(None)
     assert [one.name for one in told.inputs] == ["in", "in/a.csv"]
     assert list(told.outputs[0].facets["columnLineage"].fields) == ["n"]
+
+
+def test_held_rows_are_written_first_and_read_by_the_commit(lab: Lab) -> None:
+    table = lab.create("t", "n UInt32")
+    lab.put("in/a.csv", b"n\n1\n2\n")
+    load = lab.operator("in/*.csv", table, commit="held")
+    report = load.execute(lab.context(load))
+    told = load.get_openlineage_facets_on_complete(None)
+    held, server = f"{lab.database}.t__held", told.outputs[0].namespace
+    assert [one.name for one in told.inputs] == ["in", "in/a.csv"]
+    assert (told.outputs[0].name, told.outputs[0].outputFacets["outputStatistics"].rowCount) == (held, 2)
+
+    commit = ClickHouseCommitHeldOperator(
+        task_id="commit", load=report["query_id"], table=table, clickhouse_conn_id="ch"
+    )
+    assert commit.get_openlineage_facets_on_complete(None) is None
+    commit.execute(lab.context(commit))
+    told = commit.get_openlineage_facets_on_complete(None)
+    assert [(one.namespace, one.name) for one in told.inputs] == [(server, held)]
+    assert (told.outputs[0].name, told.outputs[0].outputFacets["outputStatistics"].rowCount) == (
+        f"{lab.database}.t",
+        2,
+    )
+    column = told.outputs[0].facets["columnLineage"].fields["n"].inputFields
+    assert [(one.name, one.field) for one in column] == [(held, "n")]

@@ -358,6 +358,7 @@ class TestNarrowing:
             lab.load(key, local)
         assert lab.rows(local) == []
 
+    @pytest.mark.thorough
     def test_numbers_at_the_limits_arrive_from_text(self, lab: Lab) -> None:
         types = ("UInt8", "Int16", "UInt64", "Int64", "Nullable(UInt32)", "LowCardinality(Int8)")
         columns = ", ".join(f"{name} {kind}" for name, kind in zip("abcdef", types, strict=True))
@@ -375,6 +376,7 @@ class TestNarrowing:
             lab.load("in/a.csv", local, data_format=Format(structure="n Int64"))
         assert lab.rows(local) == []
 
+    @pytest.mark.thorough
     def test_a_path_value_that_does_not_fit_fails(self, lab: Lab) -> None:
         local = lab.create("t", "hour UInt8, n UInt8")
         lab.put("in/hour=300/a.csv", b"n\n1\n")
@@ -503,6 +505,7 @@ class TestNull:
         lab.load("in/a.parquet", local, settings={"insert_null_as_default": 1})
         assert bag(lab.rows(local)) == bag([{"n": 1}, {"n": 9}])
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("key", "text", "table_type"),
         [
@@ -685,6 +688,7 @@ def test_every_node_reads_and_writes(lab: Lab) -> None:
         assert sum(node[name] for node in nodes) == report[name]
 
 
+@pytest.mark.thorough
 def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     lab.connect_one_node()
     local = lab.create("t", "n UInt16")

@@ -95,6 +95,7 @@ def test_what_the_ledger_has_is_named_instead_of_an_empty_list(
         assert json.loads(capsys.readouterr().out)["loads"] == []
 
 
+@pytest.mark.thorough
 def test_an_unknown_load_and_a_missing_ledger(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert lab.loads() == 1
     assert f"there is no ledger {lab.database}.ch_s3_ledger yet" in capsys.readouterr().err

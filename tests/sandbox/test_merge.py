@@ -251,6 +251,7 @@ def test_what_is_refused(lab: Lab, arguments: dict[str, Any], error: type[Except
     assert lab.left_overs() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "value"), [("Nullable(UInt32)", r"\N"), ("Float64", "nan")])
 @pytest.mark.parametrize("place", ["key", thorough("version")])
 def test_a_key_or_version_without_a_value_is_refused(lab: Lab, kind: str, value: str, place: str) -> None:

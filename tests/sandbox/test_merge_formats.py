@@ -112,6 +112,7 @@ TYPES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["json-lacking", thorough("parquet")])
 def test_a_deletion_needs_only_its_key(lab: Lab, name: str) -> None:
     extension, write = FORMATS[name]

@@ -49,6 +49,7 @@ def engine_lab(engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch) -
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.every_case
 def test_negative_values_are_less_however_often_they_are_compared(engine_lab: Lab, kind: str) -> None:

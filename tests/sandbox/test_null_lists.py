@@ -44,6 +44,7 @@ def test_json(replicated_lab: Lab) -> None:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ("kind", "value"),

@@ -30,6 +30,7 @@ def harness(lab: Lab) -> Harness:
     return Harness(lab=lab, version=EMBEDDED, is_whole=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize(("lane", "wrapper"), [("json-string", ""), ("csv", "Nullable")])
 def test_texts_arrive_as_what_they_mean_or_not_at_all(harness: Harness, lane: str, wrapper: str) -> None:

@@ -190,6 +190,7 @@ class TestTarget:
         assert port in caught.value.sentence
         refuse(lab, TargetError, "in/**", local, "differ in id UInt32, id UInt64", "ALTER TABLE")
 
+    @pytest.mark.thorough
     def test_a_distributed_table_that_lags_behind(self, lab: Lab) -> None:
         local = lab.create("t", "id UInt32, dt Date")
         table = lab.distribute(local)
@@ -206,6 +207,7 @@ class TestTarget:
         words = (f"{table} has the columns tail without a DEFAULT", "they have dt, id", "give them a DEFAULT")
         refuse(lab, TargetError, "in/**", table, *words)
 
+    @pytest.mark.thorough
     def test_a_column_that_the_files_lack_and_that_has_a_default(self, lab: Lab) -> None:
         table = lab.create("t", "id UInt32, dt Date, tail String DEFAULT concat('N', toString(id))")
         lab.load("in/**", table)

@@ -271,6 +271,7 @@ def test_the_sensor_waits_for_a_replica_that_is_read_only(lab: Lab, caplog: pyte
     assert f":{lab.sandbox.tcp_ports[1]}: the replica is read-only" in caplog.text
 
 
+@pytest.mark.thorough
 @only_on("old", "on-cluster")
 def test_the_sensor_waits_for_fetches_and_not_for_merges_if_the_number_of_parts_decides(lab: Lab) -> None:
     table = lab.create("t", "n UInt32")

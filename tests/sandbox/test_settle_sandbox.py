@@ -99,6 +99,7 @@ class TestPartitions:
             assert found.is_done
             assert (found.xcom_value["parts"], found.xcom_value["rows"]) == (1, 2)
 
+    @pytest.mark.thorough
     def test_merges_of_other_partitions_are_not_waited_for(self, lab: Lab, local: str, table: str) -> None:
         wait = {"stable_seconds": 3600}
         assert not poke(table, **wait).is_done

@@ -296,6 +296,7 @@ class TestAzure:
         azure.load(lab, "in/*.csv", table)
         assert lab.rows(table) == [{"n": 1}]
 
+    @pytest.mark.thorough
     def test_a_sas_token(self, lab: Lab, azure: Store, azurite: Azurite, table: str) -> None:
         connect_azure(lab, host=azurite.url, login=azurite.account, extra={"sas_token": azurite.sas_token()})
         azure.load(lab, "in/*.csv", table)
@@ -449,6 +450,7 @@ class TestHttp:
         web_store(web).load(lab, "latest/1.csv", table, settings={"max_http_get_redirects": 1})
         assert len(lab.rows(table)) == 2
 
+    @pytest.mark.thorough
     def test_a_file_that_is_longer_than_announced_is_not_committed(
         self, lab: Lab, web: WebServer, table: str
     ) -> None:
@@ -457,6 +459,7 @@ class TestHttp:
             web_store(web).load(lab, "in/1.csv", table)
         assert lab.rows(table) == []
 
+    @pytest.mark.thorough
     def test_no_login_is_sent_unasked(
         self, lab: Lab, web: WebServer, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -601,6 +604,7 @@ class TestHttp:
             operator.execute(lab.context(operator))
         assert lab.rows(table) == []
 
+    @pytest.mark.thorough
     def test_a_file_that_changes_while_it_is_loaded(self, lab: Lab, web: WebServer, table: str) -> None:
         operator = web_store(web).make("in/1.csv", table)
         real = operator.open_store
@@ -699,6 +703,7 @@ class TestHttp:
 class TestGCS:
     """What differs from S3."""
 
+    @pytest.mark.thorough
     def test_a_public_bucket_needs_no_key(self, lab: Lab) -> None:
         lab.s3.put_object(Bucket="public", Key=f"{lab.database}/1.csv", Body=b"n\n1\n")
         lab.monkeypatch.setattr(google, "GOOGLE", lab.sandbox.s3_endpoint)
@@ -778,22 +783,26 @@ class TestAfterLoad:
         store.put("other/1.csv", b"n\n3\n")
         return lab.create("t", "n UInt32")
 
+    @pytest.mark.thorough
     def test_delete(self, lab: Lab, store: Store, table: str) -> None:
         store.load(lab, "in/**", table, after_load="delete")
         assert (len(lab.rows(table)), list(store.keys())) == (2, ["other/1.csv"])
 
+    @pytest.mark.thorough
     def test_move(self, lab: Lab, store: Store, table: str) -> None:
         report = store.load(lab, "in/**", table, after_load=Move("done"))
         folder = f"done/{report['query_id']}"
         assert list(store.keys()) == [f"{folder}/in/a/1.csv", f"{folder}/in/b/1.csv", "other/1.csv"]
         assert store.read(f"{folder}/in/b/1.csv") == b"n\n2\n"
 
+    @pytest.mark.thorough
     def test_tag(self, lab: Lab, store: Store, table: str) -> None:
         report = store.load(lab, "in/**", table, after_load="tag")
         assert store.tags("in/a/1.csv") == {"ch-s3-load": report["query_id"]}
         assert store.tags("other/1.csv") == {}
         assert len(list(store.keys())) == 3
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("wanted", ["delete", Move("done/"), "tag"], ids=str)
     def test_what_has_changed_since_or_is_gone_is_left(
         self, lab: Lab, store: Store, table: str, wanted: str | Move, caplog: pytest.LogCaptureFixture

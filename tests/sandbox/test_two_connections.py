@@ -146,6 +146,7 @@ class TestNoCluster:
 class TestDistributedTable:
     """The table names the cluster, so the connection need not."""
 
+    @pytest.mark.thorough
     def test_a_connection_without_a_cluster(self, lab: Lab, table: str) -> None:
         everything = lab.distribute(table)
         connect_other(lab, cluster=None, ddl_mode=None, http_endpoints=None)

@@ -107,6 +107,7 @@ def test_times_of_day(lab: Lab, write_file: Callable[[pa.Table], bytes]) -> None
     assert lab.rows(table) == [{"s": "10:30:15", "ms": "10:30:15.250", "us": "10:30:15.250000"}]
 
 
+@pytest.mark.thorough
 def test_parts_that_are_always_null(lab: Lab) -> None:
     table = lab.create(
         "t", "n UInt8, l Array(Nullable(String)), s Tuple(a Int64, b Nullable(String)), w Array(Int64)"

@@ -386,6 +386,7 @@ SPACED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.every_case
 @pytest.mark.parametrize(("name", "arguments", "texts"), SPACED, ids=[name for name, _, _ in SPACED])
 def test_spaces_around_unquoted_text(lab: Lab, name: str, arguments: dict[str, Any], texts: dict[int, str]) -> None:

@@ -98,6 +98,7 @@ def test_a_failed_load_leaves_no_rows_of_views(lab: Lab, table: str) -> None:
     assert totals(lab, counts) == {"2013-01-01": 3, "2013-01-02": 3}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -141,6 +141,7 @@ def test_where_keys_sort_no_later_file_is_told_of_without_the_earlier_ones(
     assert watcher.poll() == ["2.csv", "3.csv"]
 
 
+@pytest.mark.thorough
 def test_a_table_that_does_not_exist_lacks_all_files(lab: Lab) -> None:
     lab.connect_clickhouse()
     put(lab, 1)

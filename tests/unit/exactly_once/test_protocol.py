@@ -83,7 +83,7 @@ from tests.unit.exactly_once.cluster_model import (
     is_replaced,
 )
 
-EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "60"))
 MAX_STEPS = 12_000
 MERGE_RATIO = 0.02
 ONE_CHUNK = 10

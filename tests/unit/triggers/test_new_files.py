@@ -51,7 +51,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "min_age": 60.0,
         "list_after_loaded": False,
         "again_after": 3600.0,
-        "poll_interval": 15.0,
+        "poll_interval": 30.0,
         "notifications": "sqs://arrivals",
         "clickhouse_conn_id": "away",
         "aws_conn_id": None,

@@ -43,7 +43,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "catalog_conn_id": None,
         "max_metadata_bytes": 1024,
         "again_after": 60.0,
-        "poll_interval": 15.0,
+        "poll_interval": 30.0,
         "clickhouse_conn_id": "away",
         "aws_conn_id": "aws_default",
     }
