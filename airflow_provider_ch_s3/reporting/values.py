@@ -268,6 +268,18 @@ class TableRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProgressRecord:
+    """How far the load of a running INSERT is.
+
+    :param text: rows, speed, nodes at work and the time left, for people.
+    :param done: 0 to 1; None if unknown.
+    """
+
+    text: str
+    done: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoadsPage:
     """A page of the history of loads, and what is going on now.
 
@@ -275,6 +287,7 @@ class LoadsPage:
     :param loads: the newest first.
     :param next: where the next page begins, to be passed as ``after``; '' on the last page.
     :param open: open attempts, of all tables; the newest first.
+    :param progress: query id → progress, of the open attempts whose INSERT is running and may be seen.
     :param locks: held locks.
     :param tables: all tables of the ledger.
     """
@@ -283,5 +296,6 @@ class LoadsPage:
     loads: Sequence[LoadRecord]
     next: str
     open: Sequence[LoadRecord]
+    progress: Mapping[str, ProgressRecord]
     locks: Sequence[LockRecord]
     tables: Sequence[TableRecord]

@@ -25,6 +25,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.exactly_once.lock import LOCK_PREFIX, lock_prefix
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
+from airflow_provider_ch_s3.monitoring.progress import ProgressMeter, read_running
 from airflow_provider_ch_s3.reporting.values import (
     OPEN,
     FileRecord,
@@ -32,6 +33,7 @@ from airflow_provider_ch_s3.reporting.values import (
     LoadRecord,
     LoadsPage,
     LockRecord,
+    ProgressRecord,
     Selection,
     TableFiles,
     TableRecord,
@@ -86,11 +88,13 @@ class LedgerView:
         is_last = len(latest) < selection.limit
         targets = self.query(ledger_queries.render_read_targets, limit=MAX_TABLES)
         named = {one.table: one.named for one in sorted(records.values(), key=lambda one: one.started)}
+        open_records = [records[key] for key in map(_key, still_open) if key in records]
         return LoadsPage(
             ledger=str(self.ledger),
             loads=loads,
             next="" if is_last else _place_of(latest[-1], ("planned_at", "load_id", "attempt")),
-            open=[records[key] for key in map(_key, still_open) if key in records],
+            open=open_records,
+            progress=self._progress([one.query_id for one in open_records]),
             locks=self._locks([row["target"] for row in targets], named),
             tables=[
                 TableRecord(
@@ -244,6 +248,14 @@ class LedgerView:
             for attempt in History(events=[parse_event(row) for row in of_target]).attempts.values()
             if attempt.planned.is_known
         ]
+
+    def _progress(self, query_ids: Sequence[str]) -> dict[str, ProgressRecord]:
+        try:
+            running = read_running(self.client, query_ids, self.cluster)
+        except ServerError:  # a node is away, or the user may not see what runs: the page shows all else
+            return {}
+        measured = {query_id: ProgressMeter().measure(parts) for query_id, parts in running.items() if parts}
+        return {name: ProgressRecord(text=str(one), done=one.total_ratio) for name, one in measured.items()}
 
     def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:
         if not targets:

@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.reporting import view as ledger_view
 from airflow_provider_ch_s3.reporting.values import OPEN, FileRecord, Selection
 from airflow_provider_ch_s3.reporting.view import LedgerView
 from tests.failures import coded
-from tests.sandbox.conftest import Freeze, Lab
+from tests.sandbox.conftest import SLOW, Background, Freeze, Lab, put_slow_files, wait_until
 from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
@@ -109,6 +109,37 @@ def test_the_page_of_a_ledger(lab: Lab, view: LedgerView, days: str, capsys: pyt
         view.page(Selection(after="[1]"))
     pages = turn(lambda after: view.page(Selection(table=days, after=after, limit=1)))
     assert [(one.task, one.state) for page in pages for one in page.loads] == ALL
+
+
+@pytest.mark.push
+def test_the_page_says_how_far_a_running_load_is(
+    lab: Lab, view: LedgerView, background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lab.create("t", "n UInt32")
+    lab.put("few/a.csv", b"1\n")
+    lab.load("few/*.csv", table, task_id="first")  # creates the ledger
+    put_slow_files(lab)
+    task = background(lab.load, "in/*.csv", table, **SLOW)
+    shown: dict[str, Any] = {}
+
+    def is_shown() -> bool:
+        page = view.page(Selection())
+        shown.update({one.query_id: page.progress.get(one.query_id) for one in page.open})
+        return any(one and one.done for one in shown.values())
+
+    wait_until(is_shown, "the progress of the load")
+    (progress,) = shown.values()
+    assert 0 < progress.done < 1
+    assert re.search(r"^\d+%, [\d,]+ rows, .* read, .* at work", progress.text)
+
+    def refuse(*_: object) -> None:
+        raise ServerError("server-refused", "no", server_code=497)
+
+    monkeypatch.setattr(ledger_view, "read_running", refuse)
+    assert (len(view.page(Selection()).open), view.page(Selection()).progress) == (1, {})
+    monkeypatch.undo()
+    task.result()
+    assert view.page(Selection()).progress == {}
 
 
 def test_the_page_in_airflow_reads_only(lab: Lab) -> None:

@@ -47,13 +47,17 @@ function Who({ load: { dag, run, task, map_index: index } }) {
 
 const ageOf = (seconds) => (seconds === null ? "?" : formatAge(seconds));
 
-export function Now({ page: { open, locks } }) {
+// How far the INSERT of a load is; nothing while the load plans, verifies or commits.
+const Progress = ({ of: { text, done } }) =>
+  html`<span><progress aria-label="Progress" value=${done ?? undefined} /><small className="why">${text}</small></span>`;
+
+export function Now({ page: { open, locks, progress = {} } }) {
   const openRows = open.map((load) => [
     html`<code>${load.query_id}</code>`,
     ageOf(load.age_seconds),
     html`<${Who} load=${load} />`,
     html`<${Name} of=${load} />`,
-    html`<${State} load=${load} />`,
+    progress[load.query_id] ? html`<${Progress} of=${progress[load.query_id]} />` : html`<${State} load=${load} />`,
     load.try_number,
     formatCount(load.files),
   ]);

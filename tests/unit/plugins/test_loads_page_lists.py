@@ -165,6 +165,10 @@ def test_what_is_going_on_now(scripts: Scripts) -> None:
     assert "ch-s3-1-0-7-insert 1 min 30 s dag.load run 1 d.t running 1 1,200" in shown
     assert "t ? 1.50 s ago dag.load 2" in shown
     assert '<span title="d.t_local">t</span>' in made
+    page["progress"] = {"ch-s3-1-0-7-insert": {"text": "42%, 10 rows, 5 s left", "done": 0.42}}
+    made = scripts.call("loads_lists.js", "Now", {"page": page})
+    assert "d.t 42%, 10 rows, 5 s left 1 1,200" in text_of(made)
+    assert 'aria-label="Progress" value="0.42"' in made
     nothing = scripts.call("loads_lists.js", "Now", {"page": {"open": [], "locks": []}})
     assert "No load is running, and no lock is held." in nothing
 
