@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
 from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
+from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.export.manifest import ExportedFile, part_name
 from airflow_provider_ch_s3.export.request import ExportRequest
 from airflow_provider_ch_s3.files.access import StoreAccess
@@ -31,6 +33,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, is_shared
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, Plan, SettingValue, plan_query
 
 # Files counted with one statement, which names each file, however long the keys are.
@@ -42,12 +45,34 @@ class ExportedRows:
     """The rows to export, and where they are.
 
     :param query: a SELECT of the rows.
+    :param local: the table with the parts; None for a query of the user.
+    :param engines: of this table, on all nodes.
     """
 
     client: ClickHouseClient
     declaration: ClusterDeclaration
     cluster: ClusterSpec
     query: str
+    local: TableName | None = None
+    engines: Collection[str] = ()
+
+    def await_replicas(self, timing: Timing) -> None:
+        """Wait until each replica has what was written before: a SELECT reads any of the replicas.
+
+        :raises LoadError: if a replica makes no progress any more.
+        """
+        if self.local is None:
+            return
+        replicas = Replicas(
+            client=self.client,
+            cluster=self.cluster.name,
+            nodes=self.cluster.nodes,
+            exist=any(map(has_replicas, self.engines)),
+            are_shared=any(map(is_shared, self.engines)),
+            lacks_some=self.declaration.lacks_replicas,
+            timing=timing,
+        )
+        replicas.agree(self.local, is_exact=False, is_staged=False)
 
 
 def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, request: ExportRequest) -> ExportedRows:
@@ -61,13 +86,16 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
         inside = client.within(declaration, cluster=cluster)
         return ExportedRows(client=inside, declaration=declaration, cluster=cluster, query=request.query)
     located = locate_table(client, declaration, request.table)
-    name = located.found.name
-    is_local = read_table(located.client, name, None)[0]["engine"].endswith("MergeTree")
+    name, local = located.found.name, located.found.local
+    engines = {row["engine"] for row in read_table(located.client, local, located.cluster.name)}
+    is_local = local == name and any(engine.endswith("MergeTree") for engine in engines)
     return ExportedRows(
         client=located.client,
         declaration=located.declaration,
         cluster=located.cluster,
         query=select_table(name, located.cluster.name if is_local else None),
+        local=local,
+        engines=engines,
     )
 
 

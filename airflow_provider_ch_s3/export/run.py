@@ -86,6 +86,7 @@ class Export:
                 self._folder.destination,
                 count_of(others, "object"),
             )
+        self.rows.await_replicas(self.timing)
         last = max([self._folder.last_attempt(), *map(attempt_of, statuses)], default=0)
         return self._submit(self.identity.query_id(last + 1))
 

@@ -158,7 +158,7 @@ class TargetSpec:
     @property
     def is_shared(self) -> bool:
         """Whether all nodes use the same parts on object storage, as in ClickHouse Cloud."""
-        return self.engine.startswith("Shared")
+        return is_shared(self.engine)
 
     @property
     def keeps_all_rows(self) -> bool:
@@ -243,6 +243,11 @@ def engine_arguments(engine_full: str) -> tuple[str, ...]:
 def has_replicas(engine: str) -> bool:
     """Whether tables of an engine have replicas: further nodes with the same rows."""
     return engine.startswith(("Replicated", "Shared"))
+
+
+def is_shared(engine: str) -> bool:
+    """Whether all nodes with a table of an engine use the same parts, on object storage."""
+    return engine.startswith("Shared")
 
 
 def unplaced_engine(engine_full: str) -> str:

@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.files import access
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
-from tests.failures import own_errors
+from tests.failures import coded, own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.processes import all_answer, kill_node
@@ -49,7 +49,7 @@ ENDLESS = {**SLOW, "query": f"SELECT * FROM ({QUERY}) WHERE sleepEachRow(3) = 0"
 DIE_BEFORE_WRITING = """
 import os
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
-from tests.failures import own_errors
+from tests.failures import coded, own_errors
 real = S3ExportStore.write
 def write(store, bucket, key, *given, **named):
     if key.endswith({name!r}):
@@ -601,6 +601,46 @@ def test_the_keys_are_in_no_log(out: Out, caplog: pytest.LogCaptureFixture) -> N
     assert secret not in f"{logged}{caplog.text}{report}"
 
 
+@topologies("on-cluster", "old")
+@pytest.mark.parametrize("is_distributed", [True, thorough(False)])
+def test_rows_that_a_replica_has_not_fetched_yet_are_waited_for(
+    replicated_lab: Lab, is_distributed: bool, background: Background, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab = replicated_lab
+    out = Out(lab=lab)
+    local = lab.create("t", "n UInt64", "MergeTree ORDER BY n")
+    table = lab.distribute(local) if is_distributed else local
+    # only one replica of each shard has the rows, and each SELECT may read any of the replicas
+    lab.everywhere(f"SYSTEM STOP FETCHES {local}")
+    firsts = range(0, lab.sandbox.nodes, lab.sandbox.replicas)
+    for node in firsts:
+        lab.query(f"INSERT INTO {local} SELECT number + {node} * 10 FROM numbers(10)", node=node)
+    task = background(out.export, table=table)
+    wait_until(lambda: "waiting until all replicas" in caplog.text or task.done(), "the export")
+    lab.everywhere(f"SYSTEM START FETCHES {local}")
+    assert task.result()["rows"] == 10 * len(firsts)
+    assert out.values() == sorted(node * 10 + n for node in firsts for n in range(10))
+    assert "waiting until all replicas" in caplog.text
+
+
+@topologies("on-cluster")
+def test_an_export_does_not_read_a_replica_that_is_behind_for_good(
+    replicated_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = replicated_lab
+    monkeypatch.setattr(lab, "timing", replace(lab.timing, stall_seconds=1.0))
+    out = Out(lab=lab)
+    local = lab.create("t", "n UInt64", "MergeTree ORDER BY n")
+    lab.everywhere(f"SYSTEM STOP FETCHES {local}")
+    lab.query(f"INSERT INTO {local} SELECT number FROM numbers(10)", node=0)
+    try:
+        with pytest.raises(LoadError, match=coded("replica-behind")):
+            out.export(table=local)
+        assert out.keys() == []
+    finally:
+        lab.everywhere(f"SYSTEM START FETCHES {local}")
+
+
 @pytest.mark.thorough
 @topologies("on-cluster")
 def test_replicas_are_read_once_by_a_user_with_few_rights(replicated_lab: Lab) -> None:
@@ -610,7 +650,6 @@ def test_replicas_are_read_once_by_a_user_with_few_rights(replicated_lab: Lab) -
     firsts = range(0, lab.sandbox.nodes, lab.sandbox.replicas)
     for node in firsts:
         lab.query(f"INSERT INTO {local} SELECT number + {node} * 10 FROM numbers(10)", node=node)
-    lab.sync(local)
     user = f"exports_{lab.database}"
     lab.query(f"CREATE USER {user} ON CLUSTER {lab.sandbox.cluster} IDENTIFIED BY 'secret of {user}'")
     rights = ("SELECT ON system.*", f"SELECT ON {lab.database}.*", "REMOTE, CLUSTER, SYSTEM FLUSH LOGS ON *.*")
