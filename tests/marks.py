@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from _pytest.mark import ParameterSet
 
-USUAL_SEEDS = 30
+USUAL_SEEDS = 15
 
 
 def thorough(*values: object, id: str | None = None) -> ParameterSet:

@@ -91,7 +91,7 @@ def fired(deferral: Deferral) -> int:
     return sum(line["event"] == "Trigger fired event" for line in deferral.log(LOAD))
 
 
-@pytest.mark.push
+@pytest.mark.thorough
 def test_what_waits_outlives_its_triggerer_and_what_a_user_ends_ends(
     ch_s3_sandbox: Sandbox, ch_s3_database: str, loads: list[LoadIdentity], examples: LocalAirflow, tmp_path: Path
 ) -> None:

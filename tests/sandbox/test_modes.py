@@ -80,6 +80,7 @@ def test_replace_partitions(lab: Lab, table: str) -> None:
     assert rows(lab, table[:-4]) == bag(again + [{"day": "2013-01-03", "n": 300}] * len(lab.nodes()))
 
 
+@pytest.mark.thorough
 def test_replace_where(lab: Lab, table: str) -> None:
     lab.everywhere(f"INSERT INTO {table[:-4]} VALUES ('2013-01-01', 100), ('2013-01-01', 5), ('2013-01-03', 300)")
     first = put_day(lab, "2013-01-01", 1)

@@ -186,7 +186,6 @@ FORMATS = {"parquet": parquet, "csv.gz": csv_gz, "jsonl.zst": json_zst}
 OTHERS = ("gcs", "azure", "http")
 PUSHED = {
     ("gcs", "parquet", "replace_partitions"),
-    ("azure", "csv.gz", "append"),
     ("http", "jsonl.zst", "append"),
 }
 

@@ -125,8 +125,8 @@ def text_of(node: ast.AST) -> str:
 def says(text: str, quoted: str) -> bool:
     """Whether a text of the code can become the quoted one: the same words, with values in the place of each …"""
     value = f"[^{VARIABLE}]*{VARIABLE}.*"
-    words = [re.escape(part.strip()) for part in quoted.strip("… ").split("…")]
-    return re.search(value.join(words), text, re.DOTALL) is not None
+    words = [part.strip() for part in quoted.strip("… ").split("…")]
+    return all(part in text for part in words) and bool(re.search(value.join(map(re.escape, words)), text, re.DOTALL))
 
 
 @pytest.mark.parametrize(("heading", "quoted"), [pytest.param(*found, id=found[0]) for found in quoted_messages()])
