@@ -114,7 +114,7 @@ class Replicas:
                 raise LoadError(
                     "replica-behind",
                     f"the replicas of {table} differ, and have made no progress for {stalled}: "
-                    f"{'; '.join(late)}; check system.replication_queue there, then load again",
+                    f"{'; '.join(late)}; check system.replication_queue there, then try again",
                 )
             self.timing.sleep(POLL_SECONDS)
             snapshot = self._poll(table, with_merges=with_merges)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -45,8 +45,8 @@ class ExportedRows:
     """The rows to export, and where they are.
 
     :param query: a SELECT of the rows.
-    :param local: the table with the parts; None for a query of the user.
-    :param engines: of this table, on all nodes.
+    :param local: the table with the parts, if the table has replicas.
+    :param are_shared: the replicas work with the same parts, on object storage (SharedMergeTree).
     """
 
     client: ClickHouseClient
@@ -54,23 +54,17 @@ class ExportedRows:
     cluster: ClusterSpec
     query: str
     local: TableName | None = None
-    engines: Collection[str] = ()
+    are_shared: bool = False
 
     def await_replicas(self, timing: Timing) -> None:
         """Wait until each replica has what was written before: a SELECT reads any of the replicas.
 
         :raises LoadError: if a replica makes no progress any more.
         """
-        if self.local is None:
+        if self.local is None or self.are_shared:
             return
         replicas = Replicas(
-            client=self.client,
-            cluster=self.cluster.name,
-            nodes=self.cluster.nodes,
-            exist=any(map(has_replicas, self.engines)),
-            are_shared=any(map(is_shared, self.engines)),
-            lacks_some=self.declaration.lacks_replicas,
-            timing=timing,
+            client=self.client, cluster=self.cluster.name, nodes=self.cluster.nodes, exist=True, timing=timing
         )
         replicas.agree(self.local, is_exact=False, is_staged=False)
 
@@ -86,16 +80,19 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
         inside = client.within(declaration, cluster=cluster)
         return ExportedRows(client=inside, declaration=declaration, cluster=cluster, query=request.query)
     located = locate_table(client, declaration, request.table)
-    name, local = located.found.name, located.found.local
-    engines = {row["engine"] for row in read_table(located.client, local, located.cluster.name)}
-    is_local = local == name and any(engine.endswith("MergeTree") for engine in engines)
+    found, cluster = located.found, located.cluster
+    tables = read_table(located.client, found.local, cluster.name)
+    engine = tables[0]["engine"] if tables else ""
+    # a Distributed table may read a replica that the connection leaves out
+    is_direct = found.distribution is not None and not located.declaration.lacks_replicas
+    is_local = engine.endswith("MergeTree") and not is_direct
     return ExportedRows(
         client=located.client,
         declaration=located.declaration,
-        cluster=located.cluster,
-        query=select_table(name, located.cluster.name if is_local else None),
-        local=local,
-        engines=engines,
+        cluster=cluster,
+        query=select_table(found.local, cluster.name) if is_local else select_table(found.name, None),
+        local=found.local if has_replicas(engine) else None,
+        are_shared=is_shared(engine),
     )
 
 
@@ -114,6 +111,11 @@ class PreparedExport:
     plan: Plan
     count_settings: Mapping[str, SettingValue]
 
+    @property
+    def _consistency(self) -> dict[str, SettingValue]:
+        """Shared parts have no log to wait for: the servers ask Keeper which parts there are."""
+        return {"select_sequential_consistency": 1} if self.rows.are_shared else {}
+
     def insert(self, identity: LoadIdentity, query_id: str) -> Statement:
         """Render the INSERT of an attempt."""
         folder = f"{PARTITION}/" if self.request.partition_by else ""
@@ -124,7 +126,7 @@ class PreparedExport:
                 access=self.access,
                 address=self.access.address(destination.bucket, key),
                 data_format=self.request.data_format,
-                settings={**self.plan.sent, "log_comment": mark(self.request, identity)},
+                settings={**self.plan.sent, **self._consistency, "log_comment": mark(self.request, identity)},
             ),
             self.rows.query,
             partition_by=self.request.partition_by,

@@ -86,7 +86,6 @@ class Export:
                 self._folder.destination,
                 count_of(others, "object"),
             )
-        self.rows.await_replicas(self.timing)
         last = max([self._folder.last_attempt(), *map(attempt_of, statuses)], default=0)
         return self._submit(self.identity.query_id(last + 1))
 
@@ -198,6 +197,7 @@ class Export:
         statement = prepared.insert(self.identity, query_id)
         log_folded(log, f"the plan for {self.request.destination}", prepared.plan.describe())
         warn_if_plain(self.store.access())
+        self.rows.await_replicas(self.timing)
         # While this process was preparing, another one of the same task may have come this far.
         if self.monitor.find(query_id):
             log.info("another process of this try submitted %s: taking it over", query_id)

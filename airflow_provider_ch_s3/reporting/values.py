@@ -271,8 +271,8 @@ class TableRecord:
 class ProgressRecord:
     """How far the load of a running INSERT is.
 
-    :param text: rows, speed, nodes at work and the time left, for people.
-    :param done: 0 to 1; None if unknown.
+    :param text: rows, speed and the time left, for people.
+    :param done: 0 to 1; None if the files do not tell their rows.
     """
 
     text: str

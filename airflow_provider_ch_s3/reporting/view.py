@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.common.text import is_text
+from airflow_provider_ch_s3.common.text import count_of, format_estimate, is_text
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.exactly_once.claim import parse_claim
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.exactly_once.lock import LOCK_PREFIX, lock_prefix
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
-from airflow_provider_ch_s3.monitoring.progress import ProgressMeter, read_running
+from airflow_provider_ch_s3.monitoring.progress import Parts, ProgressMeter, expected_work, read_running
 from airflow_provider_ch_s3.reporting.values import (
     OPEN,
     FileRecord,
@@ -252,10 +252,9 @@ class LedgerView:
     def _progress(self, query_ids: Sequence[str]) -> dict[str, ProgressRecord]:
         try:
             running = read_running(self.client, query_ids, self.cluster)
-        except ServerError:  # a node is away, or the user may not see what runs: the page shows all else
+        except ServerError:  # the user may not see what runs: the page shows all else
             return {}
-        measured = {query_id: ProgressMeter().measure(parts) for query_id, parts in running.items() if parts}
-        return {name: ProgressRecord(text=str(one), done=one.total_ratio) for name, one in measured.items()}
+        return {query_id: _progress_of(parts) for query_id, parts in running.items() if parts}
 
     def _locks(self, targets: Sequence[str], named: Mapping[str, str]) -> list[LockRecord]:
         if not targets:
@@ -315,6 +314,19 @@ class LedgerView:
                 f"there is no ledger {self.ledger} yet; the first load into a database creates it: name the right"
                 " database with --database, or the ledger in the connection's field ledger_table",
             ) from error
+
+
+def _progress_of(parts: Parts) -> ProgressRecord:
+    """Measure by rows alone: the initiator counts the rows of all nodes, and the bytes of a node go when it ends."""
+    progress = ProgressMeter().measure(parts)
+    has_rows = any("rows" in expected_work(part["log_comment"]) for part in parts)
+    left = (
+        f", {format_estimate(progress.left_seconds)} left" if has_rows and progress.left_seconds is not None else ""
+    )
+    return ProgressRecord(
+        text=f"{count_of(progress.rows, 'row')}, {count_of(progress.rows_per_second, 'row')}/s{left}",
+        done=progress.total_ratio if has_rows else None,
+    )
 
 
 def _parse_name(name: str) -> tuple[str, int | None]:

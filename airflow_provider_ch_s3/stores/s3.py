@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,8 +53,8 @@ COPIED_AT_ONCE = 5 * 2**30
 MAX_WAITING = 1_000
 """Connections to SQS that are kept: a watcher that waits for messages occupies a connection."""
 
-UNTOLD_LIFETIME_SECONDS = 60.0
-"""How long vended keys are used if the catalog does not say when the keys expire."""
+KEPT_SECONDS = 60.0
+"""How long vended keys are kept: a load needs the keys many times, and each chunk should have fresh ones."""
 
 _REMEDIES = {
     "NoSuchBucket": "create it, or correct the bucket in source",
@@ -479,16 +478,14 @@ class _VendedHook(S3Hook):  # type: ignore[misc]
         """Build a session with the keys."""
         session = super().get_session(*args, **kwargs)
         if self._signing is None or time.monotonic() >= self._renew_at:
-            self._signing = self._sign()
+            self._signing, self._renew_at = self._sign(), time.monotonic() + KEPT_SECONDS
         session._session._credentials = self._signing
         return session
 
     def _sign(self) -> Credentials:
         keys = self._describe_keys()
         if keys["expiry_time"]:
-            self._renew_at = math.inf  # botocore renews these keys
             return RefreshableCredentials.create_from_metadata(keys, self._describe_keys, "catalog")
-        self._renew_at = time.monotonic() + UNTOLD_LIFETIME_SECONDS
         return Credentials(keys["access_key"], keys["secret_key"], keys["token"])
 
     def _describe_keys(self) -> dict[str, str]:

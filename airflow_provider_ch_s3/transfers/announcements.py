@@ -89,6 +89,7 @@ class LoadLineage:
     :param sql: the INSERT, without keys; '' if an earlier try submitted the INSERT.
     :param select: column of the table → expression.
     :param read: the files and their columns.
+    :param is_held: the load commits nothing (``commit="held"``).
     """
 
     pattern: SourcePattern
@@ -99,6 +100,7 @@ class LoadLineage:
     sql: str
     select: Mapping[str, str]
     read: Lineage
+    is_held: bool = False
 
     @classmethod
     def of(cls, load: Load, table: TableName, report: LoadReport, *, sql: str) -> LoadLineage | None:
@@ -122,6 +124,7 @@ class LoadLineage:
             sql=sql,
             select=load.request.select,
             read=read,
+            is_held=load.request.holds is not None,
         )
 
     def build(self) -> Any:
@@ -205,7 +208,7 @@ class LoadLineage:
         fields = [SchemaDatasetFacetFields(name=name, type=kind) for name, kind in self.column_types.items()]
         return OutputDataset(
             namespace=self._namespace,
-            name=_data_set(self.table, is_held=self.report.is_held),
+            name=_data_set(self.table, is_held=self.is_held),
             facets={"schema": SchemaDatasetFacet(fields=fields), **self._column_lineage()},
             outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=self.report.rows_added)},
         )

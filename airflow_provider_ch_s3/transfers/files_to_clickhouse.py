@@ -292,11 +292,13 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         from airflow_provider_ch_s3.transfers.announcements import LoadLineage, emit_metrics, tell_assets
 
         if load.table_name is not None:
+            self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
+        if report.is_held:  # the commit tells the others
+            return
+        if load.table_name is not None:
             locate = partial(locate_table, load.client, load.declaration, load.request.table)
             tell_assets(context, self.outlets, load.table_name, report, locate)
-            self._lineage = LoadLineage.of(load, load.table_name, report, sql=load.sql or self.sql)
-        if not report.is_held:  # the commit counts the rows
-            emit_metrics(report)
+        emit_metrics(report)
 
     @contextmanager
     def _loading(self, context: Context) -> Iterator[Load]:

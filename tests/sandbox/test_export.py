@@ -49,7 +49,7 @@ ENDLESS = {**SLOW, "query": f"SELECT * FROM ({QUERY}) WHERE sleepEachRow(3) = 0"
 DIE_BEFORE_WRITING = """
 import os
 from airflow_provider_ch_s3.stores.s3 import S3ExportStore
-from tests.failures import coded, own_errors
+from tests.failures import own_errors
 real = S3ExportStore.write
 def write(store, bucket, key, *given, **named):
     if key.endswith({name!r}):

@@ -247,7 +247,7 @@ def test_replicas_that_get_nothing_done_are_an_error(state: Shard, said: str) ->
         agree(replicas_of(state, timing=HASTY))
     assert caught.value.sentence == (
         f"the replicas of d.t differ, and have made no progress for 0.0 s: {said}; check system.replication_queue"
-        " there, then load again"
+        " there, then try again"
     )
 
 

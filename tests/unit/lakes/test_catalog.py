@@ -168,9 +168,9 @@ def test_keys_without_an_expiry_are_used_for_a_minute(
     assert store.access().access_key == server.access_key
     rest.said = keys_of(server, **{"s3.access-key-id": "renewed"})
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 59)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 30)
     assert store.access().access_key == server.access_key
-    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 120)
     assert store.access().access_key == "renewed"
 
 
