@@ -36,6 +36,10 @@ from airflow_provider_ch_s3.sql.rights import About, Use
 # Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
 MAX_CLOCK_SECONDS = 60
 MAX_LISTED = 1_000
+COST_OF_POLLS = (
+    "a watcher (NewFilesTrigger) would list all of them in each poll: see `ch-s3 docs events` for list_after_loaded"
+    " and notifications"
+)
 
 
 class State(StrEnum):
@@ -236,9 +240,10 @@ def check_files(subject: Subject) -> str:
         raise SourceError(
             "no-file-matches", f"no file matches {load.request.pattern}; correct source, or wait for the files"
         )
-    more = " or more" if len(files) == MAX_LISTED else ""
+    is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))
-    return f"{count_of(len(files), 'file')}{more}, {size}, listed by this machine"
+    listed = f"{count_of(len(files), 'file')}{' or more' if is_cut else ''}, {size}, listed by this machine"
+    return f"{listed}; {COST_OF_POLLS}" if is_cut else listed
 
 
 def check_plan(subject: Subject) -> str:

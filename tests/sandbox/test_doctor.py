@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.files.regions import Region
-from airflow_provider_ch_s3.load import planning
+from airflow_provider_ch_s3.load import doctor, planning
 from tests.sandbox.conftest import Lab
 from tests.sandbox.few import EVEN_AND_ODD, FEW, put_numbers
 from tests.sandbox.topologies import only_on
@@ -55,6 +55,16 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
     ):
         assert words in said
     assert lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}'") == [{"name": "t"}] * 3
+
+
+@pytest.mark.thorough
+def test_many_files_are_not_counted_and_a_watcher_would_list_them_all(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_numbers(lab, "in/b.csv", FEW)
+    monkeypatch.setattr(doctor, "MAX_LISTED", 2)
+    _, said = examine(capsys, *lab.arguments(table))["files"]
+    assert said == f"2 files or more, 160 B, listed by this machine; {doctor.COST_OF_POLLS}"
 
 
 def test_a_server_that_is_away_ends_what_rests_on_it(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
