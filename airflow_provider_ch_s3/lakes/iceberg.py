@@ -175,10 +175,10 @@ class IcebergTable:
         self._bucket = bucket
         self._location = location
         self._columns: dict[str, SnapshotColumns] = {}
-        self.address = address or self._find_metadata()
+        self.address = address or self._find_newest()
         self._metadata = self._read(self.address)
 
-    def _find_metadata(self) -> str:
+    def _find_newest(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
         folder = f"s3://{self._bucket}/"
         key, written_last = _find_metadata(self._files, self._bucket, self._location)

@@ -477,7 +477,7 @@ class _VendedHook(S3Hook):  # type: ignore[misc]
     def get_session(self, *args: Any, **kwargs: Any) -> Session:
         """Build a session with the keys."""
         session = super().get_session(*args, **kwargs)
-        if self._signing is None or time.monotonic() >= self._renew_at:
+        if time.monotonic() >= self._renew_at:
             self._signing, self._renew_at = self._sign(), time.monotonic() + KEPT_SECONDS
         session._session._credentials = self._signing
         return session

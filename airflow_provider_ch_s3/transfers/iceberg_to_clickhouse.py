@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import CREDENTIALS_OR_CATALOG, CatalogKeys, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
-from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.lakes.store import LakeStore
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
