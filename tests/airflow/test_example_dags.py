@@ -8,14 +8,24 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from playwright.sync_api import Page, expect
 
 from ch_s3_lab.demo.local_airflow import LocalAirflow
 from ch_s3_lab.sandbox.info import Sandbox
-from tests.airflow.conftest import EXAMPLES, AirflowApi, no_tables, run_in_one_process, wait_for
+from tests.airflow.conftest import (
+    EXAMPLES,
+    UI_TIMEOUT_MS,
+    AirflowApi,
+    Look,
+    no_tables,
+    run_in_one_process,
+    wait_for,
+)
 from tests.airflow.spans import SpanCollector
 from tests.lakes import DeltaLake, orders, server_of
 
@@ -368,11 +378,10 @@ def test_a_watcher_of_a_lake_wakes_the_dag_for_each_snapshot_with_rows(
 @pytest.mark.push
 @pytest.mark.parametrize(("decision", "rows"), [("Approve", 3), ("Reject", 0)])
 def test_a_person_decides_about_held_rows(
-    airflow_api: AirflowApi, flights_sandbox: Sandbox, decision: str, rows: int
+    airflow_api: AirflowApi, flights_sandbox: Sandbox, page: Page, look: Look, decision: str, rows: int
 ) -> None:
     run_id = airflow_api.trigger("held_orders")
     run = f"dags/held_orders/dagRuns/{run_id}"
-    path = f"{run}/taskInstances/approve/-1/hitlDetails"
     asked = wait_for(
         lambda: [one for one in airflow_api.call("GET", f"{run}/hitlDetails")["hitl_details"] if one["body"]],
         "the question",
@@ -386,7 +395,11 @@ def test_a_person_decides_about_held_rows(
     wait_for(lambda: is_waiting(airflow_api.task("held_orders", run_id, "approve")["state"]), "the pause of the task")
     # Airflow fails a task that is answered before the scheduler has seen its worker end.
     time.sleep(SCHEDULER_SECONDS)
-    airflow_api.call("PATCH", path, {"chosen_options": [decision], "params_input": {}})
+    tasks = f"{airflow_api.address}/dags/held_orders/runs/{quote(run_id)}/tasks"
+    page.goto(f"{tasks}/approve/required_actions")
+    expect(page.get_by_text("customers are known: failed")).to_be_visible(timeout=UI_TIMEOUT_MS)
+    look(f"held-{decision}")
+    page.get_by_role("button", name=decision).click()
     end = "commit" if rows else "drop"
     wait_for(
         lambda: airflow_api.task("held_orders", run_id, end)["state"] == "success", f"the task {end}", seconds=300
