@@ -98,3 +98,8 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def show_version(version: tuple[int, int]) -> str:
+    """Show year and release of a server: ``26.7``."""
+    return ".".join(map(str, version))

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
+from airflow_provider_ch_s3.common.text import show_version
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.globs import MAX_URLS
@@ -311,7 +312,7 @@ class UrlAccess(StoreAccess):
 
 
 def _too_old(what: str, version: tuple[int, int], since: tuple[int, int], instead: str) -> ConfigError:
-    needed, found = (".".join(map(str, one)) for one in (since, version))
+    needed, found = map(show_version, (since, version))
     return ConfigError(
         "server-too-old", f"{what} needs ClickHouse {needed} on all servers, and one has {found}; {instead}"
     )

@@ -38,6 +38,7 @@ class SnapshotRange:
     :param schema_id: of the last snapshot's schema; '' in Delta, which has no schema ids.
     :param skips_held: skip data files that the ClickHouse table holds already: a load ended between two chunks, or
         adding a file again does not add the file's rows again.
+    :param takes_changes: rows were removed in the range, and the load takes the change data.
     :param is_mixed: after the load, the ClickHouse table has some rows of the last snapshot, and keeps some older
         rows.
     """
@@ -50,6 +51,7 @@ class SnapshotRange:
     operation: str = ""
     schema_id: str = ""
     skips_held: bool = field(default=True, compare=False)
+    takes_changes: bool = field(default=False, compare=False)
     is_mixed: bool = False
 
     def record(self, *, is_whole: bool) -> SourceFile:

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullabl
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion
 from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
+from airflow_provider_ch_s3.common.text import show_version
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -70,6 +71,18 @@ class SourceFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChangeData:
+    """Rows that say what happened to the rows of a lake table, several rows of the same key included.
+
+    :param deletes: SQL condition: the row's key was deleted, or was updated to another key.
+    :param newest_first: SQL expressions that sort the rows, the newest row first.
+    """
+
+    deletes: str
+    newest_first: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LakeReader:
     """The servers' own function for a lake, pinned to one snapshot, whose rows plain Parquet files do not tell.
 
@@ -77,6 +90,7 @@ class LakeReader:
     :param settings: name the snapshot, and have the function read it right.
     :param deleted_rows: rows of the data files that the snapshot no longer has; None if the metadata do not tell.
     :param metadata: path of the metadata file below the location; '' where the function finds the metadata.
+    :param changes: the function reads change data, on a single server; None for all rows of a snapshot.
     :param since: the first version of ClickHouse that reads the snapshot right.
     :param refusal: why the files cannot be read as plain Parquet files, and the remedy.
     """
@@ -86,6 +100,7 @@ class LakeReader:
     settings: Mapping[str, int | str]
     deleted_rows: int | None = 0
     metadata: str = ""
+    changes: ChangeData | None = None
     since: tuple[int, int]
     refusal: SourceError
 
@@ -97,7 +112,7 @@ class LakeReader:
         """
         if is_whole and version >= self.since:
             return
-        needed, found = (".".join(map(str, one)) for one in (self.since, version))
+        needed, found = map(show_version, (self.since, version))
         told = f"{self.refusal.sentence}; or load the whole snapshot, as all modes but 'append' do"
         if version < self.since:
             told += f", with ClickHouse {needed} on all servers: one has {found}"
@@ -245,6 +260,11 @@ class SourceSpec:
     def reader(self) -> LakeReader | None:
         """What reads all files together; None for plain files."""
         return self.files[0].reader if self.files else None
+
+    @property
+    def changes(self) -> ChangeData | None:
+        """How the rows say what happened to the rows of a lake table; None if they are the rows of the files."""
+        return self.reader.changes if self.reader else None
 
     @property
     def function(self) -> TableFunction:

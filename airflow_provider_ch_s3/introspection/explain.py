@@ -114,6 +114,8 @@ _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
 
+# How Arrow says that a file has a type of a newer Arrow (24.8).
+_NEWER_TYPE = "Invalid: Unrecognized type: "
 # How a server says that a function failed, and not the parser of a file.
 _IN_FUNCTION = "'FUNCTION "
 SHOWN_CHARACTERS = 60
@@ -182,7 +184,7 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     :param types: types of the table's columns, by name.
     """
     code = _code_of(message)
-    if _OTHER_FOLDER.search(message) or "Unknown field found" in message:
+    if _OTHER_FOLDER.search(message) or "Unknown field found" in message or _NEWER_TYPE in message:
         return None
     day = _DAY.search(message)
     is_null = code in _NULL
@@ -214,6 +216,8 @@ def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
         converted is wrong. A text that cannot be taken apart may still be written again.
     """
     code = _code_of(message)
+    if _NEWER_TYPE in message:
+        return False
     is_final_text = is_typed or (is_whole and is_computed(message))
     return code in (_NULL | _MISFIT) - _BROKEN or (is_final_text and code.startswith("CANNOT_PARSE"))
 
@@ -238,7 +242,7 @@ def build_failure(
         return kind("file-truncated", text)
     is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
-    error.is_final = is_denied
+    error.is_final = is_denied or _NEWER_TYPE in message
     return error
 
 
@@ -432,6 +436,11 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
         return (
             "columns of the table whose names begin alike up to a dot are one Nested column, whose lists are equally"
             " long in each row; give the table other names, and load with select={'a_b': '`a.b`'}"
+        )
+    if _NEWER_TYPE in message:
+        return (
+            "the files have a type of Arrow that this version of ClickHouse does not know, such as the texts that"
+            " deltalake writes: load with ClickHouse 25.8 or newer, or have another writer write the files"
         )
     if "HTTP status code: " in message:
         return f"check that the servers reach {endpoint}, and that it sends these files to everybody, also in parts"

@@ -24,9 +24,9 @@ from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
-from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.source import ChangeData, SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
-from airflow_provider_ch_s3.lakes.functions import DELTA, Need, need, read_through
+from airflow_provider_ch_s3.lakes.functions import CHANGES_SINCE, DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, removes_rows, show_time, type_of
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
@@ -51,6 +51,11 @@ _TYPES = {
 }
 _UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
+
+_CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+_GONE = "_change_type IN ('delete', 'update_preimage')"
+# Within a commit, an update to another key deletes the old key, and a row may be deleted and inserted again.
+_CHANGES = ChangeData(deletes=_GONE, newest_first=("-_commit_version", _GONE))
 
 # What does not change how data files are read, or is looked at.
 _KNOWN_FEATURES = frozenset({"columnMapping", "typeWidening"})
@@ -324,13 +329,23 @@ class DeltaTable:
                     deleted[f"{self._location}/{unquote(add['path'])}"] = int(vector.get("cardinality", 0))
         return deleted
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         """The data files added by the versions after a version.
 
-        :raises SnapshotError: if any of these versions has removed rows.
+        :param takes_changes: if any of these versions has removed rows, return the commits, whose change data the
+            servers read.
+        :raises SnapshotError: if any of these versions has removed rows, and there are no change data.
         """
         if after == snapshot:
             return []
+        try:
+            return self._added(after, snapshot)
+        except SnapshotError as refusal:
+            if not takes_changes:
+                raise
+            return self._changed(int(after), int(snapshot), refusal)
+
+    def _added(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         table = self._table
         needs = list(self._find_needs(table))
         if int(snapshot) != self._latest:  # a later version may be partitioned by other columns
@@ -357,6 +372,45 @@ class DeltaTable:
         if needs:
             raise needs[0].refusal
         return list(added.values())
+
+    def _changed(self, after: int, last: int, refusal: SnapshotError) -> Sequence[SourceFile]:
+        """The commits after a version, as files as large as the change data of each commit.
+
+        :raises SnapshotError: the refusal, if the change data may not tell all changes.
+        """
+        with self._opened(last) as table:
+            columns = _columns(table)
+            if table.metadata().configuration.get(_CHANGE_DATA_FEED) != "true" or any(self._find_needs(table)):
+                raise refusal
+        commits = []
+        for version in range(after + 1, last + 1):
+            told_bytes = data_bytes = 0
+            has_vectors = False
+            for action in self._actions(version):
+                if action.keys() & {"metaData", "protocol"}:  # the commits before may have no change data
+                    raise refusal
+                told_bytes += action.get("cdc", {}).get("size", 0)
+                for file in (action.get("add"), action.get("remove")):
+                    if file and file.get("dataChange", True):
+                        data_bytes += file.get("size") or 1  # removed files may have no size
+                        has_vectors = has_vectors or bool(file.get("deletionVector"))
+            if has_vectors and not told_bytes:
+                raise refusal
+            if data_bytes:
+                size, key = told_bytes or data_bytes, self._commits[version]
+                commits.append(DataFile(key=key, size_bytes=size, rows=None, columns=columns))
+        return read_through(
+            TableFunction.DELTA,
+            commits,
+            [Need(since=CHANGES_SINCE, refusal=refusal)],
+            location=self._location,
+            settings={
+                "delta_lake_snapshot_start_version": after + 1,
+                "delta_lake_snapshot_end_version": last,
+            },
+            deleted_rows=None,
+            changes=_CHANGES,
+        )
 
     def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:
         """Parse a commit line by line: the actions of all lines would take several times the memory."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.snapshots import DataFile
-from airflow_provider_ch_s3.files.source import LakeReader, SourceFile
+from airflow_provider_ch_s3.files.source import ChangeData, LakeReader, SourceFile
 
 Version = tuple[int, int]
 
@@ -38,6 +38,8 @@ DELTA: Mapping[str, Version | None] = {
     "shallow clones": None,
 }
 
+CHANGES_SINCE: Version = (26, 7)
+"""The first measured version that reads the change data feed of Delta."""
 
 _SPLITS_SINCE: Version = (26, 7)
 # A node that reads a part of a file does not leave out the deleted rows of the file (26.7).
@@ -76,12 +78,14 @@ def read_through(
     settings: Mapping[str, int],
     deleted_rows: int | None = 0,
     metadata: str = "",
+    changes: ChangeData | None = None,
 ) -> Sequence[SourceFile]:
     """Have the servers read all files of a snapshot with their own function, if anything needs the function.
 
     :param settings: name the snapshot.
     :param deleted_rows: rows of the data files that are deleted; None if unknown.
     :param metadata: path of the metadata file below the location.
+    :param changes: the function reads change data, not all rows of the snapshot.
     """
     last = max(needs, key=lambda one: one.since, default=None)
     if last is None:
@@ -92,6 +96,7 @@ def read_through(
         settings={**settings, **(_WHOLE_FILES if last.since >= _SPLITS_SINCE else {})},
         deleted_rows=deleted_rows,
         metadata=metadata,
+        changes=changes,
         since=last.since,
         refusal=last.refusal,
     )

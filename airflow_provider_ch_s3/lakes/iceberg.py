@@ -321,9 +321,10 @@ class IcebergTable:
             metadata=metadata,
         )
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         """The data files added by the snapshots after a snapshot.
 
+        :param takes_changes: has no effect, as the format has no change data.
         :raises SnapshotError: if any of these snapshots has removed rows, or has expired.
         """
         files: list[DataFile] = []

@@ -94,7 +94,7 @@ class LakeStore:
         pinned = self.pinned
         with self._reading():
             if pinned and pinned.after:
-                files = self.table.files_after(pinned.after, pinned.id)
+                files = self.table.files_after(pinned.after, pinned.id, takes_changes=pinned.takes_changes)
             else:
                 files = self.table.files_of(pinned.id if pinned else self._find("").id)
             check_keys(self.pattern.address(self.location), files)

@@ -54,10 +54,11 @@ class LakeTable(Protocol):
         :raises SnapshotError: if plain files would have other rows than the snapshot.
         """
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         """The data files added after a snapshot, up to another snapshot.
 
-        :raises SnapshotError: if rows were removed in between, or as :meth:`files_of`.
+        :param takes_changes: if rows were removed in between, return what tells these rows, with the reader.
+        :raises SnapshotError: if rows were removed in between and nothing tells them, or as :meth:`files_of`.
         """
 
 

@@ -95,8 +95,7 @@ class ChunkPlanner:
             if done.last is None:
                 start = self._start(start)
             records = read_records(self.site.target.holdings, self.site.store, self._request)
-            snapshots = pin_snapshots(self.site.store, self._request, start, records)
-            start = dataclasses.replace(start, snapshots=snapshots)
+            start = self._pin(start, records)
             past = self._read_past(history)
             limits = self._chunk_limits(past)
             selection = select_chunk(self._read_versions, self.site.store, self._request, start, limits)
@@ -293,8 +292,9 @@ class ChunkPlanner:
             filled=filled if prepared.merge else (),
             columns=prepared.source_columns,
             provenance={name: origin.value for name, origin in request.provenance.items()},
-            # a filter on _path drops the rows of files with similar names after they have been read
-            is_filtered=bool(request.where or source.path_filter or source.header),
+            # a filter on _path drops the rows of files with similar names after they have been read, and of change
+            # data, only the newest rows of a key are staged
+            is_filtered=bool(request.where or source.path_filter or source.header or source.changes),
             views={f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.site.views)},
             columns_added=self.progress.columns_added,
         ).with_plan(prepared.plan, plan_seconds)
@@ -332,7 +332,7 @@ class ChunkPlanner:
         if files:
             return self.prepare(Chunk(), files, past)
         store = self.site.store
-        start = Chunk(snapshots=pin_snapshots(store, self._request, Chunk()))
+        start = self._pin(Chunk())
         selection = select_chunk(lambda _: {}, store, self._request, start, self._chunk_limits(past))
         return self.prepare(selection.chunk, selection.files, past)
 
@@ -344,13 +344,19 @@ class ChunkPlanner:
         # Of lake tables, all rows of the snapshot are shown. Without events, there is no ledger on every node yet.
         shows_all = isinstance(self.site.store, SnapshotStore) or not history.events
         start = Chunk() if shows_all else self._start(Chunk())
-        start = dataclasses.replace(start, snapshots=pin_snapshots(self.site.store, self._request, start))
+        start = self._pin(start)
         read_versions: ReadVersions = (lambda _: {}) if shows_all else self._read_versions
         past = self._read_past(history)
         selection = select_chunk(read_versions, self.site.store, self._request, start, self._chunk_limits(past))
         if not selection.files:
             return selection, self.preview(None, history)
         return selection, self.prepare(selection.chunk, selection.files, past)
+
+    def _pin(self, start: Chunk, records: Sequence[str] = ()) -> Chunk:
+        """Pin the chunk to the snapshots of a lake table, as :func:`pin_snapshots`."""
+        version = self.site.target.cluster.server_version
+        snapshots = pin_snapshots(self.site.store, self._request, start, version, records)
+        return dataclasses.replace(start, snapshots=snapshots)
 
     def _start(self, first: Chunk) -> Chunk:
         """Begin the listing after the last loaded key, if the mode needs no earlier keys."""

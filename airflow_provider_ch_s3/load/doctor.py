@@ -14,7 +14,7 @@ from itertools import groupby, islice
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_estimate, format_seconds, show_version
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ChS3Error, ClusterError, ServerError, SourceError
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, ledger_name
@@ -158,7 +158,7 @@ def check_rights(subject: Subject) -> str:
 def check_nodes(subject: Subject) -> str:
     """Every node answers the connected node, and tells version, cores and memory."""
     spec, node = subject.cluster, subject.cluster.weakest
-    version = ".".join(map(str, spec.server_version))
+    version = show_version(spec.server_version)
     where = f"cluster {spec.name!r}" if spec.name else "one server without a cluster"
     found = (
         f"ClickHouse {version}, {where}: {count_of(spec.node_count, 'node')} with"

@@ -38,6 +38,7 @@ from airflow_provider_ch_s3.introspection.files import (
 from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
+from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -123,8 +124,9 @@ class PreparedLoad:
         :param into: a staging table; None for the target itself.
         """
         chunk = {} if self.chunk.is_only else {"chunk": self.chunk.as_dict()}
+        nodes = {"nodes": 1} if self.source.changes else {}
         comment = identity.log_comment(
-            files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **chunk
+            files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **nodes, **chunk
         )
         source = replace(self.source, settings={**self.plan.in_text, "log_comment": comment})
         target = self.target.staged_in(into) if into else self.target
@@ -139,7 +141,12 @@ class PreparedLoad:
         else:
             mapping = (*self.mapping, *_mark_deletions(self.merge)) if into else self.mapping
             statement = load_queries.render_insert_load(
-                source, target, mapping, cluster=self.cluster.name, where=self.where
+                source,
+                target,
+                mapping,
+                cluster=self.cluster.name,
+                where=self.where,
+                key=self.merge.key if self.merge else (),
             )
         return replace(statement, settings=self.plan.guards)
 
@@ -187,6 +194,7 @@ def prepare_load(
     :raises ConfigError: if the request contradicts itself, the files or the table.
     """
     check_readable(access, files, request, cluster)
+    request = _delete_as_told(request, files)
     server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
@@ -274,6 +282,15 @@ def prepare_load(
         volumes=volumes,
         line_format=line_format,
     )
+
+
+def _delete_as_told(request: LoadRequest, files: Sequence[SourceFile]) -> LoadRequest:
+    """Have the rows of change data that tell of deletions delete their keys."""
+    changes = files[0].reader.changes if files[0].reader else None
+    if changes is None or not isinstance(request.mode, Merge):
+        return request
+    conditions = [f"({text})" for text in (request.mode.deleted, changes.deletes) if text]
+    return replace(request, mode=replace(request.mode, deleted=" OR ".join(conditions)))
 
 
 def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
@@ -457,7 +474,7 @@ def _facts(
         data_format=source.data_format,
         store=source.access.function,
         column_count=len(target.columns),
-        is_clustered=cluster.name is not None,
+        is_clustered=cluster.name is not None and source.changes is None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
         partition_key=target.partition_key,

@@ -175,20 +175,21 @@ def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -
 
 
 def pin_snapshots(
-    store: ObjectStore, request: LoadRequest, chunk: Chunk, records: Sequence[str] = ()
+    store: ObjectStore, request: LoadRequest, chunk: Chunk, version: tuple[int, int], records: Sequence[str] = ()
 ) -> SnapshotRange | None:
     """Choose the snapshots to read, if the source is a lake table.
 
     Later chunks read the same snapshot, or the rest of it: meanwhile another load may have replaced the table's rows
     by rows of a newer snapshot, from other files.
 
+    :param version: year and release of the oldest server.
     :param records: of the snapshots in the table, in the order of their commits.
     :raises SnapshotError: as :meth:`CommitMode.pin`.
     """
     if not isinstance(store, SnapshotStore) or (chunk.snapshots and not request.mode.skips_loaded):
         return chunk.snapshots
     begun = chunk.snapshots.id if chunk.snapshots else ""
-    return mode_for(request).pin(store, request, records, begun=begun)
+    return mode_for(request).pin(store, request, records, version=version, begun=begun)
 
 
 def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:

@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, LoadError, ServerError
+from airflow_provider_ch_s3.monitoring.progress import expected_work
 from airflow_provider_ch_s3.sql import load_queries
 
 log = get_log(__name__)
@@ -104,15 +105,16 @@ class QueryStatus:
         if initial is None:
             return False
         workers = [row for row in self.ended if not row["is_initial"]]
-        if not workers:
-            # a single node, or no rows from the others yet; only a single node opens the files itself
-            return bool(initial["files"])
         # rows that are sent on to their shards are read there a second time
         readers = [row for row in workers if row["files"]]
-        if sum(int(row["read_rows"]) for row in readers) < int(initial["read_rows"]):
-            return False
-        if initial["settings"].get("parallel_distributed_insert_select") not in _SENDING:
-            return True
+        if expected_work(self.log_comment).get("nodes") != 1:
+            if not workers:
+                # a single node, or no rows from the others yet; only a single node opens the files itself
+                return bool(initial["files"])
+            if sum(int(row["read_rows"]) for row in readers) < int(initial["read_rows"]):
+                return False
+            if initial["settings"].get("parallel_distributed_insert_select") not in _SENDING:
+                return True
         # what a sender keeps is counted twice in its written_rows
         rows_sent = sum(int(row["written_rows"]) - int(row["part_rows"]) for row in (initial, *readers))
         return sum(int(row["part_rows"]) for row in self.ended) >= rows_sent

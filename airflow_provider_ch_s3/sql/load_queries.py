@@ -172,11 +172,21 @@ def render_largest_row_group(source: SourceSpec) -> str:
 
 
 def render_insert_load(
-    source: SourceSpec, target: TargetSpec, mapping: Sequence[MappedColumn], *, cluster: str | None, where: str
+    source: SourceSpec,
+    target: TargetSpec,
+    mapping: Sequence[MappedColumn],
+    *,
+    cluster: str | None,
+    where: str,
+    key: Sequence[str] = (),
 ) -> Statement:
-    """Render the INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node."""
+    """Render the INSERT of the load. Deliberately flat: with a subquery, all rows would pass through one node.
+
+    :param key: columns of the table; of change data, only the newest rows of each key are inserted.
+    """
     columns = [column.target for column in mapping]
-    how = {"columns": columns, "cluster": cluster, "where": where}
+    key_columns = [column for column in mapping if column.target in key]
+    how = {"columns": columns, "cluster": cluster, "where": where, "key": key_columns}
     return render("insert_load", source=source, target=target, mapping=mapping, **how)
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, parse_type
 from airflow_provider_ch_s3.common.arguments import parse_choice, parse_items
 from airflow_provider_ch_s3.common.declared import parse_literal
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import show_name, show_version
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -151,7 +151,7 @@ def check_numbered(provenance: Provenance, data_format: FileFormat, server_versi
             f" files reliably: these are {data_format.name}; leave that column out",
         )
     if server_version < ROWS_SINCE:
-        version, since = (".".join(map(str, one)) for one in (server_version, ROWS_SINCE))
+        version, since = map(show_version, (server_version, ROWS_SINCE))
         raise ConfigError(
             "provenance-not-possible",
             f"provenance fills {name!r} with the row of the file, and a node of the cluster runs ClickHouse"

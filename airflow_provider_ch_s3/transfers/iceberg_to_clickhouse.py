@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import CREDENTIALS_OR_CATALOG, CatalogKeys, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
 from airflow_provider_ch_s3.common.text import MIB
-from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import ICEBERG
-from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
-
-if TYPE_CHECKING:
-    from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator, check_catalog
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -63,20 +59,4 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
         self.catalog_conn_id = catalog_conn_id
         self.check_as_written(("catalog_conn_id",))
         if self.is_as_written("credentials"):
-            self._check_keys()
-
-    def open_store(self) -> LakeStore:  # type: ignore[override]
-        """Open the table, by the name in the catalog or by the location.
-
-        :raises ConfigError: as for any lake table, or if a catalog must vend keys, and there is none.
-        """
-        self._check_keys()
-        return super().open_store()
-
-    def _check_keys(self) -> None:
-        keys = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials)
-        if isinstance(keys, CatalogKeys) and self.catalog_conn_id is None:
-            raise ConfigError(
-                "argument-missing",
-                "credentials='catalog' needs a catalog; give catalog_conn_id, or other credentials",
-            )
+            check_catalog(CREDENTIALS_OR_CATALOG.parse("credentials", credentials), catalog_conn_id)

@@ -78,6 +78,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
             limit_bytes=self.kinds["max_metadata_bytes"].parse("max_metadata_bytes", self.max_metadata_bytes),
         )
         files = super().open_store()
+        check_catalog(files.credentials, lake.catalog_conn_id)
         if isinstance(files.credentials, CatalogKeys):
             files.vend = partial(lake.vend_keys, files)
         return lake.open(files, TEXT.parse("snapshot", self.snapshot))
@@ -85,3 +86,11 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""
         return store.pattern
+
+
+def check_catalog(credentials: object, catalog_conn_id: str | None) -> None:
+    """:raises ConfigError: if a catalog must vend keys, and there is none."""
+    if isinstance(credentials, CatalogKeys) and catalog_conn_id is None:
+        raise ConfigError(
+            "argument-missing", "credentials='catalog' needs a catalog; give catalog_conn_id, or other credentials"
+        )

@@ -26,6 +26,7 @@ from tests.lakes import COLUMNS, orders, server_of
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.engine_in_process import answer_each
+from tests.sandbox.test_lakes import load_by
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -50,24 +51,12 @@ def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def _use(lab: Lab, case: Case) -> None:
-    """Have the lab load by the lake's operator."""
-
-    def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
-        given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
-        made = OPERATORS[case.kind](source=lab.uri(location), table=table, **{**given, **arguments})
-        made.timing = lab.timing
-        return made
-
-    lab.monkeypatch.setattr(lab, "operator", operator)
-
-
 class TestLoads:
     """By the operators, on the sandbox's engine."""
 
     @pytest.fixture
     def written(self, case: Case, lab: Lab, tmp_path: Path) -> Written:
-        _use(lab, case)
+        load_by(lab, OPERATORS[case.kind])
         return case.build(server_of(lab.sandbox), lab.bucket, LOCATION, tmp_path)
 
     @staticmethod
@@ -101,7 +90,7 @@ class TestLoads:
     @pytest.mark.parametrize("case", [CASES[0]], ids=str)
     def test_append_goes_on_from_a_snapshot_with_deleted_rows(self, lab: Lab, case: Case, tmp_path: Path) -> None:
         new = Iceberg(server_of(lab.sandbox), lab.bucket, LOCATION, tmp_path)
-        _use(lab, case)
+        load_by(lab, OPERATORS[case.kind])
         lake = new.create(COLUMNS)
         table = lab.distribute(lab.create("t_local", "id Int64, city String, amount Float64"))
         lake.append(orders(*range(6)))

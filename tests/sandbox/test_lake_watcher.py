@@ -29,7 +29,7 @@ pytestmark = pytest.mark.sandbox
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Lake:
     made = LAKES[request.param](server_of(lab.sandbox), lab.uri(LOCATION), tmp_path)
-    load_by(lab, made)
+    load_by(lab, made.operator)
     return made
 
 

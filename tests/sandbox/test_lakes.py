@@ -71,17 +71,17 @@ def server(lab: Lab) -> S3Server:
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest, lab: Lab, server: S3Server, tmp_path: Path) -> Lake:
     made = LAKES[request.param](server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, made)
+    load_by(lab, made.operator)
     return made
 
 
-def load_by(lab: Lab, lake: Lake) -> None:
-    """Have the lab load by the lake's operator."""
+def load_by(lab: Lab, kind: type[LakeToClickHouseOperator]) -> None:
+    """Have the lab load by an operator for lake tables."""
 
     def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
         given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
         given["source"] = lab.uri(location)
-        made = lake.operator(table=table, **{**given, **arguments})
+        made = kind(table=table, **{**given, **arguments})
         made.timing = lab.timing
         return made
 
@@ -131,7 +131,7 @@ class InClickHouse:
 @pytest.mark.parametrize("kind", LAKES)
 def test_a_random_history(lab: Lab, server: S3Server, tmp_path: Path, kind: str, seed: int) -> None:
     lake = LAKES[kind](server, lab.uri(LOCATION), tmp_path, schema=SCHEMA)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     columns = "".join(f", {name} Nullable(String)" for name in LATER_COLUMNS)
     table = lab.distribute(lab.create("t", f"id Int64, city String, amount Float64, number Int64{columns}"))
     history = History(lake, random.Random(seed))
@@ -176,7 +176,7 @@ def test_the_servers_read_with_keys_that_a_catalog_vends(
     lab: Lab, server: S3Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table, lake = make_table(lab), IcebergLake(server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append(orders(*range(10)))
     lab.connect_aws(login="", password="")
     with serving(lake) as (catalog, connection):
@@ -458,7 +458,7 @@ def test_a_new_table_with_partitions_of_the_lake(lab: Lab, server: S3Server, tmp
         ]
     )
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_by=["day", "city"])
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     at = datetime.datetime(2026, 11, 25, 1, 2, 3, 456789, tzinfo=datetime.UTC)
     rows = [
         {**row, "city": "Mo i Rana/Ø", "day": at.date(), "at": at, "price": Decimal("1.25"), "tags": ["a", "b"]}
@@ -479,7 +479,7 @@ def test_folders_of_the_location_are_no_columns(lab: Lab, server: S3Server, tmp_
     location = "lake/city=Rome/day=1/orders"
     schema = pa.schema([*COLUMNS, ("region", pa.string())])
     lake = LAKES["delta"](server, lab.uri(location), tmp_path, schema=schema, partition_by=["region"])
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append([{**row, "region": "eu"} for row in orders(1, 2)])
     lab.load(location, f"{lab.database}.new", create_table="auto")
     assert bag(lab.rows(f"{lab.database}.new_local", columns="*")) == bag(lake.rows())
@@ -489,7 +489,7 @@ def test_folders_of_the_location_are_no_columns(lab: Lab, server: S3Server, tmp_
 def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     """Spark's data files have a column of the change data feed, and others have columns of their writers."""
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append(orders(1, 2))
     bucket, _, folder = lab.uri(LOCATION).removeprefix("s3://").partition("/")
     client = server.client()
@@ -515,7 +515,7 @@ def test_columns_that_the_schema_does_not_name_are_none(lab: Lab, server: S3Serv
 @pytest.mark.thorough
 def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append(orders(1))
     with lake.table.update_schema() as change:
         change.delete_column("city")
@@ -527,7 +527,7 @@ def test_a_column_that_was_dropped_is_in_older_files_only(lab: Lab, server: S3Se
 @pytest.mark.thorough
 def test_a_column_that_was_added_after_the_last_file(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append(orders(1))
     lake.append(orders(3))
     with lake.table.update_schema() as change:
@@ -543,7 +543,7 @@ def test_a_column_that_was_added_after_the_last_file(lab: Lab, server: S3Server,
 def test_a_struct_that_is_null_and_columns_that_no_file_has(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append([{"id": 1, "box": None}, {"id": 2, "box": {"w": 3}}])
     bucket, _, folder = lab.uri(LOCATION).removeprefix("s3://").partition("/")
     log, client = f"{folder}/_delta_log/{0:020}.json", server.client()
@@ -583,7 +583,7 @@ def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_loo
     partitions = {**texts, "price": pa.decimal128(10, 2), "paid": pa.bool_()}
     schema = pa.schema([*COLUMNS, *partitions.items(), ("day", pa.date32())])
     lake = LAKES["delta"](server, lab.uri(LOCATION), tmp_path, schema=schema, partition_by=[*partitions, "day"])
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     day = datetime.date(1969, 12, 31)
     rest = {"flag": "True", "digit": "1", "price": Decimal("1.10"), "paid": True, "day": day}
     first = [
@@ -634,7 +634,7 @@ def test_a_struct_that_changed(lab: Lab, server: S3Server, tmp_path: Path, chang
     """A field that was widened holds the values of older files; a field that was added is not in older files."""
     schema = pa.schema([("id", pa.int64()), ("box", pa.struct([("w", pa.int32())]))])
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path, schema=schema)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append([{"id": 1, "box": {"w": 1}}])
     large = 2**40 if change == "widen" else 2**20
     with lake.table.update_schema() as update:
@@ -661,7 +661,7 @@ def test_a_struct_that_changed(lab: Lab, server: S3Server, tmp_path: Path, chang
 def test_a_map_whose_values_were_widened(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("box", pa.map_(pa.string(), pa.int32()))])
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path, schema=schema)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     lake.append([{"id": 1, "box": {"w": 1}}])
     with lake.table.update_schema() as update:
         update.update_column(("box", "value"), LongType())
@@ -687,7 +687,7 @@ def test_hidden_partitions_are_no_columns(lab: Lab, server: S3Server, tmp_path: 
     )
     given = {"schema": schema, "partition_spec": spec, "sort_order": SortOrder(SortField(1), SortField(3))}
     lake = LAKES["iceberg"](server, lab.uri(LOCATION), tmp_path, **given)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     rows = [*orders(*range(8)), {"id": 8, "city": None, "amount": 0.0}, {"id": 9, "city": "a b/Ø+%", "amount": 0.0}]
     at = datetime.datetime(2026, 11, 25, 1, tzinfo=datetime.UTC)
     lake.append([{**row, "at": at} for row in rows])
@@ -798,7 +798,7 @@ def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> N
 @pytest.mark.thorough
 def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server, tmp_path: Path) -> None:
     lake = IcebergLake(server, lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     table = make_table(lab)
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
@@ -862,7 +862,7 @@ def load_types(lab: Lab, tmp_path: Path) -> None:
         NestedField(16, "raw", FixedType(2)),
     )
     lake = IcebergLake(server_of(lab.sandbox), lab.uri(LOCATION), tmp_path, schema=schema)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     row = {
         "id": 1,
         "key": uuid.UUID("00112233-4455-6677-8899-aabbccddeeff").bytes,
@@ -933,7 +933,7 @@ def test_types_of_iceberg_on_older_servers(replicated_lab: Lab, tmp_path: Path) 
 def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Path) -> None:
     lab = replicated_lab
     lake = LAKES[kind](server_of(lab.sandbox), lab.uri(LOCATION), tmp_path)
-    load_by(lab, lake)
+    load_by(lab, lake.operator)
     table = make_table(lab)
     lake.append(orders(*range(10)))
     lake.append(orders(10))

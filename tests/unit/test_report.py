@@ -106,6 +106,13 @@ PARTLESS = [
     logged("ch1", read_rows=1000, files=5),
 ]
 
+# Only ch1 reads change data, without opening a file by itself; a sharding key sends 700 rows on to ch2.
+ALONE = [share("ch1", 1000, is_initial=True, log_comment='{"nodes": 1}')]
+ALONE_SENDING = [
+    logged(is_initial=True, read_rows=1000, written_rows=1300, part_rows=300, log_comment='{"nodes": 1}'),
+    logged("ch2", read_rows=700, written_rows=700, part_rows=700, log_comment='{"nodes": 1}'),
+]
+
 
 def status(rows: list[dict[str, Any]]) -> QueryStatus:
     return QueryStatus(query_id="q-1", logged=rows)
@@ -575,6 +582,9 @@ def test_a_commit_adds_to_the_report_what_it_did_to_the_table() -> None:
         pytest.param(PARTLESS, True, id="a-table-without-parts"),
         pytest.param(PARTLESS[:1], False, id="a-table-without-parts-the-reader-is-missing"),
         pytest.param([SHARDED[0], SHARDED[2]], False, id="sharded-the-reader-is-missing"),
+        pytest.param(ALONE, True, id="read-by-one"),
+        pytest.param(ALONE_SENDING, True, id="read-by-one-and-sent"),
+        pytest.param(ALONE_SENDING[:1], False, id="read-by-one-a-receiver-is-missing"),
         pytest.param([], False, id="nothing"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.common.text import count_of, format_count, show_name
+from airflow_provider_ch_s3.common.text import count_of, format_count, show_name, show_version
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
@@ -223,17 +223,29 @@ class Merge(CommitMode):
         return True
 
     def pin(
-        self, store: SnapshotStore, request: LoadRequest, records: Sequence[str], *, begun: str = ""
+        self,
+        store: SnapshotStore,
+        request: LoadRequest,
+        records: Sequence[str],
+        *,
+        version: tuple[int, int],
+        begun: str = "",
     ) -> SnapshotRange:
-        """Choose the rows added to a lake table; all rows, if more has happened to the table than additions."""
+        """Choose the rows added to a lake table, or its changes; all rows, if nothing tells the changes."""
         try:
-            pinned = store.pin(records)
-            any(store.at(pinned).list_files(request.pattern))
-            return pinned
+            # The rows of change data do not say which file they are from.
+            pinned = replace(store.pin(records), takes_changes=not request.provenance)
+            first = next(iter(store.at(pinned).list_files(request.pattern)), None)
+            if first is None or first.reader is None:
+                return replace(pinned, takes_changes=False)
+            if version >= first.reader.since:
+                log.info("rows were removed after snapshot %s: merging the changes up to %s", pinned.after, pinned.id)
+                return pinned
+            cause = f"the servers cannot read the changes before ClickHouse {show_version(first.reader.since)}"
         except SnapshotError as error:
             cause, *_ = error.sentence.partition(f"; {LOAD_ALL}")
-            log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
-            return store.pin(())
+        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
+        return store.pin(())
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
         """Check that the table has these keys, and that the other rows can be kept."""

@@ -63,11 +63,18 @@ class CommitMode:
         return False
 
     def pin(
-        self, store: SnapshotStore, request: LoadRequest, records: Sequence[str], *, begun: str = ""
+        self,
+        store: SnapshotStore,
+        request: LoadRequest,
+        records: Sequence[str],
+        *,
+        version: tuple[int, int],
+        begun: str = "",
     ) -> SnapshotRange:
         """Choose the snapshots of a lake table to read.
 
         :param records: of the snapshots in the table, in the order of the commits.
+        :param version: year and release of the oldest server.
         :param begun: the snapshot read by earlier chunks; '' if there are none.
         :raises SnapshotError: if it is unknown which rows the ClickHouse table lacks.
         """

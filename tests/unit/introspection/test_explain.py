@@ -35,6 +35,14 @@ CAST = (
             id="folder",
         ),
         pytest.param(
+            "Code: 117. DB::Exception: Invalid: Unrecognized type: 24: (in file/uri b/t/1.zstd.parquet)."
+            " (INCORRECT_DATA)",
+            "Code: 117. ",
+            "the files have a type of Arrow that this version of ClickHouse does not know, such as the texts that"
+            " deltalake writes: load with ClickHouse 25.8 or newer, or have another writer write the files",
+            id="newer-type",
+        ),
+        pytest.param(
             "Code: 499. DB::Exception: Access denied. (S3_ERROR)",
             "Code: 499. DB::Exception: Access denied. (S3_ERROR); ",
             "check that the servers reach http://s3:9000, and that the credentials may read the bucket",

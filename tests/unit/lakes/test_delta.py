@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyroaring import BitMap64
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
@@ -425,3 +427,85 @@ def test_typed_partitions(server: S3Server, uri: str, tmp_path: Path, copy: Copy
     texts = {name: str(value).lower() for name, value in more.items()}
     assert bag(copy.rows) == bag([{**orders(1)[0], **texts}, {**orders(2)[0], **dict.fromkeys(more)}])
     assert (pinned.id, pinned.operation) == ("1", "WRITE")
+
+
+class TestChangeData:
+    """A merge takes the change data of the commits where they tell all changes."""
+
+    @pytest.fixture
+    def lake(self, server: S3Server, uri: str, tmp_path: Path) -> DeltaLake:
+        return DeltaLake(server, uri, tmp_path, configuration={"delta.enableChangeDataFeed": "true"})
+
+    @staticmethod
+    def changes(lake: DeltaLake, after: int) -> Sequence[SourceFile]:
+        table = open_lake(lake, lake.uri).table
+        return table.files_after(str(after), lake.snapshot, takes_changes=True)
+
+    def test_the_commits_that_changed_rows_are_listed(self, bucket: str, lake: DeltaLake) -> None:
+        lake.append(orders(1, 2))
+        lake.append(orders(3))
+        lake.delete("id = 1")
+        lake.compact()
+        lake.append(orders(4))
+        files = self.changes(lake, 2)
+        assert [file.key for file in files] == [f"{LOG}{version:020}.json" for version in (3, 5)]
+        assert all(file.size_bytes > 0 for file in files)
+        reader = files[0].reader
+        assert reader is not None
+        assert reader.changes is not None
+        settings = {name: value for name, value in reader.settings.items() if name.startswith("delta_lake_snapshot")}
+        assert settings == {"delta_lake_snapshot_start_version": 3, "delta_lake_snapshot_end_version": 5}
+        assert count_rows(files) is None
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "or load the whole", "26.7")):
+            reader.check((25, 8), is_whole=True)
+
+    def test_added_files_are_read_as_files(self, lake: DeltaLake) -> None:
+        lake.append(orders(1))
+        lake.append(orders(2))
+        (file,) = self.changes(lake, 1)
+        assert file.reader is None
+
+    def test_changes_of_the_table_itself_are_refused(self, lake: DeltaLake) -> None:
+        lake.append(orders(1, 2))
+        lake.delete("id = 1")
+        lake.add_column("note")
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
+            self.changes(lake, 1)
+
+    def test_a_table_without_the_feed_is_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
+        lake = DeltaLake(server, uri, tmp_path)
+        lake.append(orders(1, 2))
+        lake.delete("id = 1")
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
+            self.changes(lake, 1)
+
+    @pytest.mark.parametrize("is_told", [False, True])
+    def test_deletion_vectors_need_change_data(
+        self, server: S3Server, bucket: str, lake: DeltaLake, is_told: bool
+    ) -> None:
+        lake.append(orders(*range(5)))
+        add = the_only(server, bucket, 1, "add")
+        told = {"cdc": {"path": "_change_data/a.parquet", "partitionValues": {}, "size": 7, "dataChange": False}}
+        commit(
+            server,
+            bucket,
+            2,
+            {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
+            {"add": {**add, "deletionVector": deletion_vector(1)}},
+            *([told] if is_told else []),
+        )
+        if is_told:
+            assert [file.size_bytes for file in self.changes(lake, 1)] == [7]
+            return
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2")):
+            self.changes(lake, 1)
+
+    def test_features_that_are_not_measured_are_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
+        fed = {"delta.enableChangeDataFeed": "true"}
+        schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
+        lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["at"], configuration=fed)
+        at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+        lake.append([{"id": 1, "at": at}, {"id": 2, "at": at}])
+        lake.delete("id = 1")
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
+            self.changes(lake, 1)

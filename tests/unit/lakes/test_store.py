@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,16 +14,18 @@ import pytest
 from airflow_provider_ch_s3.cli import build_parser
 from airflow_provider_ch_s3.cli.request import _make_operator
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
+from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
-from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.files.source import ChangeData, LakeReader, SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST
 from airflow_provider_ch_s3.load.selection import pin_snapshots
 from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
@@ -51,7 +53,7 @@ class Table:
         self.read += 1
         return FILES
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         raise AssertionError
 
 
@@ -149,12 +151,53 @@ def test_another_snapshot_stages_other_rows() -> None:
 
 
 class Changing(Table):
-    """From version 1 to 2 rows were added, and from 2 to 3 some were removed."""
+    """From version 1 to 2 rows were added, and from 2 to 3 some were removed.
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    :param reader: of the change data; None if the table has none.
+    """
+
+    def __init__(self, reader: LakeReader | None) -> None:
+        super().__init__()
+        self.reader = reader
+
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
+        reader = None
         if "3" in (after, snapshot):
-            raise SnapshotError("a-code", "removed rows")
-        return [DataFile(key="t/c", size_bytes=1, rows=1)]
+            if not takes_changes or not self.reader:
+                raise SnapshotError("a-code", "removed rows")
+            reader = self.reader
+        return [DataFile(key="t/c", size_bytes=1, rows=1, reader=reader)]
+
+
+CHANGES = LakeReader(
+    function=TableFunction.DELTA,
+    location="t",
+    settings={},
+    changes=ChangeData(deletes="is_gone", newest_first=("-n",)),
+    since=(26, 7),
+    refusal=SnapshotError("a-code", "removed rows"),
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "version", "provenance"),
+    [
+        pytest.param(None, (26, 7), {}, id="nothing-tells"),
+        pytest.param(CHANGES, (25, 8), {}, id="an-older-server"),
+        pytest.param(CHANGES, (26, 7), {"file": Origin.PATH}, id="rows-tell-their-files"),
+        pytest.param(CHANGES, (26, 7), {}, id="changes"),
+    ],
+)
+def test_a_merge_takes_changes_or_all_rows(
+    reader: LakeReader | None, version: tuple[int, int], provenance: Mapping[str, Origin]
+) -> None:
+    pattern = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(reader), snapshot="3")
+    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",)), provenance=provenance)
+    found = pin_snapshots(store, asked, Chunk(), version, ["u/1"])
+    assert found is not None
+    takes_changes = bool(reader and version == (26, 7) and not provenance)
+    assert (found.after, found.takes_changes) == (("1", True) if takes_changes else ("", False))
 
 
 @pytest.mark.parametrize(
@@ -169,11 +212,15 @@ class Changing(Table):
 )
 def test_what_a_merge_takes(snapshot: str, records: list[str], after: str, caplog: pytest.LogCaptureFixture) -> None:
     pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(), snapshot=snapshot)
+    store = LakeStore(
+        files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(None), snapshot=snapshot
+    )
     asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",)))
-    found = pin_snapshots(store, asked, Chunk(), records)
+    found = pin_snapshots(store, asked, Chunk(), (26, 7), records)
     assert found is not None
-    assert (found.id, found.after, found.is_mixed) == (snapshot, after, False)
+    assert (found.id, found.after) == (snapshot, after)
+    assert not found.is_mixed
+    assert not found.takes_changes
     warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert [message.partition(":")[0] for message in warned] == (
         ["merging all rows of the snapshot, and rows that it no longer has stay"] if records and not after else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, TableFunction, UrlAccess
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile
-from airflow_provider_ch_s3.files.source import FileColumn, LakeReader, SourceFile, SourceSpec
+from airflow_provider_ch_s3.files.source import ChangeData, FileColumn, LakeReader, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
 from airflow_provider_ch_s3.sql.rights import About, Right
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -69,13 +69,20 @@ def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet")
     )
 
 
-def through(access: StoreAccess, function: TableFunction, metadata: str = "", **settings: int) -> SourceSpec:
-    """All rows of a lake's snapshot."""
+def through(
+    access: StoreAccess,
+    function: TableFunction,
+    metadata: str = "",
+    changes: ChangeData | None = None,
+    **settings: int,
+) -> SourceSpec:
+    """All rows of a lake's snapshot, or change data."""
     reader = LakeReader(
         function=function,
         location="it's/t",
         settings=settings,
         metadata=metadata,
+        changes=changes,
         since=(26, 7),
         refusal=SnapshotError("lake-rows-deleted", "rows are deleted"),
     )
@@ -87,6 +94,7 @@ ICEBERG = partial(
     through, function=TableFunction.ICEBERG, metadata="metadata/1-it's.metadata.json", iceberg_snapshot_id=7
 )
 DELTA = partial(through, function=TableFunction.DELTA, delta_lake_snapshot_version=0)
+CHANGES = ChangeData(deletes="_change_type = 'delete'", newest_first=("-_commit_version", "_change_type = 'delete'"))
 BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
     source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
@@ -145,8 +153,10 @@ def insert(
     *,
     cluster: str | None = CLUSTER,
     where: str = "",
+    key: Sequence[str] = (),
 ) -> Statement:
-    return load_queries.render_insert_load(files.read_with(**SETTINGS), target, mapping, cluster=cluster, where=where)
+    given = files.read_with(**SETTINGS)
+    return load_queries.render_insert_load(given, target, mapping, cluster=cluster, where=where, key=key)
 
 
 CASES: dict[str, Statement] = {
@@ -168,6 +178,12 @@ CASES: dict[str, Statement] = {
     "insert_load_delta_requester_pays": insert(DELTA(PAID), LOCAL, cluster=None),
     "insert_load_delta_named_collection": insert(DELTA(COLLECTION)),
     "describe_files_iceberg": load_queries.render_describe_files(ICEBERG(KEYS)),
+    "insert_load_delta_changes": insert(
+        DELTA(KEYS, changes=CHANGES), SHARDED.staged_in(STAGING), MIXED[:2], where="id > 1", key=["id", "tail`num"]
+    ),
+    "insert_load_delta_changes_unsharded": insert(
+        DELTA(KEYS, changes=CHANGES), DISTRIBUTED.staged_in(STAGING), key=["id"]
+    ),
     "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
     "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
     "insert_load_azure_identity": insert(

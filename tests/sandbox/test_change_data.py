@@ -1,0 +1,218 @@
+"""Merges of Delta tables with the change data feed, which tells deleted and updated rows."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.modes import Merge
+from ch_s3_lab.sandbox.s3_server import S3Server
+from tests.failures import coded
+from tests.lake_features import COLUMNS as LAKE_COLUMNS
+from tests.lake_features import Delta, parquet, vector, z85
+from tests.lake_histories import SEEDS
+from tests.lakes import COLUMNS, DeltaLake, orders, server_of
+from tests.marks import thorough
+from tests.sandbox.conftest import Lab, bag
+from tests.sandbox.engine_in_process import answer_each
+from tests.sandbox.test_lakes import LOCATION, load_by, loaded, make_table
+from tests.sandbox.topologies import only_on
+
+pytestmark = pytest.mark.sandbox
+
+FED = {"delta.enableChangeDataFeed": "true"}
+
+
+@pytest.fixture
+def server(lab: Lab) -> S3Server:
+    return server_of(lab.sandbox)
+
+
+@pytest.fixture
+def lake(lab: Lab, server: S3Server, tmp_path: Path) -> DeltaLake:
+    return make_lake(lab, server, tmp_path)
+
+
+def make_lake(lab: Lab, server: S3Server, folder: Path, **given: Any) -> DeltaLake:
+    made = DeltaLake(server, lab.uri(LOCATION), folder, configuration=FED, **given)
+    load_by(lab, made.operator)
+    return made
+
+
+def counts(report: Mapping[str, Any]) -> dict[str, int]:
+    return {name: report["merge"][name] for name in ("inserted", "updated", "deleted", "unchanged", "late")}
+
+
+@pytest.mark.parametrize("version", ["", thorough("amount")])
+def test_a_merge_deletes_what_the_lake_deleted(lab: Lab, lake: DeltaLake, version: str) -> None:
+    table, merge = make_table(lab), {"mode": Merge(key=["id"], version=version)}
+    lake.append(orders(*range(8)))
+    first = lab.load(LOCATION, table, task_id="first", **merge)
+    assert first["rows_written"] == 8
+    lake.delete("id = 1")
+    lake.table.update(predicate="id = 2", updates={"city": "'Voss'"})
+    lake.table.update(predicate="id = 3", updates={"id": "30"})
+    lake.delete("id = 4")
+    lake.append(orders(4, 9, 10))
+    lake.delete("id = 10")
+    lake.compact()
+    second = lab.load(LOCATION, table, task_id="second", **merge)
+    assert second["snapshot"]["after"] == first["snapshot"]["id"]
+    assert (second["files_listed"], second["files_read"]) == (6, 6)  # commits, but for the compaction
+    assert counts(second) == {"inserted": 2, "updated": 1, "deleted": 2, "unchanged": 2, "late": 0}
+    assert bag(loaded(lab)) == bag(lake.rows())
+    assert lab.load(LOCATION, table, task_id="third", **merge)["query_id"] == ""
+    lake.append(orders(11))
+    assert lab.load(LOCATION, table, task_id="appended")["rows_written"] == 1
+    assert bag(loaded(lab)) == bag(lake.rows())
+
+
+def change(lake: DeltaLake, chance: random.Random) -> None:
+    """Change the lake table at random; no id is there twice."""
+    live = sorted(row["id"] for row in lake.rows())
+    new = chance.sample(sorted(set(range(60)).difference(live)), 5)
+    some = f"id % {chance.randint(2, 5)} = {chance.randint(0, 1)}"
+    match chance.choice(["append", "append", "delete", "update", "move", "overwrite", "compact", "upsert"]):
+        case "append":
+            lake.append(orders(*new))
+        case "delete":
+            lake.delete(some)
+        case "update":
+            lake.table.update(predicate=some, updates={"amount": "amount + 1"})
+        case "move":
+            lake.table.update(predicate=some, updates={"city": "'Voss'"})
+        case "overwrite":
+            lake.overwrite(orders(*new, *live[::2]))
+        case "compact":
+            lake.compact()
+        case "upsert":
+            rows = pa.Table.from_pylist([{**row, "amount": 0.5} for row in orders(*new, *live[:3])], schema=COLUMNS)
+            merged = lake.table.merge(rows, "s.id = t.id", source_alias="s", target_alias="t")
+            merged.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(max(2, SEEDS // 10)))
+@pytest.mark.parametrize("kind", ["by-key", "by-city"])
+def test_random_changes(lab: Lab, server: S3Server, tmp_path: Path, kind: str, seed: int) -> None:
+    chance = random.Random(seed)
+    lake = make_lake(lab, server, tmp_path, partition_by=["city"] if kind == "by-city" else None)
+    local = lab.create("t", "id Int64, city String, amount Float64")
+    table = lab.distribute(local, "cityHash64(id)" if kind == "by-key" else "rand()")
+    lake.append(orders(*range(10)))
+    for number in range(6):
+        report = lab.load(LOCATION, table, task_id=f"load{number}", mode=Merge(key=["id"]))
+        assert not number or not report["query_id"] or report["snapshot"]["after"]
+        assert bag(loaded(lab)) == bag(lake.rows())
+        for _ in range(chance.randint(1, 4)):
+            change(lake, chance)
+
+
+@pytest.mark.thorough
+def test_conditions_and_expressions_of_the_user(lab: Lab, lake: DeltaLake) -> None:
+    table = lab.distribute(lab.create("t", "id String, town String, amount Float64"))
+    select = {"id": "concat('no ', toString(id))", "town": "city"}
+    merge = {"mode": Merge(key=["id"], deleted="amount = 0"), "select": select, "where": "city != 'Bergen'"}
+    lake.append(orders(0, 1, 2, 4, 6))
+    lab.load(LOCATION, table, task_id="first", **merge)
+    assert sorted(row["id"] for row in loaded(lab)) == ["no 2", "no 4", "no 6"]
+    lake.table.update(predicate="id = 2", updates={"city": "'Bergen'"})  # no longer fulfils where
+    lake.table.update(predicate="id = 4", updates={"amount": "0"})
+    lake.delete("id = 6")
+    lake.append(orders(8, 9))
+    assert lab.load(LOCATION, table, task_id="second", **merge)["snapshot"]["after"]
+    assert [row["id"] for row in loaded(lab)] == ["no 8"]
+
+
+@pytest.mark.thorough
+def test_all_rows_are_merged_if_the_rows_have_to_tell_their_files(
+    lab: Lab, lake: DeltaLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = lab.distribute(lab.create("t", "id Int64, city String, amount Float64, file String"))
+    merge = {"mode": Merge(key=["id"]), "provenance": {"file": "file"}}
+    lake.append(orders(1, 2))
+    lab.load(LOCATION, table, task_id="first", **merge)
+    lake.delete("id = 1")
+    assert lab.load(LOCATION, table, task_id="second", **merge)["snapshot"]["after"] == ""
+    assert "rows that it no longer has stay" in caplog.text
+    assert sorted(row["id"] for row in loaded(lab)) == [1, 2]
+
+
+@pytest.mark.thorough
+def test_change_data_that_was_cleaned_up(lab: Lab, server: S3Server, lake: DeltaLake) -> None:
+    table, merge = make_table(lab), {"mode": Merge(key=["id"])}
+    lake.append(orders(1, 2, 3))
+    lab.load(LOCATION, table, task_id="first", **merge)
+    lake.table.update(predicate="id = 2", updates={"city": "'Voss'"})
+    client = server.client()
+    found = client.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/_change_data/")["Contents"]
+    for one in found:
+        client.delete_object(Bucket=lab.bucket, Key=one["Key"])
+    with pytest.raises(SourceError, match=coded("file-removed", "mode='replace_table'")):
+        lab.load(LOCATION, table, task_id="second", **merge)
+    assert bag(loaded(lab)) == bag(orders(1, 2, 3))
+
+
+@pytest.mark.thorough
+def test_deletion_vectors_with_change_data(lab: Lab, server: S3Server) -> None:
+    """As Spark commits a DELETE of a table with the feed: the vector for readers of rows, and the deleted rows."""
+    load_by(lab, DeltaLake.operator)
+    table, merge = lab.distribute(lab.create("t", "id Int64, city String")), {"mode": Merge(key=["id"])}
+    new = Delta(server, lab.bucket, LOCATION)
+    rows = [{"id": n, "city": "Oslo"} for n in range(6)]
+    protocol, metadata = new.begin(LAKE_COLUMNS, "deletionVectors", configuration=FED)
+    protocol["protocol"]["writerFeatures"].append("changeDataFeed")
+    add = new.add("f.parquet", pa.Table.from_pylist(rows))
+    new.commit(rows, protocol, metadata, add)
+    lab.load(LOCATION, table, task_id="first", **merge)
+    body = vector(1, 3)
+    about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": 2}
+    told = parquet(pa.Table.from_pylist([{**rows[n], "_change_type": "delete"} for n in (1, 3)]))
+    new.put("_change_data/c.parquet", told)
+    cdc = {"path": "_change_data/c.parquet", "partitionValues": {}, "size": len(told), "dataChange": False}
+    removed = {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True}}
+    new.commit([], removed, {"add": {**add["add"], "deletionVector": about}}, {"cdc": cdc})
+    assert lab.load(LOCATION, table, task_id="second", **merge)["merge"]["deleted"] == 2
+    assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 4, 5]
+
+
+@pytest.mark.thorough
+@only_on("on-cluster", "old")
+def test_older_servers_merge_all_rows(replicated_lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lab, merge = replicated_lab, {"mode": Merge(key=["id"])}
+    load_by(lab, DeltaLake.operator)
+    table = lab.distribute(lab.create("t", "id Int64, city String"))
+    # not by deltalake, whose texts 24.8 cannot read
+    new = Delta(server_of(lab.sandbox), lab.bucket, LOCATION)
+    rows = [{"id": n, "city": "Oslo"} for n in (1, 2, 3)]
+    add = new.add("f.parquet", pa.Table.from_pylist(rows[:2]))
+    new.commit(rows[:2], *new.begin(LAKE_COLUMNS, configuration=FED), add)
+    lab.load(LOCATION, table, task_id="first", **merge)
+    removed = {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True}}
+    new.commit(rows[1:], removed, new.add("g.parquet", pa.Table.from_pylist(rows[1:])))
+    assert lab.load(LOCATION, table, task_id="second", **merge)["snapshot"]["after"] == ""
+    assert "the servers cannot read the changes before ClickHouse 26.7" in caplog.text
+    assert sorted(row["id"] for row in lab.query(f"SELECT id FROM {table}")) == [1, 2, 3]
+
+
+@pytest.mark.thorough
+def test_a_newer_engine_tells_the_same_changes(lab: Lab, server: S3Server, lake: DeltaLake, tmp_path: Path) -> None:
+    lake.append(orders(1, 2, 3))
+    lake.table.update(predicate="id = 2", updates={"id": "4"})
+    lake.overwrite(orders(3, 5))
+    columns = "id, city, amount, _change_type, _commit_version"
+    place = f"'{server.endpoint_url}/{lab.bucket}/{LOCATION}/', '{server.access_key}', '{server.secret_key}'"
+    pin = "delta_lake_snapshot_start_version = 2, delta_lake_snapshot_end_version = 3"
+    quoted = "output_format_json_quote_64bit_integers = 0"
+    asked = f"SELECT {columns} FROM deltaLake({place}) SETTINGS {pin}, {quoted}"
+    ((error, answer),) = answer_each([asked], tmp_path)
+    assert not error
+    told = pa.table(lake.table.load_cdf(starting_version=2).read_all()).select(columns.split(", ")).to_pylist()
+    assert bag(map(json.loads, answer.splitlines())) == bag(told)
