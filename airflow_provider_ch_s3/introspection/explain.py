@@ -247,7 +247,10 @@ def build_failure(
 
 
 # As the servers say it of a file in S3, or in Azure.
-_REMOVED = re.compile(r"response code: 404\b|NoSuchKey|key does not exist|BlobNotFound|blob does not exist")
+_REMOVED = re.compile(
+    r"response code: 404\b|NoSuchKey|key does not exist|BlobNotFound|blob does not exist"
+    r"|Object at location .+ not found"
+)
 REMOVED_REMEDY = (
     "; a file was removed after it was listed: load again, which lists the files again, and have nothing delete or"
     " move files while they are loaded"

@@ -136,7 +136,7 @@ def test_all_rows_are_merged_if_the_rows_have_to_tell_their_files(
     lab: Lab, lake: DeltaLake, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = lab.distribute(lab.create("t", "id Int64, city String, amount Float64, file String"))
-    merge = {"mode": Merge(key=["id"]), "provenance": {"file": "file"}}
+    merge = {"mode": Merge(key=["id"]), "provenance": {"file": "path"}}
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first", **merge)
     lake.delete("id = 1")
@@ -155,7 +155,7 @@ def test_change_data_that_was_cleaned_up(lab: Lab, server: S3Server, lake: Delta
     found = client.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/_change_data/")["Contents"]
     for one in found:
         client.delete_object(Bucket=lab.bucket, Key=one["Key"])
-    with pytest.raises(SourceError, match=coded("file-removed", "mode='replace_table'")):
+    with pytest.raises(SourceError, match=coded("file-changed-meanwhile", "mode='replace_table'")):
         lab.load(LOCATION, table, task_id="second", **merge)
     assert bag(loaded(lab)) == bag(orders(1, 2, 3))
 
