@@ -8,6 +8,9 @@ from enum import Enum
 from typing import Any
 
 DEFAULT_CONNECTION = "clickhouse_s3_default"
+USUAL = ("cluster", "secure", "verify", "ca_cert")
+"""The fields that nine of ten connections need; the form shows the others under :data:`RARE`."""
+RARE = "Rarely needed"
 
 
 class FieldKind(Enum):
@@ -255,15 +258,17 @@ FIELD_BEHAVIOUR: dict[str, Any] = {
 
 
 def build_conn_fields(fields: Iterable[ConnectionField]) -> dict[str, Any]:
-    """Build ``conn-fields`` of the provider info."""
+    """Build ``conn-fields`` of the provider info, the usual fields first."""
     return {
         field.name: {"label": field.label, "description": field.help, "schema": _build_schema(field)}
-        for field in fields
+        for field in sorted(fields, key=lambda field: field.name not in USUAL)
     }
 
 
 def _build_schema(field: ConnectionField) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": [_form_type(field), "null"]}
+    if field.name not in USUAL:
+        schema["section"] = RARE
     if field.kind is FieldKind.STRINGS:
         schema["items"] = {"type": "string"}
     if field.choices:

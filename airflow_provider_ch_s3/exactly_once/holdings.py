@@ -109,8 +109,8 @@ class CommittedAttempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Committed:
-    """A committed attempt, and what has become of the rows.
+class Holding:
+    """What the table holds of a committed attempt.
 
     :param replaced: partitions of the attempt that have been replaced since.
     :param is_past: the whole table has been replaced since.
@@ -131,7 +131,7 @@ class Committed:
         return self.is_held or (self.commit.effect.outdates and not self.is_past)
 
 
-HeldFile = tuple[Mapping[str, Any], Committed]
+HeldFile = tuple[Mapping[str, Any], Holding]
 """A recorded file that the table holds, and the attempt that loaded the file."""
 
 
@@ -297,12 +297,12 @@ class Holdings:
 
     def _committed(
         self, attempts: Set[int], *, after: int = 0, is_certain: bool = False
-    ) -> dict[tuple[str, int], Committed]:
+    ) -> dict[tuple[str, int], Holding]:
         """Read the committed attempts among some attempts, by their keys, and whether their rows were replaced since.
 
         :param is_certain: a commit that replaces unknown rows counts as replacing all rows.
         """
-        found: dict[tuple[str, int], Committed] = {}
+        found: dict[tuple[str, int], Holding] = {}
         for some in batches(sorted(attempts), FILES_PER_STATEMENT):
             committed = self._read(ledger_queries.render_read_commits, attempts=some)
             committed = [one for one in committed if one.committed_at[0] > after]
@@ -397,8 +397,8 @@ def _last_replaced(replaced: Mapping[str, Moment], partition: str) -> Moment:
     return max(replaced.get(partition, NEVER), replaced.get(WHOLE_TABLE, NEVER))
 
 
-def _committed(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> Committed:
-    return Committed(
+def _committed(one: CommittedAttempt, replaced: Mapping[str, Moment]) -> Holding:
+    return Holding(
         commit=one,
         replaced=sorted(p for p in one.filled if one.committed_at < _last_replaced(replaced, p)),
         is_past=one.committed_at < replaced.get(WHOLE_TABLE, NEVER),
@@ -410,7 +410,7 @@ def _check_whole(current: Sequence[HeldFile]) -> None:
 
     :raises LoadError: if a partition was replaced: the ledger knows the partitions of an attempt, not of each file.
     """
-    last: dict[str, Committed] = {}
+    last: dict[str, Holding] = {}
     for row, one in sorted(current, key=lambda found: found[1].commit.id.key[::-1]):
         last[row["path"]] = one
     for path, one in sorted(last.items()):

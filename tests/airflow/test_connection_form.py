@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS
+from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, RARE
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import AirflowApi, Look, wait_for
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 
 def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
-    page: Page, airflow_api: AirflowApi, monkeypatch: pytest.MonkeyPatch
+    page: Page, look: Look, airflow_api: AirflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page.goto(f"{airflow_api.address}/connections")
     page.get_by_role("button", name="Add Connection").click()
@@ -28,9 +28,14 @@ def test_form_shows_every_field_and_what_it_saves_keeps_tls_verified(
     form.locator('input[name="connection_id"]').fill("from_the_form")
     form.locator('input[name="host"]').fill("ch.example.com")
     form.get_by_text("Extra Fields", exact=True).click()
+    form.get_by_text("CA file", exact=True).wait_for()
+    assert not form.get_by_text("Ledger table", exact=True).is_visible()
+    look("connection-form-usual")
+    form.get_by_text(RARE, exact=True).click()
     for field in CONNECTION_FIELDS:
         form.get_by_text(field.label, exact=True).wait_for()
         form.get_by_text(field.help, exact=True).wait_for()
+    look("connection-form-all")
     form.get_by_role("button", name="Save").click()
 
     saved: dict[str, Any] = wait_for(
@@ -68,6 +73,7 @@ def test_a_number_is_a_text_that_the_form_does_not_change_and_the_test_button_ch
     row.get_by_role("button", name="Edit Connection").click()
     form = page.get_by_role("dialog")
     form.get_by_text("Extra Fields", exact=True).click()
+    form.get_by_text(RARE, exact=True).click()
     expect(form.locator('[name="element_node_count"]')).to_have_value(str(flights_sandbox.nodes))
     ratio = form.locator('[name="element_ingest_memory_ratio"]')
     expect(ratio).to_have_value("0.5")

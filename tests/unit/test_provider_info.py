@@ -37,6 +37,9 @@ def test_info_agrees_with_the_hook(connection_type: dict[str, Any]) -> None:
 def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> None:
     assert list(connection_type["conn-fields"]) == [
         "cluster",
+        "secure",
+        "verify",
+        "ca_cert",
         "replicas",
         "node_count",
         "vcpus_per_node",
@@ -48,9 +51,6 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
         "ledger_table",
         "calibration",
         "play_url",
-        "secure",
-        "verify",
-        "ca_cert",
         "client_cert",
         "client_cert_key",
         "server_host_name",
@@ -66,9 +66,16 @@ def test_every_key_of_the_design_is_a_field(connection_type: dict[str, Any]) -> 
 def test_fields_are_of_the_types_that_the_form_does_not_change(connection_type: dict[str, Any]) -> None:
     fields = connection_type["conn-fields"]
     for number in ("ingest_memory_ratio", "max_concurrent_loads"):
-        assert fields[number]["schema"] == {"type": ["string", "null"]}
+        assert fields[number]["schema"] == {"type": ["string", "null"], "section": "Rarely needed"}
     assert fields["ddl_mode"]["schema"]["enum"] == ["auto", "single", "on_cluster", "per_host", "database"]
-    assert fields["http_endpoints"]["schema"] == {"type": ["array", "null"], "items": {"type": "string"}}
+    assert fields["http_endpoints"]["schema"]["type"] == ["array", "null"]
+    assert fields["http_endpoints"]["schema"]["items"] == {"type": "string"}
+
+
+def test_the_form_shows_cluster_and_tls_and_folds_the_rest(connection_type: dict[str, Any]) -> None:
+    fields = connection_type["conn-fields"]
+    shown = [name for name, field in fields.items() if "section" not in field["schema"]]
+    assert shown == ["cluster", "secure", "verify", "ca_cert"]
 
 
 def test_only_verify_is_filled_in_and_so_saved_by_the_form(connection_type: dict[str, Any]) -> None:
