@@ -8,6 +8,7 @@ from airflow_provider_ch_s3.arguments import AtOnce, Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.modes import Append, Direct, OnChangedFiles, OnMissingFiles, ReplaceTable
@@ -30,6 +31,8 @@ def check_request(request: LoadRequest) -> None:
     _check_held(request)
     if isinstance(request.mode, Append):
         _check_append(request, request.mode)
+    if request.mode.follows_changes:
+        _check_changes(request)
     _check_after_load(request)
     _check_reject(request)
     _check_new_columns(request)
@@ -183,6 +186,21 @@ def _check_missing(request: LoadRequest) -> None:
                 " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
                 " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
             )
+
+
+def _check_changes(request: LoadRequest) -> None:
+    if request.pattern.scheme is not DELTA:
+        raise ConfigError(
+            "argument-without-effect",
+            f"Merge(on_removed='delete') needs the change data feed of a Delta table, and {request.pattern} has none;"
+            " remove it",
+        )
+    if {Origin.PATH, Origin.ROW} & set(request.provenance.values()):
+        raise ConfigError(
+            "arguments-contradict",
+            "Merge(on_removed='delete') reads change data, which do not name the file and the row of a change; remove"
+            " 'path' and 'row' from provenance",
+        )
 
 
 def _check_after_load(request: LoadRequest) -> None:

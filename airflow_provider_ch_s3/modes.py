@@ -7,7 +7,7 @@ A mode without arguments may be given by name, ``mode="replace_table"``, and any
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
 
@@ -76,6 +76,13 @@ class MergeDuplicates(Enum):
     COLLAPSE = "collapse"
 
 
+class OnRemoved(Enum):
+    """What to do with the keys of rows that a lake table no longer has."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
 class Views(Enum):
     """What to do with materialized views of the target, which do not see staged rows."""
 
@@ -95,6 +102,8 @@ class Mode(Value):
     """SQL condition of the rows to be replaced; '' if other rows are replaced, or none."""
     deleted = ""
     """SQL condition of the rows whose keys are deleted; '' without deletions."""
+    follows_changes = False
+    """The keys of rows removed from a lake table are deleted."""
     list_after_loaded = False
     """Only keys after the last loaded key are listed."""
 
@@ -127,6 +136,10 @@ class Mode(Value):
     def is_about_files(self) -> bool:
         """Whether an argument says what to do with files that a folder has, or no longer has."""
         return False
+
+    def deleting(self, condition: str) -> Mode:
+        """The same mode; rows that fulfil a SQL condition delete their keys, too, if the mode has deletions."""
+        return self
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,6 +243,8 @@ class Merge(Mode):
         condition deletes the row's key, if no row of the key is newer.
     :param duplicates: a key of the files that the table holds several times: ``refuse`` the key, or ``collapse`` the
         rows to a single row.
+    :param on_removed: the keys of rows removed from a lake table since the loaded snapshot: ``keep`` the rows, or
+        ``delete`` them by the change data feed of a Delta table with one row for each key.
     :param max_rewritten_bytes: fail before the commit if the partitions with rows to be replaced are larger; None:
         any size.
     """
@@ -239,7 +254,16 @@ class Merge(Mode):
     version: str = declared(TEXT, "")
     deleted: str = declared(SQL, "")
     duplicates: MergeDuplicates | str = declared(choice(MergeDuplicates), MergeDuplicates.REFUSE)
+    on_removed: OnRemoved | str = declared(choice(OnRemoved), OnRemoved.KEEP)
     max_rewritten_bytes: int | None = declared(count(), None, decides_rows=False)
+
+    @property
+    def follows_changes(self) -> bool:  # type: ignore[override]
+        return self.on_removed is OnRemoved.DELETE
+
+    def deleting(self, condition: str) -> Merge:
+        """The same mode; rows that fulfil a SQL condition delete their keys, too."""
+        return replace(self, deleted=" OR ".join(f"({text})" for text in (self.deleted, condition) if text))
 
     def check(self, name: str) -> None:
         """:raises ConfigError: if the key has no column."""

@@ -368,7 +368,8 @@ def describe_snapshot(facts: Mapping[str, str]) -> str:
     """Describe what was loaded of a lake table: ``7 (append, 2026-11-25T…, schema 2), what was added after 5``."""
     schema = facts["schema_id"] and f"schema {facts['schema_id']}"
     about = ", ".join(filter(None, (facts["operation"], facts["time"], schema)))
-    what = f"what was added after {facts['after']}" if facts["after"] else "all of its rows"
+    did = "changed" if facts.get("changes") else "added"
+    what = f"what was {did} after {facts['after']}" if facts["after"] else "all of its rows"
     return f"{facts['id']}{f' ({about})' if about else ''}, {what}"
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,6 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles
-from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
 
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
@@ -158,23 +158,31 @@ class IcebergLake:
                     update.delete_data_file(file)
 
     def delete_by_position(
-        self, *positions: int, content: DataFileContent = DataFileContent.POSITION_DELETES
+        self,
+        *positions: int,
+        content: DataFileContent = DataFileContent.POSITION_DELETES,
+        data_file: DataFile | None = None,
     ) -> None:
-        """Delete rows of the only data file by a file that names their positions."""
-        (task,) = self.table.scan().plan_files()
-        deleted = pa.table({"file_path": [task.file.file_path] * len(positions), "pos": positions})
-        location = f"{self.table.location()}/data/deletes.parquet"
+        """Delete rows by a file that names their positions.
+
+        :param data_file: None for the only data file.
+        """
+        if data_file is None:
+            (task,) = self.table.scan().plan_files()
+            data_file = task.file
+        deleted = pa.table({"file_path": [data_file.file_path] * len(positions), "pos": positions})
+        location = f"{self.table.location()}/data/deletes-{uuid4()}.parquet"
         with self.table.io.new_output(location).create() as out:
             pq.write_table(deleted.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())])), out)
         file = DataFile.from_args(
             content=content,
             file_path=location,
             file_format=FileFormat.PARQUET,
-            partition=Record(),
+            partition=data_file.partition,
             record_count=len(positions),
             file_size_in_bytes=len(self.table.io.new_input(location)),
         )
-        file.spec_id = self.table.spec().spec_id
+        file.spec_id = data_file.spec_id
         with (
             self.table.transaction() as change,
             _AddDeletes(operation=Operation.DELETE, transaction=change, io=self.table.io) as update,

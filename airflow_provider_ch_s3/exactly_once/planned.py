@@ -89,6 +89,11 @@ class Planned:
         )
 
     @property
+    def takes_changes(self) -> bool:
+        """Whether the files are commits of a lake table, whose changes are loaded."""
+        return self.chunk.snapshots is not None and self.chunk.snapshots.takes_changes
+
+    @property
     def is_known(self) -> bool:
         """Whether the ledger still has the detail."""
         return bool(self.load_mode)

@@ -38,7 +38,8 @@ class SnapshotRange:
     :param schema_id: of the last snapshot's schema; '' in Delta, which has no schema ids.
     :param skips_held: skip data files that the ClickHouse table holds already: a load ended between two chunks, or
         adding a file again does not add the file's rows again.
-    :param takes_changes: rows were removed in the range, and the load takes the change data.
+    :param takes_changes: the load takes change data, if rows were removed in the range. Not compared: the files of a
+        range are the same once this is known.
     :param is_mixed: after the load, the ClickHouse table has some rows of the last snapshot, and keeps some older
         rows.
     """
@@ -66,7 +67,8 @@ class SnapshotRange:
     def facts(self) -> dict[str, str]:
         """The snapshots, for people."""
         named = {"id": self.id, "after": self.after, "time": self.time, "operation": self.operation}
-        return {"table_uuid": self.table_uuid, **named, "schema_id": self.schema_id}
+        changes = {"changes": "all"} if self.takes_changes else {}
+        return {"table_uuid": self.table_uuid, **named, "schema_id": self.schema_id, **changes}
 
 
 class DataFile(SourceFile):

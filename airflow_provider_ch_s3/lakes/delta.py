@@ -52,6 +52,7 @@ _TYPES = {
 _UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
+_REMOVED = ("lake-rows-removed", "lake-rows-deleted")
 _CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 _GONE = "_change_type IN ('delete', 'update_preimage')"
 # Within a commit, an update to another key deletes the old key, and a row may be deleted and inserted again.
@@ -341,7 +342,7 @@ class DeltaTable:
         try:
             return self._added(after, snapshot)
         except SnapshotError as refusal:
-            if not takes_changes:
+            if not takes_changes or refusal.code not in _REMOVED:
                 raise
             return self._changed(int(after), int(snapshot), refusal)
 
@@ -378,23 +379,28 @@ class DeltaTable:
 
         :raises SnapshotError: the refusal, if the change data may not tell all changes.
         """
-        with self._opened(last) as table:
-            columns = _columns(table)
-            if table.metadata().configuration.get(_CHANGE_DATA_FEED) != "true" or any(self._find_needs(table)):
-                raise refusal
+        # The servers begin with the snapshot of the first commit. Of the features, only vectors were measured.
+        with self._opened(after + 1) as table:
+            columns, protocol = _columns(table), table.protocol()
+            needs = list(self._find_needs(table))
+            is_fed = table.metadata().configuration.get(_CHANGE_DATA_FEED) == "true"
+        others = set(protocol.reader_features or ()) - {"deletionVectors"}
+        if not is_fed or needs or others or protocol.min_reader_version == 2:
+            raise refusal
         commits = []
         for version in range(after + 1, last + 1):
             told_bytes = data_bytes = 0
             has_vectors = False
             for action in self._actions(version):
-                if action.keys() & {"metaData", "protocol"}:  # the commits before may have no change data
+                if action.keys() & {"metaData", "protocol"}:  # other columns, or no change data before
                     raise refusal
                 told_bytes += action.get("cdc", {}).get("size", 0)
                 for file in (action.get("add"), action.get("remove")):
                     if file and file.get("dataChange", True):
+                        self._as_file(columns, needs, file["path"], 0, None, file.get("partitionValues"))
                         data_bytes += file.get("size") or 1  # removed files may have no size
                         has_vectors = has_vectors or bool(file.get("deletionVector"))
-            if has_vectors and not told_bytes:
+            if needs or (has_vectors and not told_bytes):
                 raise refusal
             if data_bytes:
                 size, key = told_bytes or data_bytes, self._commits[version]

@@ -119,6 +119,11 @@ def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
 
 
 def _describe_gone(snapshots: SnapshotRange) -> str:
+    if snapshots.takes_changes:
+        return (
+            f"change data after snapshot {snapshots.after} were cleaned up (VACUUM); keep change data for longer than"
+            f" the time between two loads, and {LOAD_ALL}"
+        )
     if snapshots.after:
         return (
             f"data files that were added after snapshot {snapshots.after} were removed or replaced: the lake's table"

@@ -84,7 +84,7 @@ def measure_rows(
 
 
 def estimate_row_count(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
-    """Estimate the number of rows from the file whose size is nearest to the mean."""
+    """Estimate the number of rows from the file whose size is nearest to the mean, unless all are read together."""
     mean_bytes = source.size_bytes / len(source.files)
     file = min(source.files, key=lambda file: abs(file.size_bytes - mean_bytes))
     statement = load_queries.render_count_rows(replace(source, files=(file,)), seconds=SAMPLE_SECONDS)
@@ -95,7 +95,8 @@ def estimate_row_count(client: ClickHouseClient, source: SourceSpec) -> SourceSp
             "cannot count the rows of %s, so the plan estimates their size from the stored size: %s", file.key, error
         )
         return source
-    return replace(source, estimated_rows=int(rows) * source.size_bytes / max(1, file.size_bytes))
+    files = 1.0 if source.reader else source.size_bytes / max(1, file.size_bytes)
+    return replace(source, estimated_rows=int(rows) * files)
 
 
 def _sample(source: SourceSpec) -> SourceSpec:
@@ -125,7 +126,7 @@ def count_partitions(
         log.info("no file was read within %d s, so the plan assumes one partition", SAMPLE_SECONDS)
         return source
     per_file, together = float(found["partitions_per_file"]), float(found["partitions"])
-    are_apart = together > MAX_SHARED_RATIO * per_file * found["files"]
+    are_apart = not source.reader and together > MAX_SHARED_RATIO * per_file * found["files"]
     count = per_file * len(source.files) if are_apart else together
     return replace(source, partition_count=count, partitions_per_file=per_file)
 
@@ -202,7 +203,8 @@ def read_past_loads(ledger: Ledger, cluster: ClusterSpec, *, epoch: int) -> dict
         min_volume_bytes=MIN_VOLUME_BYTES,
     )
     reports = [decode(Committed, json.loads(row["detail"])).report for row in rows]
-    return {one.data_format: _measure(one, cluster) for one in reports if one.size_bytes and one.seconds}
+    usual = [one for one in reports if one.size_bytes and one.seconds and not one.snapshot.get("changes")]
+    return {one.data_format: _measure(one, cluster) for one in usual}
 
 
 def _measure(report: LoadReport, cluster: ClusterSpec) -> PastLoad:

@@ -38,7 +38,6 @@ from airflow_provider_ch_s3.introspection.files import (
 from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
-from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
@@ -124,9 +123,9 @@ class PreparedLoad:
         :param into: a staging table; None for the target itself.
         """
         chunk = {} if self.chunk.is_only else {"chunk": self.chunk.as_dict()}
-        nodes = {"nodes": 1} if self.source.changes else {}
+        alone = {"is_read_by_one": True} if self.source.changes else {}
         comment = identity.log_comment(
-            files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **nodes, **chunk
+            files=len(self.source.files), bytes=self.source.size_bytes, rows=self.rows, **alone, **chunk
         )
         source = replace(self.source, settings={**self.plan.in_text, "log_comment": comment})
         target = self.target.staged_in(into) if into else self.target
@@ -194,7 +193,7 @@ def prepare_load(
     :raises ConfigError: if the request contradicts itself, the files or the table.
     """
     check_readable(access, files, request, cluster)
-    request = _delete_as_told(request, files)
+    request, past = _of_changes(request, past, files)
     server = read_server_settings(client, cluster)
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
@@ -228,7 +227,7 @@ def prepare_load(
             _facts(cluster, source, target, request, past.get(source.data_format)),
             sharing=sharing,
             calibration=cluster.calibration,
-            one_sender=_find_one_sender(cluster, target, is_staged=is_staged),
+            one_sender=_find_one_sender(cluster, source, target, is_staged=is_staged),
             waits_for_replicas=waits_for_replicas,
             is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )
@@ -284,13 +283,14 @@ def prepare_load(
     )
 
 
-def _delete_as_told(request: LoadRequest, files: Sequence[SourceFile]) -> LoadRequest:
-    """Have the rows of change data that tell of deletions delete their keys."""
+def _of_changes(
+    request: LoadRequest, past: Mapping[str, PastLoad], files: Sequence[SourceFile]
+) -> tuple[LoadRequest, Mapping[str, PastLoad]]:
+    """Have the rows of change data that tell of deletions delete their keys; loads of files tell nothing of them."""
     changes = files[0].reader.changes if files[0].reader else None
-    if changes is None or not isinstance(request.mode, Merge):
-        return request
-    conditions = [f"({text})" for text in (request.mode.deleted, changes.deletes) if text]
-    return replace(request, mode=replace(request.mode, deleted=" OR ".join(conditions)))
+    if changes is None:
+        return request, past
+    return replace(request, mode=request.mode.deleting(changes.deletes)), {}
 
 
 def _mark_deletions(rule: MergeRule | None) -> tuple[MappedColumn, ...]:
@@ -464,7 +464,7 @@ def _facts(
 ) -> LoadFacts:
     distribution = target.distribution
     return LoadFacts(
-        node_count=cluster.node_count,
+        node_count=1 if source.changes else cluster.node_count,
         vcpus=cluster.weakest.vcpus,
         memory_bytes=cluster.weakest.memory_bytes,
         ingest_memory_ratio=cluster.ingest_memory_ratio,
@@ -474,7 +474,7 @@ def _facts(
         data_format=source.data_format,
         store=source.access.function,
         column_count=len(target.columns),
-        is_clustered=cluster.name is not None and source.changes is None,
+        is_clustered=cluster.name is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
         partition_key=target.partition_key,
@@ -493,10 +493,12 @@ def _facts(
     )
 
 
-def _find_one_sender(cluster: ClusterSpec, target: TargetSpec, *, is_staged: bool) -> str:
+def _find_one_sender(cluster: ClusterSpec, source: SourceSpec, target: TargetSpec, *, is_staged: bool) -> str:
     """Why it matters which node sends rows to their shards; '' if it does not."""
     if target.distribution is None or target.distribution.is_random:
         return ""
+    if source.changes:
+        return "only one server reads the change data"
     if not is_staged:
         return "with mode='direct' they go into the Distributed table of the connected node"
     if not cluster.is_defined_alike:

@@ -124,9 +124,8 @@ def verify_staged(
         rejects = read_rejects(target, attempt.id)
         check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
-    if planned.chunk.snapshots and planned.chunk.snapshots.takes_changes:
-        # The servers count no file that the library for Delta opens; the library opens each commit.
-        report = dataclasses.replace(report, files_read=planned.files)
+    if planned.takes_changes:  # the servers count no file that the library for Delta opens
+        report = dataclasses.replace(report, files_listed=None)
     checks = _verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
         checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
@@ -143,6 +142,8 @@ def verify_staged(
     )
     if request.rejects:
         report = dataclasses.replace(report, rows_written=sum(partitions.values()))
+    if planned.takes_changes:
+        report = dataclasses.replace(report, files_listed=planned.files, files_read=planned.files)
     report = dataclasses.replace(
         add_planned(report, planned),
         load_mode=request.mode.name,
@@ -209,7 +210,8 @@ def _verify_rows(
     is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts
     checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
     checks.append(verify_staging(report, rows, staged_rows, rejects.row_count))
-    min_rows = request.checks.min_rows if planned.chunk.is_last else 0
+    # Changes that no longer fulfil where delete nothing.
+    min_rows = request.checks.min_rows if planned.chunk.is_last and not planned.takes_changes else 0
     check_enough(report, staged_rows, rows_before=rows_before, min_rows=min_rows)
     return checks
 

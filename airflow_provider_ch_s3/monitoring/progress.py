@@ -179,14 +179,12 @@ def _done_ratio(expected: Mapping[str, Any], rows: int, read_bytes: int) -> floa
 
 
 def expected_work(log_comment: str) -> dict[str, Any]:
-    """What was planned, from the load's ``log_comment``: ``files``, ``bytes``, ``rows``, ``chunk``, and ``nodes``
-    if a single node reads the files.
-    """
+    """What was planned, from ``log_comment``: ``files``, ``bytes``, ``rows``, ``chunk``, ``is_read_by_one``."""
     try:
         comment = json.loads(log_comment)
     except ValueError:
         return {}
-    kinds = {"files": int, "bytes": int, "rows": int, "nodes": int, "chunk": dict}
+    kinds = {"files": int, "bytes": int, "rows": int, "chunk": dict, "is_read_by_one": bool}
     return {name: comment[name] for name, kind in kinds.items() if isinstance(comment.get(name), kind)}
 
 

@@ -107,7 +107,7 @@ class QueryStatus:
         workers = [row for row in self.ended if not row["is_initial"]]
         # rows that are sent on to their shards are read there a second time
         readers = [row for row in workers if row["files"]]
-        if expected_work(self.log_comment).get("nodes") != 1:
+        if not expected_work(self.log_comment).get("is_read_by_one"):
             if not workers:
                 # a single node, or no rows from the others yet; only a single node opens the files itself
                 return bool(initial["files"])

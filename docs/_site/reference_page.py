@@ -127,6 +127,7 @@ EXAMPLES = {
     "on_new": '"add"',
     "on_none": '"skip"',
     "on_partial": '"replace"',
+    "on_removed": '"delete"',
     "on_unknown_rows": '"keep"',
     "only": '["time", "fare"]',
     "order_by": '["airline", "time"]',

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.modes import Merge
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
@@ -27,6 +27,7 @@ from tests.sandbox.topologies import only_on
 
 pytestmark = pytest.mark.sandbox
 
+FOLLOW = Merge(key=["id"], on_removed="delete")
 FED = {"delta.enableChangeDataFeed": "true"}
 
 
@@ -52,7 +53,7 @@ def counts(report: Mapping[str, Any]) -> dict[str, int]:
 
 @pytest.mark.parametrize("version", ["", thorough("amount")])
 def test_a_merge_deletes_what_the_lake_deleted(lab: Lab, lake: DeltaLake, version: str) -> None:
-    table, merge = make_table(lab), {"mode": Merge(key=["id"], version=version)}
+    table, merge = make_table(lab), {"mode": Merge(key=["id"], version=version, on_removed="delete")}
     lake.append(orders(*range(8)))
     first = lab.load(LOCATION, table, task_id="first", **merge)
     assert first["rows_written"] == 8
@@ -108,8 +109,13 @@ def test_random_changes(lab: Lab, server: S3Server, tmp_path: Path, kind: str, s
     table = lab.distribute(local, "cityHash64(id)" if kind == "by-key" else "rand()")
     lake.append(orders(*range(10)))
     for number in range(6):
-        report = lab.load(LOCATION, table, task_id=f"load{number}", mode=Merge(key=["id"]))
+        report = lab.load(LOCATION, table, task_id=f"load{number}", mode=FOLLOW)
         assert not number or not report["query_id"] or report["snapshot"]["after"]
+        if "changes" in report["snapshot"] and kind == "by-key":  # one server sends the rows to their shards
+            sent = {
+                name: report["settings"][name]["value"] for name in ("distributed_foreground_insert", "async_insert")
+            }
+            assert sent == {"distributed_foreground_insert": 1, "async_insert": 0}
         assert bag(loaded(lab)) == bag(lake.rows())
         for _ in range(chance.randint(1, 4)):
             change(lake, chance)
@@ -119,7 +125,11 @@ def test_random_changes(lab: Lab, server: S3Server, tmp_path: Path, kind: str, s
 def test_conditions_and_expressions_of_the_user(lab: Lab, lake: DeltaLake) -> None:
     table = lab.distribute(lab.create("t", "id String, town String, amount Float64"))
     select = {"id": "concat('no ', toString(id))", "town": "city"}
-    merge = {"mode": Merge(key=["id"], deleted="amount = 0"), "select": select, "where": "city != 'Bergen'"}
+    merge = {
+        "mode": Merge(key=["id"], deleted="amount = 0", on_removed="delete"),
+        "select": select,
+        "where": "city != 'Bergen'",
+    }
     lake.append(orders(0, 1, 2, 4, 6))
     lab.load(LOCATION, table, task_id="first", **merge)
     assert sorted(row["id"] for row in loaded(lab)) == ["no 2", "no 4", "no 6"]
@@ -132,22 +142,22 @@ def test_conditions_and_expressions_of_the_user(lab: Lab, lake: DeltaLake) -> No
 
 
 @pytest.mark.thorough
-def test_all_rows_are_merged_if_the_rows_have_to_tell_their_files(
-    lab: Lab, lake: DeltaLake, caplog: pytest.LogCaptureFixture
-) -> None:
-    table = lab.distribute(lab.create("t", "id Int64, city String, amount Float64, file String"))
-    merge = {"mode": Merge(key=["id"]), "provenance": {"file": "path"}}
-    lake.append(orders(1, 2))
+def test_changes_that_do_not_fulfil_where_change_nothing(lab: Lab, lake: DeltaLake) -> None:
+    table = make_table(lab)
+    merge = {"mode": FOLLOW, "where": "city != 'Bergen'"}
+    lake.append(orders(1, 2, 3))
     lab.load(LOCATION, table, task_id="first", **merge)
-    lake.delete("id = 1")
-    assert lab.load(LOCATION, table, task_id="second", **merge)["snapshot"]["after"] == ""
-    assert "rows that it no longer has stay" in caplog.text
-    assert sorted(row["id"] for row in loaded(lab)) == [1, 2]
+    lake.delete("id = 1")  # of Bergen
+    report = lab.load(LOCATION, table, task_id="second", **merge)
+    assert report["rows_written"] == 0
+    assert report["snapshot"]["changes"] == "all"
+    assert bag(loaded(lab)) == bag(orders(2))
+    assert lab.load(LOCATION, table, task_id="third", **merge)["query_id"] == ""
 
 
 @pytest.mark.thorough
 def test_change_data_that_was_cleaned_up(lab: Lab, server: S3Server, lake: DeltaLake) -> None:
-    table, merge = make_table(lab), {"mode": Merge(key=["id"])}
+    table, merge = make_table(lab), {"mode": FOLLOW}
     lake.append(orders(1, 2, 3))
     lab.load(LOCATION, table, task_id="first", **merge)
     lake.table.update(predicate="id = 2", updates={"city": "'Voss'"})
@@ -155,7 +165,10 @@ def test_change_data_that_was_cleaned_up(lab: Lab, server: S3Server, lake: Delta
     found = client.list_objects_v2(Bucket=lab.bucket, Prefix=f"{LOCATION}/_change_data/")["Contents"]
     for one in found:
         client.delete_object(Bucket=lab.bucket, Key=one["Key"])
-    with pytest.raises(SourceError, match=coded("file-changed-meanwhile", "mode='replace_table'")):
+    with pytest.raises(
+        SourceError,
+        match=coded("file-changed-meanwhile", "change data after snapshot 1 were cleaned up", "mode='replace_table'"),
+    ):
         lab.load(LOCATION, table, task_id="second", **merge)
     assert bag(loaded(lab)) == bag(orders(1, 2, 3))
 
@@ -164,7 +177,10 @@ def test_change_data_that_was_cleaned_up(lab: Lab, server: S3Server, lake: Delta
 def test_deletion_vectors_with_change_data(lab: Lab, server: S3Server) -> None:
     """As Spark commits a DELETE of a table with the feed: the vector for readers of rows, and the deleted rows."""
     load_by(lab, DeltaLake.operator)
-    table, merge = lab.distribute(lab.create("t", "id Int64, city String")), {"mode": Merge(key=["id"])}
+    table, merge = (
+        lab.distribute(lab.create("t", "id Int64, city String")),
+        {"mode": FOLLOW},
+    )
     new = Delta(server, lab.bucket, LOCATION)
     rows = [{"id": n, "city": "Oslo"} for n in range(6)]
     protocol, metadata = new.begin(LAKE_COLUMNS, "deletionVectors", configuration=FED)
@@ -185,8 +201,8 @@ def test_deletion_vectors_with_change_data(lab: Lab, server: S3Server) -> None:
 
 @pytest.mark.thorough
 @only_on("on-cluster", "old")
-def test_older_servers_merge_all_rows(replicated_lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    lab, merge = replicated_lab, {"mode": Merge(key=["id"])}
+def test_older_servers_refuse_change_data_and_merge_all_rows(replicated_lab: Lab) -> None:
+    lab = replicated_lab
     load_by(lab, DeltaLake.operator)
     table = lab.distribute(lab.create("t", "id Int64, city String"))
     # not by deltalake, whose texts 24.8 cannot read
@@ -194,11 +210,12 @@ def test_older_servers_merge_all_rows(replicated_lab: Lab, tmp_path: Path, caplo
     rows = [{"id": n, "city": "Oslo"} for n in (1, 2, 3)]
     add = new.add("f.parquet", pa.Table.from_pylist(rows[:2]))
     new.commit(rows[:2], *new.begin(LAKE_COLUMNS, configuration=FED), add)
-    lab.load(LOCATION, table, task_id="first", **merge)
+    lab.load(LOCATION, table, task_id="first", mode=FOLLOW)
     removed = {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True}}
     new.commit(rows[1:], removed, new.add("g.parquet", pa.Table.from_pylist(rows[1:])))
-    assert lab.load(LOCATION, table, task_id="second", **merge)["snapshot"]["after"] == ""
-    assert "the servers cannot read the changes before ClickHouse 26.7" in caplog.text
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "change data need", "on_removed='keep'")):
+        lab.load(LOCATION, table, task_id="second", mode=FOLLOW)
+    assert lab.load(LOCATION, table, task_id="second", mode=Merge(key=["id"]))["snapshot"]["after"] == ""
     assert sorted(row["id"] for row in lab.query(f"SELECT id FROM {table}")) == [1, 2, 3]
 
 

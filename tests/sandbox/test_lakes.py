@@ -49,6 +49,7 @@ from airflow_provider_ch_s3.modes import Merge, ReplaceWhere
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
+from tests.lake_evolutions import EVOLUTIONS
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
 from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders, server_of
 from tests.rest_catalog import keys_of, serving
@@ -942,3 +943,16 @@ def test_replicas_on_older_servers(replicated_lab: Lab, kind: str, tmp_path: Pat
     lake.append(orders(11, 12))
     assert lab.load(LOCATION, table, task_id="second")["rows_written"] == 2
     assert bag(loaded(lab)) == bag(lake.rows())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(max(2, SEEDS // 10)))
+@pytest.mark.parametrize("kind", EVOLUTIONS)
+def test_a_random_evolution(lab: Lab, server: S3Server, tmp_path: Path, kind: str, seed: int) -> None:
+    lake = EVOLUTIONS[kind](server, lab.uri(LOCATION), tmp_path, random.Random(seed))
+    load_by(lab, lake.operator)
+    for step in range(STEPS):
+        table = f"{lab.database}.t{step}"
+        lab.load(LOCATION, table, task_id=f"load{step}", mode="replace_table", create_table="auto")
+        assert bag(lab.rows(f"{table}_local")) == bag(lake.rows())
+        lake.change()

@@ -9,7 +9,17 @@ import pytest
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Held, Move, Reject
 from airflow_provider_ch_s3.contradictions import check_lake, check_request
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, DELTA, GCS, HTTP, ICEBERG, S3, Scheme, SourcePattern
+from airflow_provider_ch_s3.files.addresses import (
+    AZURE,
+    DELTA,
+    GCS,
+    HTTP,
+    ICEBERG,
+    S3,
+    Scheme,
+    SourcePattern,
+    parse_location,
+)
 from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
@@ -123,6 +133,10 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
             " the"
             " source; remove one of them",
         ),
+        (
+            {"mode": Merge(key=["id"], on_removed="delete")},
+            "Merge(on_removed='delete') needs the change data feed of a Delta table, and s3://b/a/*.csv has none;",
+        ),
         ({"after_load": Move("/")}, "after_load=Move('') names no folder; give one of the same bucket, such as"),
         (
             {"after_load": Move("a")},
@@ -188,6 +202,21 @@ def test_urls_are_no_object_store() -> None:
 def test_what_a_lake_table_does_not_have(arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="has no meaning for a lake's table"):
         check_lake(load_request(FLAT, **arguments))
+
+
+FOLLOWS = Merge(key=["id"], on_removed="delete")
+
+
+@pytest.mark.parametrize("word", ["path", "row"])
+def test_changes_do_not_name_a_file(word: str) -> None:
+    with pytest.raises(ConfigError, match=coded("arguments-contradict", "remove 'path' and 'row' from provenance")):
+        check(parse_location("s3://b/t", DELTA), mode=FOLLOWS, provenance={"source": word})
+
+
+def test_only_delta_tells_changes() -> None:
+    check(parse_location("s3://b/t", DELTA), mode=FOLLOWS, provenance={"loaded_at": "time", "load": "load"})
+    with pytest.raises(ConfigError, match=coded("argument-without-effect", "s3://b/t")):
+        check(parse_location("s3://b/t", ICEBERG), mode=FOLLOWS)
 
 
 def test_what_a_lake_table_has() -> None:

@@ -107,10 +107,10 @@ PARTLESS = [
 ]
 
 # Only ch1 reads change data, without opening a file by itself; a sharding key sends 700 rows on to ch2.
-ALONE = [share("ch1", 1000, is_initial=True, log_comment='{"nodes": 1}')]
+ALONE = [share("ch1", 1000, is_initial=True, log_comment='{"is_read_by_one": true}')]
 ALONE_SENDING = [
-    logged(is_initial=True, read_rows=1000, written_rows=1300, part_rows=300, log_comment='{"nodes": 1}'),
-    logged("ch2", read_rows=700, written_rows=700, part_rows=700, log_comment='{"nodes": 1}'),
+    logged(is_initial=True, read_rows=1000, written_rows=1300, part_rows=300, log_comment='{"is_read_by_one": true}'),
+    logged("ch2", read_rows=700, written_rows=700, part_rows=700, log_comment='{"is_read_by_one": true}'),
 ]
 
 

@@ -231,21 +231,32 @@ class Merge(CommitMode):
         version: tuple[int, int],
         begun: str = "",
     ) -> SnapshotRange:
-        """Choose the rows added to a lake table, or its changes; all rows, if nothing tells the changes."""
+        """Choose the rows added to a lake table, or all rows; to delete what the lake table deleted, its changes."""
+        follows = request.mode.follows_changes
         try:
-            # The rows of change data do not say which file they are from.
-            pinned = replace(store.pin(records), takes_changes=not request.provenance)
+            pinned = replace(store.pin(records), takes_changes=follows)
             first = next(iter(store.at(pinned).list_files(request.pattern)), None)
-            if first is None or first.reader is None:
+            if first is None or first.reader is None or first.reader.changes is None:
                 return replace(pinned, takes_changes=False)
-            if version >= first.reader.since:
-                log.info("rows were removed after snapshot %s: merging the changes up to %s", pinned.after, pinned.id)
-                return pinned
-            cause = f"the servers cannot read the changes before ClickHouse {show_version(first.reader.since)}"
+            if version < first.reader.since:
+                needed, found = map(show_version, (first.reader.since, version))
+                raise SnapshotError(
+                    first.reader.refusal.code,
+                    f"rows were removed from the lake's table after snapshot {pinned.after}, and change data need"
+                    f" ClickHouse {needed} on all servers: one has {found}",
+                )
+            log.info("rows were removed after snapshot %s: merging the changes up to %s", pinned.after, pinned.id)
+            return pinned
         except SnapshotError as error:
             cause, *_ = error.sentence.partition(f"; {LOAD_ALL}")
-        log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
-        return store.pin(())
+            if follows:
+                raise SnapshotError(
+                    error.code,
+                    f"{cause}; Merge(on_removed='delete') does not know which keys to delete: {LOAD_ALL}; or merge"
+                    " with on_removed='keep', and rows that the lake's table no longer has stay",
+                ) from error
+            log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
+            return store.pin(())
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
         """Check that the table has these keys, and that the other rows can be kept."""

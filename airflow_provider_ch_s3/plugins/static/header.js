@@ -17,8 +17,8 @@ function describeRewritten(merge) {
 }
 
 // Which snapshot of a lake table was loaded.
-function describeSnapshot({ id, after, operation, time }) {
-  const what = after ? `what was added after ${after}` : "all rows";
+function describeSnapshot({ id, after, operation, time, changes }) {
+  const what = after ? `what was ${changes ? "changed" : "added"} after ${after}` : "all rows";
   return id && [id, operation, time, what].filter(Boolean).join(", ");
 }
 

@@ -500,6 +500,35 @@ class TestChangeData:
         with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2")):
             self.changes(lake, 1)
 
+    def test_the_log_must_tell_the_snapshot_of_the_first_commit(
+        self, server: S3Server, bucket: str, lake: DeltaLake
+    ) -> None:
+        lake.append(orders(1, 2))
+        lake.delete("id = 1")
+        lake.append(orders(3))
+        lake.table.create_checkpoint()  # of version 3
+        for version in (0, 1):
+            server.client().delete_object(Bucket=bucket, Key=f"{LOG}{version:020}.json")
+        with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "version 2", "cleaned up")):
+            self.changes(lake, 1)
+
+    def test_files_elsewhere_are_refused(self, server: S3Server, bucket: str, lake: DeltaLake) -> None:
+        lake.append(orders(1, 2))
+        lake.delete("id = 1")
+        add = the_only(server, bucket, 1, "add")
+        commit(server, bucket, 3, {"add": {**add, "path": "s3://other/f.parquet"}})
+        with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere")):
+            self.changes(lake, 1)
+
+    @pytest.mark.parametrize("feature", ["timestampNtz", "v2Checkpoint"])
+    def test_other_features_are_refused(self, server: S3Server, bucket: str, lake: DeltaLake, feature: str) -> None:
+        features = {"readerFeatures": [feature], "writerFeatures": [feature, "changeDataFeed"]}
+        commit(server, bucket, 1, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+        lake.append(orders(1, 2))
+        lake.delete("id = 1")
+        with pytest.raises(SnapshotError, match=coded("lake-rows-removed")):
+            self.changes(lake, 2)
+
     def test_features_that_are_not_measured_are_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
         fed = {"delta.enableChangeDataFeed": "true"}
         schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])

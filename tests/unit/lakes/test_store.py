@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -17,15 +18,14 @@ from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
+from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import ChangeData, LakeReader, SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.lakes.table import LATEST
 from airflow_provider_ch_s3.load.selection import pin_snapshots
-from airflow_provider_ch_s3.modes import Merge
+from airflow_provider_ch_s3.modes import Merge, OnRemoved
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
@@ -169,6 +169,11 @@ class Changing(Table):
         return [DataFile(key="t/c", size_bytes=1, rows=1, reader=reader)]
 
 
+class WholeByFunction(Table):
+    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+        return [DataFile(key="t/c", size_bytes=1, rows=1, reader=replace(CHANGES, changes=None))]
+
+
 CHANGES = LakeReader(
     function=TableFunction.DELTA,
     location="t",
@@ -179,25 +184,43 @@ CHANGES = LakeReader(
 )
 
 
-@pytest.mark.parametrize(
-    ("reader", "version", "provenance"),
-    [
-        pytest.param(None, (26, 7), {}, id="nothing-tells"),
-        pytest.param(CHANGES, (25, 8), {}, id="an-older-server"),
-        pytest.param(CHANGES, (26, 7), {"file": Origin.PATH}, id="rows-tell-their-files"),
-        pytest.param(CHANGES, (26, 7), {}, id="changes"),
-    ],
-)
-def test_a_merge_takes_changes_or_all_rows(
-    reader: LakeReader | None, version: tuple[int, int], provenance: Mapping[str, Origin]
-) -> None:
+def pin_removed(reader: LakeReader | None, version: tuple[int, int], on_removed: str) -> SnapshotRange | None:
     pattern = parse_location("s3://b/t", DELTA)
     store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(reader), snapshot="3")
-    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",)), provenance=provenance)
-    found = pin_snapshots(store, asked, Chunk(), version, ["u/1"])
+    mode = Merge(key=("id",), on_removed=OnRemoved(on_removed))
+    return pin_snapshots(store, LoadRequest(pattern=pattern, table="t", mode=mode), Chunk(), version, ["u/1"])
+
+
+def test_a_merge_takes_changes_only_if_asked() -> None:
+    kept, deleted = (pin_removed(CHANGES, (26, 7), on_removed) for on_removed in ("keep", "delete"))
+    assert kept is not None
+    assert deleted is not None
+    assert (kept.after, kept.takes_changes) == ("", False)
+    assert (deleted.after, deleted.takes_changes) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("reader", "version", "told"),
+    [
+        pytest.param(None, (26, 7), "removed rows", id="nothing-tells"),
+        pytest.param(CHANGES, (25, 8), "need ClickHouse 26.7 on all servers: one has 25.8", id="an-older-server"),
+    ],
+)
+def test_a_merge_that_deletes_refuses_unknown_changes(
+    reader: LakeReader | None, version: tuple[int, int], told: str
+) -> None:
+    with pytest.raises(SnapshotError, match=coded("a-code", told, "on_removed='keep'")):
+        pin_removed(reader, version, "delete")
+
+
+def test_a_first_merge_of_a_whole_snapshot_takes_no_changes() -> None:
+    """The servers' function reads the whole snapshot, too."""
+    pattern = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: WholeByFunction(), snapshot="1")
+    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",), on_removed=OnRemoved.DELETE))
+    found = pin_snapshots(store, asked, Chunk(), (26, 7))
     assert found is not None
-    takes_changes = bool(reader and version == (26, 7) and not provenance)
-    assert (found.after, found.takes_changes) == (("1", True) if takes_changes else ("", False))
+    assert not found.takes_changes
 
 
 @pytest.mark.parametrize(
