@@ -190,7 +190,7 @@ def _select(view: LedgerView, args: argparse.Namespace, server: ConnectedServer)
 
     table = str(parse_table(args.table, args.database or server.database)) if args.table else ""
     return Selection(
-        table=view.find_table(table) if table else "",
+        table=view.find_table(table),
         dag=args.dag,
         states=OPEN if args.state == RUNNING else tuple(filter(None, [args.state])),
         days=args.since,

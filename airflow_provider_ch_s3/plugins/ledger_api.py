@@ -8,8 +8,8 @@ may add fields, and neither renames nor removes any.
 
 ``GET /ch-s3/api/loads?table=&dag=&state=&days=&after=&limit=``
     A page of the history, the newest first: a ``LoadsPage`` (``reporting/values.py``), and ``ledgers``, the names
-    of all ledgers on the server. ``state`` is ``open``, ``committed``, ``undone`` or ``abandoned``; ``limit`` is at
-    most 500.
+    of all ledgers on the server. ``table`` is named as by the tasks, or is a local table. ``state`` is ``open``,
+    ``committed``, ``undone`` or ``abandoned``; ``limit`` is at most 500.
 
 ``GET /ch-s3/api/load_files?load=&database=``
     The files of one load: a ``LoadFiles``. ``load`` is the id of a load, for all its attempts, or the query id of an
@@ -102,8 +102,9 @@ def read_loads(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> dict[str, Any]:
     """Read a page of the history."""
-    selection = Selection(table=table, dag=dag, states=STATES[state], days=days, after=after, limit=limit)
     with _reading(conn_id, ledger) as (view, ledgers):
+        local = view.find_table(table)
+        selection = Selection(table=local, dag=dag, states=STATES[state], days=days, after=after, limit=limit)
         return {**asdict(view.page(selection)), "ledgers": ledgers}
 
 

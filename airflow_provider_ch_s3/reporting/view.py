@@ -108,8 +108,11 @@ class LedgerView:
         )
 
     def find_table(self, named: str) -> str:
-        """Find the local table of the loads into a table, as the tasks name the table; the same name if unknown."""
-        if self._latest(Selection(table=named, limit=1)):
+        """Find the local table of the loads into a table, as the tasks name the table; the same name if unknown.
+
+        :param named: '' for no table.
+        """
+        if not named or self._latest(Selection(table=named, limit=1)):
             return named
         rows = self.query(ledger_queries.render_read_latest_attempts, named=named, limit=1)
         return str(rows[0]["target"]) if rows else named

@@ -100,7 +100,8 @@ def test_a_name_that_the_ledger_does_not_have(view: LedgerView, selection: Selec
 
 
 @pytest.mark.parametrize(
-    ("named", "table"), [("flights", "d.flights_local"), ("d.flights_local", "d.flights_local"), ("d.nope", "d.nope")]
+    ("named", "table"),
+    [("flights", "d.flights_local"), ("d.flights_local", "d.flights_local"), ("d.nope", "d.nope"), ("", "")],
 )
 def test_a_table_is_found_by_either_name(view: LedgerView, named: str, table: str) -> None:
     assert view.find_table(named) == table
