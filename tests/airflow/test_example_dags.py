@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from playwright.sync_api import Page, expect
 
 from ch_s3_lab.demo.local_airflow import LocalAirflow
@@ -28,6 +26,7 @@ from tests.airflow.conftest import (
 )
 from tests.airflow.spans import SpanCollector
 from tests.lakes import DeltaLake, orders, server_of
+from tests.moto_aws import serving_aws
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
@@ -307,26 +306,18 @@ def test_a_watcher_wakes_the_dag_for_just_the_files_that_the_table_lacks(
 @pytest.fixture
 def queue(airflow_api: AirflowApi, flights_sandbox: Sandbox) -> Iterator[tuple[Any, Any]]:
     """A bucket that notifies a queue, and the queue; the connection leads to the sandbox, except for SQS."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    session = boto3.Session("moto", "moto", region_name="us-east-1")
-    bucket, queue = (session.client(kind, endpoint_url=f"http://{host}:{port}") for kind in ("s3", "sqs"))
-    url = queue.create_queue(QueueName="notified")["QueueUrl"]
-    arn = queue.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    bucket.create_bucket(Bucket="flights")
-    events = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*"]}]}
-    bucket.put_bucket_notification_configuration(Bucket="flights", NotificationConfiguration=events)
-    store = json.loads(flights_sandbox.airflow_conn_aws)
-    extra = {**store.pop("extra"), "service_config": {"sqs": {"endpoint_url": f"http://{host}:{port}"}}}
-    connection = {"connection_id": "notified", **store, "extra": json.dumps(extra)}
-    airflow_api.call("POST", "connections", connection)
-    try:
-        yield bucket, partial(queue.get_queue_attributes, QueueUrl=url, AttributeNames=["All"])
-    finally:
-        airflow_api.call("PATCH", "dags/notified_orders", {"is_paused": True})
-        airflow_api.call("DELETE", "connections/notified")
-        server.stop()
+    with serving_aws() as aws:
+        url = aws.create_queue("notified")
+        aws.notify("flights", url)
+        store = json.loads(flights_sandbox.airflow_conn_aws)
+        extra = {**store.pop("extra"), "service_config": {"sqs": {"endpoint_url": aws.endpoint}}}
+        connection = {"connection_id": "notified", **store, "extra": json.dumps(extra)}
+        airflow_api.call("POST", "connections", connection)
+        try:
+            yield aws.s3, partial(aws.sqs.get_queue_attributes, QueueUrl=url, AttributeNames=["All"])
+        finally:
+            airflow_api.call("PATCH", "dags/notified_orders", {"is_paused": True})
+            airflow_api.call("DELETE", "connections/notified")
 
 
 @pytest.mark.thorough

@@ -11,12 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import boto3
 import pytest
-import requests
 from botocore.client import BaseClient
 from botocore.endpoint import Endpoint
-from moto.server import ThreadedMotoServer
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import S3
@@ -27,6 +24,7 @@ from airflow_provider_ch_s3.triggers import notifications as notifications_modul
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.triggers.notifications import LISTING_SECONDS, Inbox
 from airflow_provider_ch_s3.triggers.watching import SharedStore
+from tests.moto_aws import MotoAws, serving_aws
 from tests.sandbox.conftest import Freeze, Lab, wait_until
 from tests.sandbox.gates import Gate
 
@@ -43,14 +41,22 @@ class Aws:
     """
 
     lab: Lab
-    endpoint: str
-    s3: BaseClient
-    sqs: BaseClient
+    made: MotoAws
     url: str = ""
     requests: list[str] = field(default_factory=list)
 
+    @property
+    def s3(self) -> BaseClient:
+        return self.made.s3
+
+    @property
+    def sqs(self) -> BaseClient:
+        return self.made.sqs
+
     def create_queue(self) -> None:
-        self.url = self.sqs.create_queue(QueueName=QUEUE)["QueueUrl"]
+        """Create the queue, and have the bucket notify it."""
+        self.url = self.made.create_queue(QUEUE)
+        self.made.notify(self.lab.bucket, self.url, events=("s3:ObjectCreated:*", "s3:ObjectRemoved:*"))
 
     def put(self, *keys: str, is_notified: bool = True) -> None:
         for key in keys:
@@ -80,34 +86,16 @@ class Aws:
 
 @pytest.fixture
 def aws(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
     monkeypatch.setattr(notifications_module, "HIDDEN_SECONDS", 1)
     monkeypatch.setattr(sqs_module, "WAIT_SECONDS", 2)
     monkeypatch.setattr(notifications_module, "_READERS", {})
     monkeypatch.setattr(notifications_module, "_STORES", {})
-    lab.connect_aws({"service_config": {"sqs": {"endpoint_url": endpoint}}})
-    session = boto3.Session("moto", "moto", region_name="us-east-1")
-    clients = {kind: session.client(kind, endpoint_url=endpoint) for kind in ("s3", "sqs")}
-    made = Aws(lab=lab, endpoint=endpoint, **clients)
-    try:
-        requests.post(f"{endpoint}/moto-api/reset", timeout=10)  # one memory for all servers of a process
-        made.create_queue()
-        notify(made)
-        _record(made, monkeypatch)
-        yield made
-    finally:
-        server.stop()
-
-
-def notify(aws: Aws) -> None:
-    """Have moto's S3 send its notifications to the queue; a test comes at once."""
-    aws.s3.create_bucket(Bucket=aws.lab.bucket)
-    arn = aws.sqs.get_queue_attributes(QueueUrl=aws.url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    events = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]}]}
-    aws.s3.put_bucket_notification_configuration(Bucket=aws.lab.bucket, NotificationConfiguration=events)
+    with serving_aws() as made:
+        lab.connect_aws({"service_config": {"sqs": {"endpoint_url": made.endpoint}}})
+        aws = Aws(lab=lab, made=made)
+        aws.create_queue()
+        _record(aws, monkeypatch)
+        yield aws
 
 
 def _record(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +277,6 @@ def test_a_queue_that_cannot_be_read_is_named_and_each_poll_lists(
     (line,) = [line for line in caplog.messages if "[queue-not-read]" in line]
     assert "queue 'orders' with connection 'aws'" in line
     aws.create_queue()
-    notify(aws)
     aws.put("in/3.csv")
     assert watcher.poll() == ["3.csv"]
     aws.keeps(1)
