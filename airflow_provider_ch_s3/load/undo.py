@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.exactly_once.modes.registry import UNDO
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
-from airflow_provider_ch_s3.exactly_once.owner import owned, tidy_up
+from airflow_provider_ch_s3.exactly_once.owner import UNFINISHED, owned, tidy_up
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.load.removal import remove_rows
 from airflow_provider_ch_s3.load.rights import check_tables
@@ -22,11 +24,17 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None,
     :param abandons_open: first end the work of a try that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
     :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
-    :raises LoadError: if the load is not over, or the table no longer holds exactly the load's rows.
+    :raises LoadError: if the load is not over, if the table no longer holds exactly the load's rows, or if an
+        interrupted commit is not finished.
     """
     target.check_commit([])
     check_tables(target, UNDO.effect, ())
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
+    # An earlier undo may have died halfway, when a part of the rows was gone.
+    if may_remove is None:
+        _check_finished(target)
+    else:
+        tidy_up(target)
     if (found := find()) is not None:
         planned = f"{name} into {target.spec.local}: would remove {found.what}"
         if may_remove is None or not may_remove(planned):
@@ -34,11 +42,17 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None,
         if abandons_open:
             _abandon_open(target, name)
         found = remove_rows(target, find)
-    elif may_remove is not None:
-        tidy_up(target)  # the process that removed the rows may have died before it could
     if found is None:
         return f"{name} is undone already; nothing to do"
     return f"{name} into {target.spec.local}: removed {found.what}"
+
+
+def _check_finished(target: Target) -> None:
+    """:raises LoadError: if a commit into the table was interrupted, so that the ledger does not tell the rows."""
+    for one in target.ledger.read().attempts.values():
+        if one.state is EventKind.COMMITTING:
+            unfinished = UNFINISHED.format(query_id=one.id.query_id, target=target.spec.local)
+            raise LoadError("commit-unfinished", f"{unfinished}; an undo without --dry-run finishes it, too")
 
 
 def _abandon_open(target: Target, name: str) -> None:

@@ -256,7 +256,7 @@ def undo_and_die(lab: Lab, load: str, statement: str, nth: int) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_second_undo_cleans_up_after_one_that_was_killed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, _ = two_loads(lab)
-    undo_and_die(lab, load_id_of(first), "drop_lock", 2)
+    undo_and_die(lab, load_id_of(first), "drop_lock", 3)
     assert numbers(lab, table) == [3, 21]
     assert lab.loads("undo", "--dry-run", load_id_of(first)) == 0
     assert not is_clean(lab)
@@ -291,6 +291,23 @@ def test_an_undo_that_is_killed_is_finished_by_the_next_load(lab: Lab, statement
         assert {loads[n] for n in (1, 2, 11, 31)} == {report["query_id"]}
     assert lab.loads("undo", "--yes", load_id_of(first)) == 0
     assert numbers(lab, table) == ([1, 2, 3, 11, 21, 31] if is_undone else [3, 21, 31])
+    assert is_clean(lab)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("statement", [one if one == "in-the-middle" else thorough(one) for one in STATEMENTS])
+def test_an_undo_that_is_killed_is_finished_by_the_next_undo(
+    lab: Lab, statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, first, _ = two_loads(lab)
+    undo_and_die(lab, load_id_of(first), *STATEMENTS[statement])
+    capsys.readouterr()
+    was_begun = statement != "before-the-commit"
+    assert lab.loads("undo", "--dry-run", load_id_of(first)) == int(was_begun)
+    assert ("[commit-unfinished]" in capsys.readouterr().err) == was_begun
+    assert lab.loads("undo", "--yes", load_id_of(first)) == 0
+    assert ("is undone already" in capsys.readouterr().out) == was_begun
+    assert numbers(lab, table) == [3, 21]
     assert is_clean(lab)
 
 
