@@ -256,7 +256,7 @@ def undo_and_die(lab: Lab, load: str, statement: str, nth: int) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_second_undo_cleans_up_after_one_that_was_killed(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table, first, _ = two_loads(lab)
-    undo_and_die(lab, load_id_of(first), "drop_lock", 3)
+    undo_and_die(lab, load_id_of(first), "drop_lock", 4)
     assert numbers(lab, table) == [3, 21]
     assert lab.loads("undo", "--dry-run", load_id_of(first)) == 0
     assert not is_clean(lab)
