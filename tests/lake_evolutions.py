@@ -50,7 +50,8 @@ class EvolvingIceberg:
         return [one.name for one in self.lake.table.schema().fields if one.name in NAMES]
 
     def rows(self) -> Rows:
-        return self.lake.rows()
+        """The rows of the last snapshot, with the columns of its schema: a new schema alone makes no snapshot."""
+        return list(self.lake.table.scan(snapshot_id=int(self.lake.snapshot)).to_arrow().to_pylist())
 
     def change(self) -> None:
         unused = [name for name in NAMES if name not in self._columns]

@@ -45,6 +45,7 @@ from pyiceberg.table import Table, snapshots
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import UUIDType
 
 from airflow_provider_ch_s3.common.headers import unread_headers
@@ -86,6 +87,9 @@ _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
     " remove-dangling-deletes=true)"
 )
+
+Partition = tuple[int, Record]
+"""Number of a partition spec, and the values of a partition."""
 
 
 class StoreInput(InputFile):
@@ -298,13 +302,19 @@ class IcebergTable:
         """
         files: list[DataFile] = []
         needs: list[Need] = []
-        deletes: list[ManifestDataFile] = []
+        found: list[tuple[Partition, ManifestEntry]] = []
+        oldest: dict[Partition, int] = {}
         for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
+            in_partitions = [((manifest.partition_spec_id, one.data_file.partition), one) for one in entries]
             if manifest.content is ManifestContent.DELETES:
-                deletes += [one.data_file for one in entries]
-            else:
-                files += self._as_files(entries, manifest, snapshot, needs)
+                found += in_partitions
+                continue
+            files += self._as_files(entries, manifest, snapshot, needs)
+            for partition, entry in in_partitions:
+                number = entry.sequence_number or 0
+                oldest[partition] = min(oldest.get(partition, number), number)
         self._check_each_once(files)
+        deletes = [one.data_file for partition, one in found if _may_delete(one, partition, oldest)]
         for one in deletes:
             needs.append(_need_of_deletes(one, snapshot))
         by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
@@ -535,6 +545,19 @@ class CatalogTable:
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
                 f" ({why or type(error).__name__}); check its address and credentials",
             ) from None
+
+
+def _may_delete(entry: ManifestEntry, partition: Partition, oldest: Mapping[Partition, int]) -> bool:
+    """Whether a delete file is not older than all data files of its partition, as after a compaction of these files.
+
+    :param oldest: partition → the sequence number of the oldest data file; empty partitions are missing.
+    """
+    number, (_, values) = entry.sequence_number or 0, partition
+    if entry.data_file.content is not DataFileContent.EQUALITY_DELETES:
+        return partition in oldest and oldest[partition] <= number
+    # Without a partition, an equality delete is about all partitions.
+    others = [oldest[partition]] if partition in oldest else []
+    return any(one < number for one in (others if len(values) else oldest.values()))
 
 
 def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:
