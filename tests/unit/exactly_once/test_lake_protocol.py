@@ -85,7 +85,7 @@ class ModelTable:
     def files_of(self, snapshot: str) -> list[SourceFile]:
         return files(VERSIONS[int(snapshot)][0])
 
-    def files_after(self, after: str, snapshot: str) -> list[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> list[SourceFile]:
         return [file for version in range(int(after) + 1, int(snapshot) + 1) for file in files(VERSIONS[version][1])]
 
 

@@ -36,7 +36,7 @@ class Table:
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
         return ()
 
-    def files_after(self, after: str, snapshot: str) -> Sequence[SourceFile]:
+    def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         return ()
 
 
