@@ -12,13 +12,15 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once import staging
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions, ReplaceWhere
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab
+from tests.sandbox.few import is_clean
 from tests.sandbox.gates import Gate
 
 pytestmark = pytest.mark.sandbox
@@ -258,3 +260,28 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     day, next_day = (["3 old", "9 mine"], ["1 new", "2 old"]) if is_kept else (["9 mine"], ["1 new"])
     assert held(lab, table) == {1: day, 2: next_day, 100: ["0 other"]}
     assert lab.left_overs() == []
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("impatient")
+def test_rows_that_nobody_can_tell_are_moved_by_hand(lab: Lab) -> None:
+    """Others added one row and deleted two, and merged the parts, before the first MOVE of an append."""
+    lab.connect_one_node()
+    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
+    put(lab, "in/a.csv", (11, "old", 1), (12, "old", 1), (13, "old", 1))
+    lab.load("in/a.csv", table, task_id="first", **given)
+    put(lab, "in/b.csv", (14, "new", 1), (15, "new", 1))
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    for act in (INSERT, "ALTER TABLE {t} DELETE IN PARTITION {day} WHERE k IN (11, 12) SETTINGS mutations_sync = 2"):
+        lab.query(act.format(t=table, day=1))
+    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
+    with pytest.raises(
+        UnknownStateError, match=coded("partition-state-unknown", "move the rest to the target")
+    ) as told:
+        lab.load("in/b.csv", table, task_id="second", **given)
+    (staged,) = re.findall(r"was moved from (\S+) to", told.value.sentence)
+    lab.query(f"ALTER TABLE {staged} MOVE PARTITION ID '1' TO TABLE {table}")
+    lab.load("in/b.csv", table, task_id="second", **given)
+    assert held(lab, table) == {1: ["3 old", "4 new", "5 new", "9 mine"]}
+    assert is_clean(lab)

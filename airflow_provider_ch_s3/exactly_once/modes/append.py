@@ -130,9 +130,10 @@ class MovingCommit(Commit):
             except UnknownStateError as error:
                 raise UnknownStateError(
                     "partition-state-unknown",
-                    f"{node} died while it moved partition {partition} from {source} to {destination}, and what has"
-                    f" arrived can no longer be determined: {error.sentence}; compare the two tables there, drop"
-                    " from the staging table what the target has, and load again",
+                    f"{node} or a worker died before or while partition {partition} was moved from {source} to"
+                    f" {destination}, and what has arrived can no longer be determined: {error.sentence}; compare the"
+                    " two tables there, drop from the staging table what the target has, move the rest to the target"
+                    " with ALTER TABLE … MOVE PARTITION ID … TO TABLE …, and load again",
                 ) from error
             if moved:
                 found.append((node, moved))
