@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHou
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
-from tests.lake_features import Delta, mapped, vector, with_ids, z85
+from tests.lake_features import Delta, inline_vector, mapped, remove, with_ids
 from tests.lakes import IcebergLake, Rows
 
 NAMES = ("city", "town", "note", "memo")
@@ -202,11 +202,8 @@ class EvolvingDelta:
         if len(left) < 2:
             return
         file.deleted.update(self.luck.sample(left, self.luck.randint(1, len(left) - 1)))
-        vectors = {name: file.add[name] for name in ("path", "deletionVector") if name in file.add}
-        body = vector(*file.deleted)
-        about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body)}
-        file.add["deletionVector"] = {**about, "cardinality": len(file.deleted)}
-        removed = {"remove": {**vectors, "deletionTimestamp": 1, "dataChange": True}}
+        removed = remove({"add": file.add})
+        file.add["deletionVector"] = inline_vector(*file.deleted)
         self.new.commit([], removed, {"add": dict(file.add)})
 
 

@@ -438,8 +438,17 @@ def vector(*positions: int) -> bytes:
     return struct.pack("<I", 1681511377) + BitMap64(positions).serialize()
 
 
-def _remove(add: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"remove": {"path": add["add"]["path"], "deletionTimestamp": 1, "dataChange": True}}
+def inline_vector(*positions: int) -> dict[str, Any]:
+    """What an action says of a deletion vector that it holds itself."""
+    body = vector(*positions)
+    about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body)}
+    return {**about, "cardinality": len(positions)}
+
+
+def remove(add: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take a data file out; a file with a deletion vector is named together with the vector."""
+    named = {name: add["add"][name] for name in ("path", "deletionVector") if name in add["add"]}
+    return {"remove": {**named, "deletionTimestamp": 1, "dataChange": True}}
 
 
 def _delete(new: Delta, about: Callable[[bytes], Mapping[str, Any]]) -> None:
@@ -447,7 +456,7 @@ def _delete(new: Delta, about: Callable[[bytes], Mapping[str, Any]]) -> None:
     new.commit(_two(range(6)), *new.begin(COLUMNS, "deletionVectors"), add)
     body = vector(1, 3)
     descriptor = {**about(body), "sizeInBytes": len(body), "cardinality": 2}
-    new.commit(_two([0, 2, 4, 5]), _remove(add), {"add": {**add["add"], "deletionVector": descriptor}})
+    new.commit(_two([0, 2, 4, 5]), remove(add), {"add": {**add["add"], "deletionVector": descriptor}})
     new.commit(_two([0, 2, 4, 5, 7]), new.add("g.parquet", _table([7])))
 
 
@@ -455,10 +464,9 @@ def _many_vectors(new: Delta) -> None:
     """Deletes across row groups of several files."""
     adds = [new.add(f"f{n}.parquet", _table(range(n * 200, n * 200 + 200))) for n in range(3)]
     new.commit(_two(range(600)), *new.begin(COLUMNS, "deletionVectors"), *adds)
-    body = vector(*range(0, 200, 7))
-    about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": 29}
+    about = inline_vector(*range(0, 200, 7))
     deleted = [{"add": {**one["add"], "deletionVector": about}} for one in adds]
-    new.commit(_two(n for n in range(600) if n % 200 % 7), *map(_remove, adds), *deleted)
+    new.commit(_two(n for n in range(600) if n % 200 % 7), *map(remove, adds), *deleted)
 
 
 def _inline_vectors(new: Delta) -> None:
@@ -524,9 +532,7 @@ def _mapped_and_deleted(new: Delta) -> None:
     data = with_ids(_table(range(4)).rename_columns(["col-a", "col-b"]), 1, 2)
     add = new.add("f.parquet", data)
     new.commit(_two(range(4)), *new.begin(fields, "columnMapping", "deletionVectors", configuration=names), add)
-    body = vector(0)
-    about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": 1}
-    new.commit(_two([1, 2, 3]), _remove(add), {"add": {**add["add"], "deletionVector": about}})
+    new.commit(_two([1, 2, 3]), remove(add), {"add": {**add["add"], "deletionVector": inline_vector(0)}})
 
 
 def _mapped_partitions(new: Delta) -> None:

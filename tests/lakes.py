@@ -33,6 +33,8 @@ from ch_s3_lab.sandbox.info import Sandbox
 from ch_s3_lab.sandbox.s3_server import S3_REGION, S3Server
 
 Rows = list[dict[str, Any]]
+FED = {"delta.enableChangeDataFeed": "true"}
+"""The property with which a Delta table records changes."""
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("amount", pa.float64())])
 
 

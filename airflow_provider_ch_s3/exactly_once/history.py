@@ -359,6 +359,11 @@ class History:
             )
         return self.attempts[attempt]
 
+    @property
+    def unfinished(self) -> list[Attempt]:
+        """Get the attempts whose commit has begun, and not ended."""
+        return [attempt for attempt in self.attempts.values() if attempt.state is EventKind.COMMITTING]
+
     def of_load(self, load_id: str) -> list[Attempt]:
         """Get all attempts of a load, oldest first."""
         return [attempt for attempt in self.attempts.values() if attempt.id.load_id == load_id]

@@ -299,7 +299,7 @@ class Lock:
             return False
         history = self.ledger.read()
         # The owner may be working on its own commit, or on one that another load left unfinished.
-        busy = [attempt.id for attempt in history.attempts.values() if attempt.state is EventKind.COMMITTING]
+        busy = [attempt.id for attempt in history.unfinished]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
             for attempt in (owner.claim.attempt_id, *busy)

@@ -115,7 +115,7 @@ class Owner:
         doubtful = {table.attempt.number for table in tables if not self.history.is_open(table.attempt)}
         if doubtful:
             self.history = self.ledger.read(doubtful)
-        unfinished = [attempt for attempt in self.history.attempts.values() if attempt.state is EventKind.COMMITTING]
+        unfinished = self.history.unfinished
         for attempt in unfinished:
             self._finish(attempt)
         dead = [*overtaken, *self._idle_attempts(tables)]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.history import EventKind
 from airflow_provider_ch_s3.exactly_once.modes.registry import UNDO
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
 from airflow_provider_ch_s3.exactly_once.owner import UNFINISHED, owned, tidy_up
@@ -49,10 +48,9 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None,
 
 def _check_finished(target: Target) -> None:
     """:raises LoadError: if a commit into the table was interrupted, so that the ledger does not tell the rows."""
-    for one in target.ledger.read().attempts.values():
-        if one.state is EventKind.COMMITTING:
-            unfinished = UNFINISHED.format(query_id=one.id.query_id, target=target.spec.local)
-            raise LoadError("commit-unfinished", f"{unfinished}; an undo without --dry-run finishes it, too")
+    for one in target.ledger.read().unfinished:
+        unfinished = UNFINISHED.format(query_id=one.id.query_id, target=target.spec.local)
+        raise LoadError("commit-unfinished", f"{unfinished}; an undo without --dry-run finishes it, too")
 
 
 def _abandon_open(target: Target, name: str) -> None:

@@ -124,8 +124,6 @@ def verify_staged(
         rejects = read_rejects(target, attempt.id)
         check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
         report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
-    if planned.takes_changes:  # the servers count no file that the library for Delta opens
-        report = dataclasses.replace(report, files_listed=None)
     checks = _verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
         checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
@@ -208,6 +206,8 @@ def _verify_rows(
     )
     is_read_in_parts = find_format(planned.data_format).is_read_in_parts
     is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts
+    if planned.takes_changes:  # the servers count no file that the library for Delta opens
+        report = dataclasses.replace(report, files_listed=None)
     checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
     checks.append(verify_staging(report, rows, staged_rows, rejects.row_count))
     # Changes that no longer fulfil where delete nothing.

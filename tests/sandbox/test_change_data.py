@@ -16,9 +16,9 @@ from airflow_provider_ch_s3.modes import Merge
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lake_features import COLUMNS as LAKE_COLUMNS
-from tests.lake_features import Delta, parquet, vector, z85
+from tests.lake_features import Delta, inline_vector, parquet, remove
 from tests.lake_histories import SEEDS
-from tests.lakes import COLUMNS, DeltaLake, orders, server_of
+from tests.lakes import COLUMNS, FED, DeltaLake, orders, server_of
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.engine_in_process import answer_each
@@ -28,7 +28,6 @@ from tests.sandbox.topologies import only_on
 pytestmark = pytest.mark.sandbox
 
 FOLLOW = Merge(key=["id"], on_removed="delete")
-FED = {"delta.enableChangeDataFeed": "true"}
 
 
 @pytest.fixture
@@ -188,13 +187,10 @@ def test_deletion_vectors_with_change_data(lab: Lab, server: S3Server) -> None:
     add = new.add("f.parquet", pa.Table.from_pylist(rows))
     new.commit(rows, protocol, metadata, add)
     lab.load(LOCATION, table, task_id="first", **merge)
-    body = vector(1, 3)
-    about = {"storageType": "i", "pathOrInlineDv": z85(body), "sizeInBytes": len(body), "cardinality": 2}
     told = parquet(pa.Table.from_pylist([{**rows[n], "_change_type": "delete"} for n in (1, 3)]))
     new.put("_change_data/c.parquet", told)
     cdc = {"path": "_change_data/c.parquet", "partitionValues": {}, "size": len(told), "dataChange": False}
-    removed = {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True}}
-    new.commit([], removed, {"add": {**add["add"], "deletionVector": about}}, {"cdc": cdc})
+    new.commit([], remove(add), {"add": {**add["add"], "deletionVector": inline_vector(1, 3)}}, {"cdc": cdc})
     assert lab.load(LOCATION, table, task_id="second", **merge)["merge"]["deleted"] == 2
     assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 4, 5]
 
@@ -211,8 +207,7 @@ def test_older_servers_refuse_change_data_and_merge_all_rows(replicated_lab: Lab
     add = new.add("f.parquet", pa.Table.from_pylist(rows[:2]))
     new.commit(rows[:2], *new.begin(LAKE_COLUMNS, configuration=FED), add)
     lab.load(LOCATION, table, task_id="first", mode=FOLLOW)
-    removed = {"remove": {"path": "f.parquet", "deletionTimestamp": 1, "dataChange": True}}
-    new.commit(rows[1:], removed, new.add("g.parquet", pa.Table.from_pylist(rows[1:])))
+    new.commit(rows[1:], remove(add), new.add("g.parquet", pa.Table.from_pylist(rows[1:])))
     with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "change data need", "on_removed='keep'")):
         lab.load(LOCATION, table, task_id="second", mode=FOLLOW)
     assert lab.load(LOCATION, table, task_id="second", mode=Merge(key=["id"]))["snapshot"]["after"] == ""

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from botocore.client import BaseClient
 from botocore.endpoint import Endpoint
 
 from airflow_provider_ch_s3.errors import ChS3Error
@@ -41,39 +40,31 @@ class Aws:
     """
 
     lab: Lab
-    made: MotoAws
+    moto: MotoAws
     url: str = ""
     requests: list[str] = field(default_factory=list)
 
-    @property
-    def s3(self) -> BaseClient:
-        return self.made.s3
-
-    @property
-    def sqs(self) -> BaseClient:
-        return self.made.sqs
-
     def create_queue(self) -> None:
         """Create the queue, and have the bucket notify it."""
-        self.url = self.made.create_queue(QUEUE)
-        self.made.notify(self.lab.bucket, self.url, events=("s3:ObjectCreated:*", "s3:ObjectRemoved:*"))
+        self.url = self.moto.create_queue(QUEUE)
+        self.moto.notify(self.lab.bucket, self.url, events=("s3:ObjectCreated:*", "s3:ObjectRemoved:*"))
 
     def put(self, *keys: str, is_notified: bool = True) -> None:
         for key in keys:
             self.lab.put(key, b"1\n")
             if is_notified:
-                self.s3.put_object(Bucket=self.lab.bucket, Key=key, Body=b"1\n")
+                self.moto.s3.put_object(Bucket=self.lab.bucket, Key=key, Body=b"1\n")
 
     def send(self, *bodies: str) -> None:
         for body in bodies:
-            self.sqs.send_message(QueueUrl=self.url, MessageBody=body)
+            self.moto.sqs.send_message(QueueUrl=self.url, MessageBody=body)
 
     def keeps(self, count: int) -> None:
         """Check the number of messages in the queue, hidden or not; moto may count a message as both for a moment."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 
         def left() -> int:
-            found = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)["Attributes"]
+            found = self.moto.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)["Attributes"]
             return sum(int(found[name]) for name in names)
 
         wait_until(lambda: left() == count, f"{count} messages in the queue")
@@ -90,9 +81,9 @@ def aws(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     monkeypatch.setattr(sqs_module, "WAIT_SECONDS", 2)
     monkeypatch.setattr(notifications_module, "_READERS", {})
     monkeypatch.setattr(notifications_module, "_STORES", {})
-    with serving_aws() as made:
-        lab.connect_aws({"service_config": {"sqs": {"endpoint_url": made.endpoint}}})
-        aws = Aws(lab=lab, made=made)
+    with serving_aws() as moto:
+        lab.connect_aws({"service_config": {"sqs": {"endpoint_url": moto.endpoint}}})
+        aws = Aws(lab=lab, moto=moto)
         aws.create_queue()
         _record(aws, monkeypatch)
         yield aws
@@ -100,7 +91,7 @@ def aws(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
 
 def _record(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     send = Endpoint.make_request
-    of_test = {client._endpoint for client in (aws.s3, aws.sqs, aws.lab.s3)}
+    of_test = {client._endpoint for client in (aws.moto.s3, aws.moto.sqs, aws.lab.s3)}
 
     def make_request(endpoint: Endpoint, operation: Any, request: Any) -> Any:
         if endpoint not in of_test:
@@ -240,7 +231,7 @@ def test_each_message_without_a_file_of_the_source_is_deleted_and_each_kind_logg
     aws.send(*["not JSON", "[" * 200_000, json.dumps({"order": 7})] * 2, *[json.dumps(elsewhere)] * 2)
     aws.put("in/deep/1.csv", "out/1.csv", "in/gone.csv")
     lab.s3.delete_object(Bucket=lab.bucket, Key="in/gone.csv")
-    aws.s3.delete_object(Bucket=lab.bucket, Key="in/gone.csv")
+    aws.moto.s3.delete_object(Bucket=lab.bucket, Key="in/gone.csv")
     aws.put("in/1.csv")
     assert watcher.poll() == ["1.csv"]
     aws.keeps(1)
@@ -267,7 +258,7 @@ def test_keys_are_encoded_in_messages(lab: Lab, table: str, aws: Aws, name: str)
 def test_a_queue_that_cannot_be_read_is_named_and_each_poll_lists(
     lab: Lab, table: str, aws: Aws, caplog: pytest.LogCaptureFixture
 ) -> None:
-    aws.sqs.delete_queue(QueueUrl=aws.url)
+    aws.moto.sqs.delete_queue(QueueUrl=aws.url)
     watcher = Watcher(lab, table)
     found = [watcher.poll()]
     for number in (1, 2):

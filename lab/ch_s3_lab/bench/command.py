@@ -17,7 +17,7 @@ from airflow_provider_ch_s3 import __version__
 from airflow_provider_ch_s3.cli.parser import Subparsers, count_of_some
 from airflow_provider_ch_s3.cli.screen import print_text
 from airflow_provider_ch_s3.common.bars import show_steps
-from airflow_provider_ch_s3.common.text import format_bytes
+from airflow_provider_ch_s3.common.text import format_bytes, show_version
 from airflow_provider_ch_s3.errors import ConfigError
 from ch_s3_lab.extras import check_extra
 
@@ -156,7 +156,7 @@ def _about(args: argparse.Namespace, arena: Arena, *, store: str, rounds: int) -
     cluster = arena.hook.cluster_spec
     return {
         "package": f"airflow-provider-ch-s3 {__version__}",
-        "ClickHouse": ".".join(map(str, cluster.server_version)),
+        "ClickHouse": show_version(cluster.server_version),
         "machine": f"{os.cpu_count()} cores, {format_bytes(_memory_bytes())}, {platform.machine()}",
         "object store": store,
         "rounds": rounds,

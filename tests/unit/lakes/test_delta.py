@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import struct
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap64
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
@@ -21,12 +19,12 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.lakes.delta import DeltaTable
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
-from tests.lakes import COLUMNS, DeltaLake, orders
+from tests.lake_features import inline_vector
+from tests.lakes import COLUMNS, FED, DeltaLake, orders
 from tests.unit.lakes.reading import Copy, bag, open_lake
 
 FOLDER = "lake/t"
 LOG = f"{FOLDER}/_delta_log/"
-Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 @pytest.fixture
@@ -62,21 +60,6 @@ def the_only(server: S3Server, bucket: str, version: int, kind: str) -> dict[str
     return found
 
 
-def z85(body: bytes) -> str:
-    numbers = (number for (number,) in struct.iter_unpack(">I", body + b"\0" * (-len(body) % 4)))
-    return "".join(Z85[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
-
-
-def deletion_vector(*positions: int) -> dict[str, Any]:
-    body = struct.pack("<I", 1681511377) + BitMap64(positions).serialize()
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": z85(body),
-        "sizeInBytes": len(body),
-        "cardinality": len(positions),
-    }
-
-
 # in a file of its own, as Spark writes them
 IN_A_FILE = {
     "storageType": "u",
@@ -103,7 +86,7 @@ def delete_by_vector(server: S3Server, bucket: str, version: int, vector: dict[s
     )
 
 
-@pytest.mark.parametrize("vector", [deletion_vector(1, 3), IN_A_FILE], ids=["inline", "in-a-file"])
+@pytest.mark.parametrize("vector", [inline_vector(1, 3), IN_A_FILE], ids=["inline", "in-a-file"])
 def test_deletion_vectors_are_refused(
     server: S3Server, bucket: str, lake: DeltaLake, copy: Copy, vector: dict[str, Any]
 ) -> None:
@@ -131,7 +114,7 @@ def test_a_file_that_is_restored_with_a_deletion_vector_is_refused(
     copy.append(lake)
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
-    commit(server, bucket, 4, {"protocol": protocol}, {"add": {**add, "deletionVector": deletion_vector(1)}})
+    commit(server, bucket, 4, {"protocol": protocol}, {"add": {**add, "deletionVector": inline_vector(1)}})
     with pytest.raises(SnapshotError, match=r"version 4 of .* has deletion vectors"):
         copy.append(lake)
 
@@ -434,7 +417,7 @@ class TestChangeData:
 
     @pytest.fixture
     def lake(self, server: S3Server, uri: str, tmp_path: Path) -> DeltaLake:
-        return DeltaLake(server, uri, tmp_path, configuration={"delta.enableChangeDataFeed": "true"})
+        return DeltaLake(server, uri, tmp_path, configuration=FED)
 
     @staticmethod
     def changes(lake: DeltaLake, after: int) -> Sequence[SourceFile]:
@@ -491,7 +474,7 @@ class TestChangeData:
             bucket,
             2,
             {"remove": {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}},
-            {"add": {**add, "deletionVector": deletion_vector(1)}},
+            {"add": {**add, "deletionVector": inline_vector(1)}},
             *([told] if is_told else []),
         )
         if is_told:
@@ -530,9 +513,8 @@ class TestChangeData:
             self.changes(lake, 2)
 
     def test_features_that_are_not_measured_are_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
-        fed = {"delta.enableChangeDataFeed": "true"}
         schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
-        lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["at"], configuration=fed)
+        lake = DeltaLake(server, uri, tmp_path, schema=schema, partition_by=["at"], configuration=FED)
         at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
         lake.append([{"id": 1, "at": at}, {"id": 2, "at": at}])
         lake.delete("id = 1")

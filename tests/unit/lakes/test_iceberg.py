@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -80,13 +81,10 @@ def test_delete_files_older_than_all_data_files_delete_nothing(lake: IcebergLake
     lake.compact()
     assert (count_rows(listed()), listed()[0].reader is None) == (3, True)
     lake.append(orders(7, 8))
-    lake.delete_by_position(0, data_file=max((t.file for t in lake.table.scan().plan_files()), key=size_of))
+    files = [task.file for task in lake.table.scan().plan_files()]
+    lake.delete_by_position(0, data_file=max(files, key=attrgetter("record_count")))
     assert len(lake.rows()) == 4
     assert (count_rows(listed()), listed()[0].reader is None) == (4, False)
-
-
-def size_of(file: DataFile) -> int:
-    return int(file.record_count)
 
 
 def test_a_renamed_column_is_refused_where_files_have_its_old_name(lake: IcebergLake, copy: Copy) -> None:

@@ -184,17 +184,20 @@ CHANGES = LakeReader(
 )
 
 
-def pin_removed(reader: LakeReader | None, version: tuple[int, int], on_removed: str) -> SnapshotRange | None:
+def pin(
+    table: Table, snapshot: str, records: list[str], *, version: tuple[int, int] = (26, 7), on_removed: str = "keep"
+) -> SnapshotRange:
+    """Pin a merge to the snapshots that it takes of a table, as the servers' version allows."""
     pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(reader), snapshot="3")
+    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: table, snapshot=snapshot)
     mode = Merge(key=("id",), on_removed=OnRemoved(on_removed))
-    return pin_snapshots(store, LoadRequest(pattern=pattern, table="t", mode=mode), Chunk(), version, ["u/1"])
+    found = pin_snapshots(store, LoadRequest(pattern=pattern, table="t", mode=mode), Chunk(), version, records)
+    assert found is not None
+    return found
 
 
 def test_a_merge_takes_changes_only_if_asked() -> None:
-    kept, deleted = (pin_removed(CHANGES, (26, 7), on_removed) for on_removed in ("keep", "delete"))
-    assert kept is not None
-    assert deleted is not None
+    kept, deleted = (pin(Changing(CHANGES), "3", ["u/1"], on_removed=word) for word in ("keep", "delete"))
     assert (kept.after, kept.takes_changes) == ("", False)
     assert (deleted.after, deleted.takes_changes) == ("1", True)
 
@@ -210,17 +213,12 @@ def test_a_merge_that_deletes_refuses_unknown_changes(
     reader: LakeReader | None, version: tuple[int, int], told: str
 ) -> None:
     with pytest.raises(SnapshotError, match=coded("a-code", told, "on_removed='keep'")):
-        pin_removed(reader, version, "delete")
+        pin(Changing(reader), "3", ["u/1"], version=version, on_removed="delete")
 
 
 def test_a_first_merge_of_a_whole_snapshot_takes_no_changes() -> None:
     """The servers' function reads the whole snapshot, too."""
-    pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: WholeByFunction(), snapshot="1")
-    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",), on_removed=OnRemoved.DELETE))
-    found = pin_snapshots(store, asked, Chunk(), (26, 7))
-    assert found is not None
-    assert not found.takes_changes
+    assert not pin(WholeByFunction(), "1", [], on_removed="delete").takes_changes
 
 
 @pytest.mark.parametrize(
@@ -234,13 +232,7 @@ def test_a_first_merge_of_a_whole_snapshot_takes_no_changes() -> None:
     ],
 )
 def test_what_a_merge_takes(snapshot: str, records: list[str], after: str, caplog: pytest.LogCaptureFixture) -> None:
-    pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(
-        files=Mock(account=""), pattern=pattern, open_table=lambda *_: Changing(None), snapshot=snapshot
-    )
-    asked = LoadRequest(pattern=pattern, table="t", mode=Merge(key=("id",)))
-    found = pin_snapshots(store, asked, Chunk(), (26, 7), records)
-    assert found is not None
+    found = pin(Changing(None), snapshot, records)
     assert (found.id, found.after) == (snapshot, after)
     assert not found.is_mixed
     assert not found.takes_changes
