@@ -4,14 +4,15 @@ MOVE has two steps: ClickHouse first clones the parts into the target, part by p
 source. A node that dies in between has rows in both tables. An ALTER moves partition by partition: earlier partitions
 are then in the target, and later partitions are still staged. A clone has two marks: the hash of the files equals the
 hash of the staged part, and the block number is greater than any number in the target before. Merges and mutations
-hide clones, but ClickHouse lists the replaced parts for some more minutes; and where merges keep all rows, the number
-of rows shows how many are in both tables.
+hide clones, but ClickHouse lists the replaced parts for some more minutes; and where merges keep all rows, two more
+signs are left. Unless somebody has deleted or updated rows, the number of rows shows how many are in both tables. And
+if no row that came since has the sorting key of a staged row, no staged row has arrived: nobody can update a key.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,34 +76,50 @@ class Before:
 
 
 def find_moved(
-    staged: Sequence[Part], target: Iterable[Part], before: Before, *, keeps_all_rows: bool
+    staged: Sequence[Part],
+    target: Iterable[Part],
+    before: Before,
+    *,
+    keeps_all_rows: bool,
+    count_same_keys: Callable[[], int | None],
 ) -> tuple[str, ...]:
     """Find the names of the staged parts whose rows are already in the target.
 
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row unchanged, so rows can be counted there.
+    :param count_same_keys: counts the rows in new parts of the target with the sorting key of a staged row; None if
+        unknown.
     :raises UnknownStateError: if this cannot be determined.
     """
     target = tuple(target)
     new = _new_parts(target, before)
-    matched = _match(staged, new)
-    digests = {part.digest for part in staged}
-    staged_rows = _count(staged)
-    gained_rows = _count(part for part in target if part.is_active) - before.rows
     if not new or not staged:
         return ()
-    if not keeps_all_rows:
-        if len(matched) == len(staged) or shows_all(new, digests):
-            return tuple(part.name for part in matched)
-    else:
+    matched = _match(staged, new)
+    moved = tuple(part.name for part in matched)
+    digests = {part.digest for part in staged}
+    staged_rows = _count(staged)
+    is_seen = len(matched) == len(staged) or all(p.is_fresh and not p.is_merged for p in new if p.is_active)
+    if not keeps_all_rows and (is_seen or shows_all(new, digests)):
+        return moved
+    # Parts that an earlier owner has dropped from the staging table may be the same as others, and so may the clones.
+    if is_seen and staged_rows == before.staged_rows:
+        return moved
+    gained_rows = _count(part for part in target if part.is_active) - before.rows
+    if keeps_all_rows:
         both_rows = gained_rows + staged_rows - before.staged_rows
         foreign_rows = _count(p for p in new if p.is_fresh and not p.is_merged and p.digest not in digests)
-        # Digests decide if the row counts agree with them, whether others have written meanwhile or not.
-        if _count(matched) in (both_rows, both_rows - foreign_rows):
-            return tuple(part.name for part in matched)
-        if both_rows in (0, staged_rows):
-            return tuple(part.name for part in staged) if both_rows else ()
+        if not _is_mutated(target, before):
+            if _count(matched) in (both_rows, both_rows - foreign_rows):
+                return moved
+            if not both_rows:
+                return ()
+        same_keys = count_same_keys()
+        if same_keys == 0:
+            return moved
+        if both_rows == staged_rows and (same_keys is None or same_keys >= staged_rows):
+            return tuple(part.name for part in staged)
     raise UnknownStateError(
         "partition-state-unknown",
         f"of {count_of(before.staged_rows, 'row')} to be moved {format_count(staged_rows)} are still staged, and the"
@@ -125,6 +142,12 @@ def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -
 
 def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:
     return [part for part in target if part.last_block > before.last_block]
+
+
+def _is_mutated(target: Iterable[Part], before: Before) -> bool:
+    """Whether somebody has deleted or updated rows since: the version of an unchanged part is its first block."""
+    known = -1 if before.version is None else before.version
+    return any(part.is_active and part.version > max(part.first_block, known) for part in target)
 
 
 def _count(parts: Iterable[Part]) -> int:

@@ -182,6 +182,33 @@ def render_alter_staging(
 
 
 @statement
+def render_count_same_keys(
+    staging: TableName, target: TableName, cluster: str | None, *, partition: str, last_block: int, sorting_key: Sql
+) -> str:
+    """Count the rows of a partition that came after a block on each node, and those with the key of a staged row.
+
+    Including rows marked by a lightweight DELETE.
+    """
+    # In the key an alias takes precedence over a column of the same name, so no table has columns like these.
+    # The name of a part is its partition, its first block, its last block, and more.
+    return """
+        SELECT
+            {{ node_name }} AS ch_s3_node,
+            count() AS ch_s3_rows,
+            countIf(sipHash64({{ sorting_key }}) IN (
+                SELECT sipHash64({{ sorting_key }})
+                FROM {{ staging | table_name }}
+                WHERE _partition_id = {{ partition | literal }}
+            )) AS ch_s3_same_keys
+        FROM {{ cluster | all_replicas(target) }}
+        WHERE _partition_id = {{ partition | literal }}
+            AND toInt64(splitByChar('_', substring(_part, length(_partition_id) + 2))[2]) > {{ last_block | literal }}
+        GROUP BY ch_s3_node
+        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
+    """
+
+
+@statement
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
     """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
     return """

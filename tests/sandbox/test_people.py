@@ -262,26 +262,156 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     assert lab.left_overs() == []
 
 
-@pytest.mark.thorough
+def add_delete_and_merge(lab: Lab, table: str, node: int = 0) -> None:
+    """Write a row, delete two old ones, and merge all parts: neither parts nor row counts tell what was moved."""
+    lab.query(INSERT.format(t=table, day=1), node=node)
+    delete = f"ALTER TABLE {table} DELETE IN PARTITION 1 WHERE k IN (11, 12) SETTINGS mutations_sync = 2"
+    lab.query(delete, node=node)
+    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL", node=node)
+
+
+def staged_in(lab: Lab) -> str:
+    """The staging table of the only load."""
+    (name,) = {name for name in lab.left_overs() if "stage" in name}
+    return f"{lab.database}.{name}"
+
+
+def put_old(lab: Lab) -> None:
+    put(lab, "in/a.csv", (11, "old", 1), (12, "old", 1), (13, "old", 1))
+
+
+def put_new(lab: Lab) -> None:
+    put(lab, "in/b.csv", (14, "new", 1), (15, "new", 1))
+
+
+@pytest.mark.parametrize("is_late", [False, thorough(True)])
 @pytest.mark.usefixtures("impatient")
-def test_rows_that_nobody_can_tell_are_moved_by_hand(lab: Lab) -> None:
-    """Others added one row and deleted two, and merged the parts, before the first MOVE of an append."""
+def test_an_append_whose_keys_are_nowhere_has_not_begun(lab: Lab, is_late: bool) -> None:
     lab.connect_one_node()
     table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
-    put(lab, "in/a.csv", (11, "old", 1), (12, "old", 1), (13, "old", 1))
+    put_old(lab)
     lab.load("in/a.csv", table, task_id="first", **given)
-    put(lab, "in/b.csv", (14, "new", 1), (15, "new", 1))
+    put_new(lab)
     with killed_before(lab, "move_partitions"):
         lab.load("in/b.csv", table, **given)
-    for act in (INSERT, "ALTER TABLE {t} DELETE IN PARTITION {day} WHERE k IN (11, 12) SETTINGS mutations_sync = 2"):
-        lab.query(act.format(t=table, day=1))
-    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
+    add_delete_and_merge(lab, table)
+    if is_late:
+        hide_inactive_parts(lab)
+    lab.load("in/b.csv", table, task_id="second", **given)
+    assert held(lab, table) == {1: ["3 old", "4 new", "5 new", "9 mine"]}
+    assert is_clean(lab)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("replicated_sandbox", ["old", "on-cluster", "database"], indirect=True)
+@pytest.mark.usefixtures("impatient")
+def test_an_append_whose_keys_are_on_no_replica_has_not_begun(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
+    put_old(lab)
+    lab.load("in/a.csv", table, task_id="first", **given)
+    put_new(lab)
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    for node in (0, 2):
+        add_delete_and_merge(lab, table, node)
+    lab.load("in/b.csv", table, task_id="second", **given)
+    assert held(lab, table) == {1: ["3 old", "4 new", "5 new", "9 mine", "9 mine"]}
+    assert is_clean(lab)
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("impatient")
+def test_each_node_compares_the_keys_of_its_own_rows(lab: Lab) -> None:
+    """On each node people write the keys that are staged on the others."""
+    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
+    for n in range(12):
+        put(lab, f"in/{n}.csv", (100 + n, "new", 1))
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/*.csv", table, **given)
+    keys = [{row["k"] for row in lab.rows(staged_in(lab), node=node)} for node in lab.nodes()]
+    assert all(keys)
+    theirs = sorted(set().union(*keys))
+    for node in lab.nodes():
+        for k in (set(theirs) - keys[node]) | {1, 2}:
+            lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'mine', 1)", node=node)
+        lab.query(f"ALTER TABLE {table} DELETE WHERE k = 1 SETTINGS mutations_sync = 2", node=node)
+        lab.query(f"OPTIMIZE TABLE {table} FINAL", node=node)
+    lab.load("in/*.csv", table, task_id="second", **given)
+    for node in lab.nodes():
+        found = lab.rows(table, columns="k, v", node=node)
+        assert sorted(row["k"] for row in found) == [2, *theirs]
+        assert {row["k"] for row in found if row["v"] == "new"} == keys[node]
+    assert is_clean(lab)
+
+
+UPDATE = "ALTER TABLE {t} UPDATE v = 'theirs' IN PARTITION 1 WHERE v = 'new' SETTINGS mutations_sync = 2"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.usefixtures("impatient")
+def test_rows_deleted_after_they_have_arrived_stay_away(lab: Lab, is_late: bool) -> None:
+    """A node died within MOVE; people have written 1 row and deleted 3, so the target has as many rows as before."""
+    lab.connect_one_node()
+    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
+    put_old(lab)
+    lab.load("in/a.csv", table, task_id="first", **given)
+    put_new(lab)
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    lab.query(f"DELETE FROM {table} WHERE k = 14")
+    add_delete_and_merge(lab, table)
+    if is_late:
+        hide_inactive_parts(lab)
+        with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "can no longer be determined")):
+            lab.load("in/b.csv", table, task_id="second", **given)
+    else:
+        lab.load("in/b.csv", table, task_id="second", **given)
+        assert is_clean(lab)
+    assert held(lab, table) == {1: ["3 old", "5 new", "9 mine"]}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("engine", "arrived", "acts"),
+    [
+        pytest.param("MergeTree PARTITION BY day ORDER BY day", 0, [], id="the-key-does-not-tell"),
+        pytest.param("MergeTree PARTITION BY day ORDER BY tuple()", 0, [], id="no-key"),
+        pytest.param(BY_DAY, 2, [], id="arrived-long-ago"),
+        pytest.param(BY_DAY, 2, [UPDATE], id="arrived-long-ago-and-updated"),
+    ],
+)
+@pytest.mark.usefixtures("impatient")
+def test_rows_that_nobody_can_tell_are_moved_by_hand(lab: Lab, engine: str, arrived: int, acts: list[str]) -> None:
+    """:param arrived: rows that a node moved before it died, and which it has in both tables."""
+    lab.connect_one_node()
+    table, given = lab.create("t", COLUMNS, engine), {**CSV, **ORIGIN}
+    put_old(lab)
+    lab.load("in/a.csv", table, task_id="first", **given)
+    put_new(lab)
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    if arrived:
+        lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    for act in acts:
+        lab.query(act.format(t=table))
+    add_delete_and_merge(lab, table)
+    if arrived:
+        hide_inactive_parts(lab)
+    before = held(lab, table)
     with pytest.raises(
         UnknownStateError, match=coded("partition-state-unknown", "move the rest to the target")
     ) as told:
         lab.load("in/b.csv", table, task_id="second", **given)
+    assert held(lab, table) == before
     (staged,) = re.findall(r"was moved from (\S+) to", told.value.sentence)
-    lab.query(f"ALTER TABLE {staged} MOVE PARTITION ID '1' TO TABLE {table}")
+    if arrived:
+        lab.query(f"ALTER TABLE {staged} DROP PARTITION ID '1'")
+    else:
+        lab.query(f"ALTER TABLE {staged} MOVE PARTITION ID '1' TO TABLE {table}")
+        before = {1: ["3 old", "4 new", "5 new", "9 mine"]}
     lab.load("in/b.csv", table, task_id="second", **given)
-    assert held(lab, table) == {1: ["3 old", "4 new", "5 new", "9 mine"]}
+    assert held(lab, table) == before
     assert is_clean(lab)

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved
 
+# The target had 20 rows in blocks up to 7.
+BEFORE = Before(last_block=7, rows=20, staged_rows=30)
 
-def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: bool) -> Part:
+
+def part(digest: str, first: int, last: int | None = None, *, rows: int = 10, **more: Any) -> Part:
     last = first if last is None else last
-    given = {"is_fresh": first == last, **more}
+    given = {"version": first, "is_fresh": first == last, **more}
     return Part(name=f"p_{first}_{last}", rows=rows, first_block=first, last_block=last, digest=digest, **given)
 
 
+def mutated(digest: str, first: int, last: int | None = None, *, rows: int = 10) -> Part:
+    return part(digest, first, last, rows=rows, is_fresh=False, version=20)
+
+
+def find(
+    staged: Sequence[Part],
+    target: Sequence[Part],
+    before: Before = BEFORE,
+    *,
+    keeps_all_rows: bool = True,
+    same_keys: int | None = None,
+) -> list[str]:
+    return list(find_moved(staged, target, before, keeps_all_rows=keeps_all_rows, count_same_keys=lambda: same_keys))
+
+
 STAGED = [part("s1", 1), part("s2", 2), part("s3", 5)]
-# The target had 20 rows in blocks up to 7.
-BEFORE = Before(last_block=7, rows=20, staged_rows=30)
 OLD = [part("o1", 6), part("o2", 7)]
 MERGED_AWAY = {"is_active": False}
 
@@ -51,7 +70,7 @@ MERGED_AWAY = {"is_active": False}
         pytest.param([part("m", 6, 10, rows=50)], ["p_1_1", "p_2_2", "p_5_5"], id="hidden-but-as-many-rows-came"),
         pytest.param([part("o1", 6), part("m", 7, 9, rows=10)], [], id="hidden-but-no-row-came"),
         pytest.param(
-            [*OLD, part("d1", 8, is_fresh=False), part("d2", 9, is_fresh=False), part("d3", 10, is_fresh=False)],
+            [*OLD, mutated("d1", 8), mutated("d2", 9), mutated("d3", 10)],
             ["p_1_1", "p_2_2", "p_5_5"],
             id="all-mutated-since",
         ),
@@ -59,7 +78,7 @@ MERGED_AWAY = {"is_active": False}
     ],
 )
 def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
-    assert list(find_moved(STAGED, target, BEFORE, keeps_all_rows=True)) == moved
+    assert find(STAGED, target) == moved
 
 
 @pytest.mark.parametrize(
@@ -72,8 +91,8 @@ def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
             True,
             id="merged-twice-and-the-first-ones-are-out-of-sight",
         ),
-        pytest.param([*OLD, part("d1", 8, is_fresh=False)], True, id="some-mutated-since"),
-        pytest.param([*OLD, part("d1", 8, is_fresh=False)], False, id="mutated-and-rows-do-not-count"),
+        pytest.param([*OLD, mutated("d1", 8)], True, id="some-mutated-since"),
+        pytest.param([*OLD, mutated("d1", 8)], False, id="mutated-and-rows-do-not-count"),
         pytest.param(
             # the others went out of sight first: after a restart each is as old as its files
             [*OLD, part("x", 10, rows=7, is_active=False), part("m", 8, 10, rows=27)],
@@ -86,29 +105,68 @@ def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
     with pytest.raises(
         UnknownStateError, match=r"of 30 rows to be moved 30 are still staged, and the target has gained -?[0-9]+ "
     ):
-        find_moved(STAGED, target, BEFORE, keeps_all_rows=keeps_all_rows)
+        find(STAGED, target, keeps_all_rows=keeps_all_rows)
+
+
+@pytest.mark.parametrize(
+    ("target", "same_keys", "moved"),
+    [
+        pytest.param([mutated("m", 6, 9, rows=25)], 0, [], id="others-wrote-and-deleted"),
+        pytest.param([part("m", 6, 10, rows=50)], 0, [], id="others-wrote-as-many-rows"),
+        pytest.param([part("m", 6, 10, rows=50)], 29, None, id="others-wrote-as-many-rows-with-some-of-the-keys"),
+        pytest.param([part("m", 6, 10, rows=50)], 30, ["p_1_1", "p_2_2", "p_5_5"], id="as-many-rows-with-the-keys"),
+        # 20 rows arrived, others wrote 7 and deleted 27
+        pytest.param([mutated("m", 6, 10, rows=20)], 20, None, id="as-many-deleted-as-came"),
+        pytest.param([mutated("m", 6, 10, rows=20)], None, None, id="as-many-deleted-as-came-and-no-key"),
+        pytest.param(
+            [*OLD, part("s1", 8, **MERGED_AWAY), mutated("m", 8, 9, rows=5)], 0, ["p_1_1"], id="arrived-and-deleted"
+        ),
+        pytest.param(
+            [part("s1", 8, **MERGED_AWAY), part("s2", 9), part("s3", 10), mutated("m", 6, 8, rows=0)],
+            20,
+            ["p_1_1", "p_2_2", "p_5_5"],
+            id="all-in-sight-and-as-many-deleted-as-came",
+        ),
+    ],
+)
+def test_the_keys_tell_what_the_numbers_of_rows_do_not(
+    target: list[Part], same_keys: int | None, moved: list[str] | None
+) -> None:
+    if moved is None:
+        with pytest.raises(UnknownStateError):
+            find(STAGED, target, same_keys=same_keys)
+    else:
+        assert find(STAGED, target, same_keys=same_keys) == moved
+
+
+def test_keys_are_compared_only_if_the_parts_do_not_tell() -> None:
+    def count() -> int:
+        raise AssertionError
+
+    target = [part("x", 8, rows=7), part("y", 9, rows=3)]  # others dropped the old rows, too
+    assert find_moved(STAGED, target, BEFORE, keeps_all_rows=True, count_same_keys=count) == ()
 
 
 def test_equal_parts_are_counted() -> None:
     staged = [part("same", 1), part("same", 2), part("same", 3)]
-    assert find_moved(staged, [*OLD, part("same", 8)], BEFORE, keeps_all_rows=True) == ("p_1_1",)
+    assert find(staged, [*OLD, part("same", 8)]) == ["p_1_1"]
 
 
 def test_equal_parts_of_which_some_were_dropped_by_an_earlier_owner() -> None:
     # two were staged, one has arrived and was dropped from the staging table: the other one has to be moved
     before = Before(last_block=7, rows=20, staged_rows=20)
-    assert find_moved([part("same", 2)], [*OLD, part("same", 8)], before, keeps_all_rows=True) == ()
+    assert find([part("same", 2)], [*OLD, part("same", 8)], before) == []
 
 
 def test_what_somebody_dropped_by_hand_is_no_longer_unknown() -> None:
     # 20 of 30 rows have arrived, hidden by a merge, and the 20 were dropped from the staging table
-    assert find_moved(STAGED[:1], [part("m", 6, 9, rows=40)], BEFORE, keeps_all_rows=True) == ()
+    assert find(STAGED[:1], [part("m", 6, 9, rows=40)]) == []
 
 
 @pytest.mark.parametrize("keeps_all_rows", [True, False])
 def test_some_were_retired_already(keeps_all_rows: bool) -> None:
     target = [*OLD, *(part(f"s{n}", 7 + n) for n in (1, 2, 3))]
-    assert find_moved(STAGED[1:], target, BEFORE, keeps_all_rows=keeps_all_rows) == ("p_2_2", "p_5_5")
+    assert find(STAGED[1:], target, keeps_all_rows=keeps_all_rows) == ["p_2_2", "p_5_5"]
 
 
 @pytest.mark.parametrize(
@@ -127,4 +185,4 @@ def test_what_is_in_neither_table(staged: list[Part], target: list[Part], lost: 
 
 
 def test_a_partition_that_did_not_exist() -> None:
-    assert find_moved(STAGED, [part("s1", 0)], Before(staged_rows=30), keeps_all_rows=True) == ("p_1_1",)
+    assert find(STAGED, [part("s1", 0)], Before(staged_rows=30)) == ["p_1_1"]
