@@ -4,9 +4,11 @@ MOVE has two steps: ClickHouse first clones the parts into the target, part by p
 source. A node that dies in between has rows in both tables. An ALTER moves partition by partition: earlier partitions
 are then in the target, and later partitions are still staged. A clone has two marks: the hash of the files equals the
 hash of the staged part, and the block number is greater than any number in the target before. Merges and mutations
-hide clones, but ClickHouse lists the replaced parts for some more minutes; and where merges keep all rows, two more
-signs are left. Unless somebody has deleted or updated rows, the number of rows shows how many are in both tables. And
-if no row that came since has the sorting key of a staged row, no staged row has arrived: nobody can update a key.
+hide clones, but ClickHouse lists the replaced parts for some more minutes.
+
+Where merges keep all rows, the numbers of rows have to agree, unless somebody has deleted or updated rows meanwhile.
+If parts and numbers do not tell, the rows do: if the target has gained no row equal to a staged row, nothing has
+arrived. Once somebody has changed rows, only the sorting keys are compared, because nobody can update a key.
 """
 
 from __future__ import annotations
@@ -81,15 +83,15 @@ def find_moved(
     before: Before,
     *,
     keeps_all_rows: bool,
-    count_same_keys: Callable[[], int | None],
+    count_same_rows: Callable[[bool], int | None],
 ) -> tuple[str, ...]:
     """Find the names of the staged parts whose rows are already in the target.
 
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row unchanged, so rows can be counted there.
-    :param count_same_keys: counts the rows in new parts of the target with the sorting key of a staged row; None if
-        unknown.
+    :param count_same_rows: counts the rows that the target has gained, and that equal a staged row, or only in the
+        sorting key if the argument says so; None if unknown.
     :raises UnknownStateError: if this cannot be determined.
     """
     target = tuple(target)
@@ -100,25 +102,28 @@ def find_moved(
     moved = tuple(part.name for part in matched)
     digests = {part.digest for part in staged}
     staged_rows = _count(staged)
-    is_seen = len(matched) == len(staged) or all(p.is_fresh and not p.is_merged for p in new if p.is_active)
-    if not keeps_all_rows and (is_seen or shows_all(new, digests)):
-        return moved
-    # Parts that an earlier owner has dropped from the staging table may be the same as others, and so may the clones.
-    if is_seen and staged_rows == before.staged_rows:
-        return moved
     gained_rows = _count(part for part in target if part.is_active) - before.rows
-    if keeps_all_rows:
-        both_rows = gained_rows + staged_rows - before.staged_rows
-        foreign_rows = _count(p for p in new if p.is_fresh and not p.is_merged and p.digest not in digests)
-        if not _is_mutated(target, before):
-            if _count(matched) in (both_rows, both_rows - foreign_rows):
-                return moved
-            if not both_rows:
-                return ()
-        same_keys = count_same_keys()
-        if same_keys == 0:
+    if not keeps_all_rows:
+        if len(matched) == len(staged) or shows_all(new, digests):
             return moved
-        if both_rows == staged_rows and (same_keys is None or same_keys >= staged_rows):
+    else:
+        both_rows = gained_rows + staged_rows - before.staged_rows
+        foreign_rows = _count(part for part in new if _is_insert(part) and part.digest not in digests)
+        # An earlier owner may have dropped the staged parts of clones; else as many rows went as came.
+        is_retired = staged_rows < before.staged_rows
+        is_changed = _is_changed(target, before)
+        is_counted = not is_changed and (both_rows != 0 or is_retired)
+        is_agreed = _count(matched) in (both_rows, both_rows - foreign_rows)
+        if is_agreed and (is_counted or _shows_each_insert(new, digests, before)):
+            return moved
+        if is_counted and not both_rows:
+            return ()
+        same_rows = count_same_rows(is_changed)
+        if same_rows == 0 and not matched:
+            return ()
+        if same_rows and len(matched) == len(staged) and not is_retired:
+            return moved
+        if both_rows == staged_rows and (not is_changed if same_rows is None else same_rows >= staged_rows):
             return tuple(part.name for part in staged)
     raise UnknownStateError(
         "partition-state-unknown",
@@ -144,10 +149,25 @@ def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:
     return [part for part in target if part.last_block > before.last_block]
 
 
-def _is_mutated(target: Iterable[Part], before: Before) -> bool:
+def _is_changed(target: Iterable[Part], before: Before) -> bool:
     """Whether somebody has deleted or updated rows since: the version of an unchanged part is its first block."""
     known = -1 if before.version is None else before.version
     return any(part.is_active and part.version > max(part.first_block, known) for part in target)
+
+
+def _is_insert(part: Part) -> bool:
+    return part.is_fresh and not part.is_merged
+
+
+def _shows_each_insert(new: Iterable[Part], digests: set[str], before: Before) -> bool:
+    """Whether each insert since is listed, merged and mutated or not."""
+    inserts = {part.first_block for part in new if not part.is_merged and (part.is_fresh or part.digest in digests)}
+
+    def is_shown(part: Part) -> bool:
+        first = max(part.first_block, before.last_block + 1)
+        return sum(first <= block <= part.last_block for block in inserts) == part.last_block - first + 1
+
+    return all(is_shown(part) for part in new if part.is_active)
 
 
 def _count(parts: Iterable[Part]) -> int:

@@ -10,11 +10,17 @@ from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
+from airflow_provider_ch_s3.discretion import get_log
+from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.moved import Part, parse_part
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, parse_part
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
+from airflow_provider_ch_s3.introspection.table import read_columns, read_table
 from airflow_provider_ch_s3.sql import staging_queries
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, server_sql
 from airflow_provider_ch_s3.table.target import TableName
+
+log = get_log(__name__)
 
 Place = tuple[str, str]
 """A node, and a partition there."""
@@ -101,6 +107,39 @@ class AttemptTables:
             lambda one, cluster: staging_queries.render_read_parts([one], cluster, partitions=sorted(partitions)),
         )
         return parts_of(rows)
+
+    def count_same_rows(self, place: Place, parts: Sequence[Part], before: Before, by_key: bool) -> int | None:
+        """Count the rows that a partition of the target has gained on a node, and that equal a staged row there.
+
+        :param parts: of the partition.
+        :param by_key: rows with the same sorting key are equal.
+        :returns: None if the table has no key, if the rows cannot be compared, or if this user does not see all rows.
+        """
+        node, partition = place
+        if by_key:
+            compared = server_sql(read_table(self.client, self.target, None)[0]["sorting_key"])
+        else:
+            columns = read_columns(self.client, self.target, self.cluster)[node]
+            compared = Sql(", ".join(identifier(column.name) for column in columns if column.is_insertable))
+        if not compared:
+            return None
+        statement = staging_queries.render_count_same_rows(
+            self.staged(),
+            self.target,
+            self.cluster,
+            node=node,
+            partition=partition,
+            last_block=before.last_block,
+            compared=compared,
+        )
+        try:
+            found = self.client.query(statement, query_id=self.next_query_id())
+        except ServerError as error:
+            log.warning("%s: cannot compare the rows of partition %s: %s", node, partition, error)
+            return None
+        gained_rows = sum(part.rows for part in parts if part.is_active and part.last_block > before.last_block)
+        seen_rows, same_rows = (sum(int(row[name]) for row in found) for name in ("ch_s3_rows", "ch_s3_same_rows"))
+        return None if seen_rows < gained_rows else same_rows
 
     def _read(
         self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]

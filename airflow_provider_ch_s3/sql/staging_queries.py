@@ -182,29 +182,39 @@ def render_alter_staging(
 
 
 @statement
-def render_count_same_keys(
-    staging: TableName, target: TableName, cluster: str | None, *, partition: str, last_block: int, sorting_key: Sql
+def render_count_same_rows(
+    staging: TableName,
+    target: TableName,
+    cluster: str | None,
+    *,
+    node: str,
+    partition: str,
+    last_block: int,
+    compared: Sql,
 ) -> str:
-    """Count the rows of a partition that came after a block on each node, and those with the key of a staged row.
+    """Count the rows of a partition of one node in parts with later blocks, and those that equal a staged row there.
 
     Including rows marked by a lightweight DELETE.
+
+    :param compared: expressions, equal in equal rows.
     """
-    # In the key an alias takes precedence over a column of the same name, so no table has columns like these.
-    # The name of a part is its partition, its first block, its last block, and more.
+    # In the expressions an alias takes precedence over a column of the same name, so no table has columns like these.
+    # The name of a part is its partition, its first block, its last block, and more. The hash of a NULL is NULL.
     return """
         SELECT
-            {{ node_name }} AS ch_s3_node,
             count() AS ch_s3_rows,
-            countIf(sipHash64({{ sorting_key }}) IN (
-                SELECT sipHash64({{ sorting_key }})
+            countIf(ifNull(sipHash64({{ compared }}), 0) IN (
+                SELECT ifNull(sipHash64({{ compared }}), 0)
                 FROM {{ staging | table_name }}
                 WHERE _partition_id = {{ partition | literal }}
-            )) AS ch_s3_same_keys
+            )) AS ch_s3_same_rows
         FROM {{ cluster | all_replicas(target) }}
-        WHERE _partition_id = {{ partition | literal }}
+        WHERE {{ node_name }} = {{ node | literal }}
+            AND _partition_id = {{ partition | literal }}
             AND toInt64(splitByChar('_', substring(_part, length(_partition_id) + 2))[2]) > {{ last_block | literal }}
-        GROUP BY ch_s3_node
-        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
+        {# Each node compares with its own staged rows. #}
+        SETTINGS apply_deleted_mask = 0, prefer_global_in_and_join = 0, skip_unavailable_shards = 0,
+            max_execution_time = 0
     """
 
 

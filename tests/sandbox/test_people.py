@@ -345,6 +345,49 @@ def test_each_node_compares_the_keys_of_its_own_rows(lab: Lab) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
+@pytest.mark.usefixtures("impatient")
+def test_rows_without_a_key_are_the_same(lab: Lab) -> None:
+    """A node died within MOVE, others have written a row, and merges hide all parts; the hash of a NULL is NULL."""
+    lab.connect_one_node()
+    columns = "k Nullable(UInt32), v Nullable(String), day UInt8, load String, path String"
+    table = lab.create("t", columns, f"{BY_DAY} SETTINGS allow_nullable_key = 1")
+    lab.put("in/b.csv", b",,1\n,,1\n")
+    given = {**ORIGIN, "data_format": Format("CSV", structure=columns.partition(", load")[0])}
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    lab.query(INSERT.format(t=table, day=1))
+    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
+    hide_inactive_parts(lab)
+    with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "can no longer be determined")):
+        lab.load("in/b.csv", table, task_id="second", **given)
+    assert len(lab.rows(table)) == 3
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("acts", [["DETACH", "ATTACH"], ["DROP"]])
+@pytest.mark.usefixtures("impatient")
+def test_a_partition_that_has_arrived_is_attached_again(lab: Lab, acts: list[str]) -> None:
+    """A node died within MOVE, and people detached the partition: it is as fresh as an insert, or gone."""
+    lab.connect_one_node()
+    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
+    put_old(lab)
+    lab.load("in/a.csv", table, task_id="first", **given)
+    put_new(lab)
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
+    for act in acts:
+        lab.query(f"ALTER TABLE {table} {act} PARTITION 1")
+    lab.load("in/b.csv", table, task_id="second", **given)
+    # Dropped before the load has ended, the rows are those of a load that ends after the drop.
+    kept = [] if acts == ["DROP"] else ["1 old", "2 old", "3 old"]
+    assert held(lab, table) == {1: [*kept, "4 new", "5 new"]}
+    assert is_clean(lab)
+
+
 UPDATE = "ALTER TABLE {t} UPDATE v = 'theirs' IN PARTITION 1 WHERE v = 'new' SETTINGS mutations_sync = 2"
 
 

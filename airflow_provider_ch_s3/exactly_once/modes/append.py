@@ -20,14 +20,13 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit import Commit, Record
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode, FileSelection, ReadVersions
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved
+from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.introspection.table import read_columns, read_table
+from airflow_provider_ch_s3.introspection.table import read_columns
 from airflow_provider_ch_s3.modes import OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.sql.filters import server_sql
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn
 
@@ -126,10 +125,10 @@ class MovingCommit(Commit):
             arrived = target.get((node, partition), ())
             if keeps_all_rows and (lost := count_lost(parts, arrived, before)):
                 self._check_not_broken(node, partition, lost)
-            count_same_keys = partial(self._count_same_keys, node, partition, arrived, before)
+            count_same_rows = partial(self.tables.count_same_rows, (node, partition), arrived, before)
             try:
                 moved = find_moved(
-                    parts, arrived, before, keeps_all_rows=keeps_all_rows, count_same_keys=count_same_keys
+                    parts, arrived, before, keeps_all_rows=keeps_all_rows, count_same_rows=count_same_rows
                 )
             except UnknownStateError as error:
                 raise UnknownStateError(
@@ -142,32 +141,6 @@ class MovingCommit(Commit):
             if moved:
                 found.append((node, moved))
         return found
-
-    def _count_same_keys(self, node: str, partition: str, arrived: Sequence[Part], before: Before) -> int | None:
-        """Count the rows that came since with the sorting key of a staged row.
-
-        :returns: None if the table has no key, or the user does not see all rows.
-        """
-        tables = self.tables
-        key = read_table(tables.client, tables.target, None)[0]["sorting_key"]
-        if not key:
-            return None
-        statement = staging_queries.render_count_same_keys(
-            tables.staged(),
-            tables.target,
-            tables.cluster,
-            partition=partition,
-            last_block=before.last_block,
-            sorting_key=server_sql(key),
-        )
-        try:
-            rows = tables.client.query(statement, query_id=tables.next_query_id())
-        except ServerError as error:
-            log.warning("%s: cannot compare the sorting keys of partition %s: %s", node, partition, error)
-            return None
-        came_rows = sum(part.rows for part in arrived if part.is_active and part.last_block > before.last_block)
-        found = {row["ch_s3_node"]: row for row in rows}.get(node, {"ch_s3_rows": 0, "ch_s3_same_keys": 0})
-        return None if found["ch_s3_rows"] < came_rows else int(found["ch_s3_same_keys"])
 
     def _check_not_broken(self, node: str, partition: str, lost: int) -> None:
         """Check that rows missing in both tables were not lost with a part that the server could not read.
