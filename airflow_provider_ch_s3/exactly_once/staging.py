@@ -16,13 +16,20 @@ from typing import Any
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.errors import LoadError, LockLostError
+from airflow_provider_ch_s3.errors import LoadError, LockLostError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.identity import LOAD_PREFIX
 from airflow_provider_ch_s3.sql import ledger_queries, staging_queries, table_queries
 from airflow_provider_ch_s3.sql.filters import Sql, server_sql
-from airflow_provider_ch_s3.table.target import TableName, has_replicas, plain_engine, short_hash, unplaced_engine
+from airflow_provider_ch_s3.table.target import (
+    TableName,
+    has_replicas,
+    hides_keys,
+    plain_engine,
+    short_hash,
+    unplaced_engine,
+)
 
 _NAME = re.compile(
     r"(?P<load>[0-9a-f]{20})_(?P<generation>\d+)_(?P<number>\d+)_(?P<epoch>\d+)(?P<role>(_[a-z]+\d*)?)"
@@ -143,9 +150,17 @@ class Staging:
     def create(self, table: StagingTable, like: TableName) -> TableName:
         """Create an empty staging table on every node.
 
-        :raises TargetError: if the replicas are not on the same nodes as the replicas of ``like``.
+        :raises TargetError: if the replicas are not on the same nodes as the replicas of ``like``, or if no staging
+            table can be on the same disk.
         """
         engine = self._engine(like) if self.replicas.exist else ""
+        if has_replicas(engine) and hides_keys(engine):
+            raise TargetError(
+                "disk-keys-hidden",
+                f"{like} defines a disk of its own (disk = disk(…)), whose keys the server hides, so no staging table"
+                " with replicas can be made on this disk; define the disk in the configuration of the servers, and"
+                " create the table with storage_policy, or use mode='direct', which loads at least once",
+            )
         own = server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
         return self.make(table, like, partial(staging_queries.render_create_staging, target=like, engine=own))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.clickhouse.tokens import TokenKind, tokenize
+from airflow_provider_ch_s3.clickhouse.tokens import TokenKind, split_at_commas, tokenize
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 
@@ -263,11 +263,11 @@ def plain_engine(engine_full: str, *, with_keys: bool) -> str:
     """Return the engine clause of another table whose merges keep every row unchanged.
 
     :param engine_full: from ``system.tables``.
-    :param with_keys: keep the keys and settings.
+    :param with_keys: keep the keys and settings, but for a disk with hidden keys.
     """
     match = _ENGINE.match(engine_full)
     placed = re.match("Replicated|Shared|", engine_full)
-    kept = _without_ttl(engine_full[match.end() :]) if match and with_keys else ""
+    kept = _without_own_disk(_without_ttl(engine_full[match.end() :])) if match and with_keys else ""
     return f"{placed[0] if placed else ''}MergeTree{kept}"
 
 
@@ -295,6 +295,23 @@ def _without_ttl(clauses: str) -> str:
         len(clauses),
     )
     return f"{clauses[:start]}{clauses[end:]}".rstrip()
+
+
+def hides_keys(engine_full: str) -> bool:
+    """Whether a table defines a disk of its own, with keys that the server does not show."""
+    return "[HIDDEN]" in engine_full
+
+
+def _without_own_disk(clauses: str) -> str:
+    """Remove a disk with hidden keys from the settings; the other table is then on the server's default disk."""
+    if not hides_keys(clauses):
+        return clauses
+    tokens = tokenize(clauses)
+    place = next(n for n, token in enumerate(tokens) if token.text == "settings" and tokens[n + 2].text == "=")
+    starts = [one[0].start for one in split_at_commas(tokens[place + 1 :])]
+    settings = [clauses[start:end].rstrip(", ") for start, end in pairwise([*starts, len(clauses)])]
+    kept = ", ".join(one for one in settings if not one.startswith("disk = disk("))
+    return clauses[: tokens[place].start] + f"SETTINGS {kept}" if kept else clauses[: tokens[place].start].rstrip()
 
 
 def unquoted(text: str) -> str:

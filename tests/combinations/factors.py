@@ -29,7 +29,10 @@ from airflow_provider_ch_s3.arguments import (
 )
 from airflow_provider_ch_s3.modes import Append, Direct, Merge, ReplacePartitions, ReplaceTable, ReplaceWhere
 
-PARQUET, ORC, ARROW, JSON, TSV = "parquet", "orc", "arrow", "json", "tsv"
+PARQUET, ORC, ARROW, AVRO, NATIVE, JSON, TSV = "parquet", "orc", "arrow", "avro", "native", "json", "tsv"
+PACKED = (PARQUET, ORC, ARROW, AVRO)
+"""Formats that compress inside of a file."""
+TYPED = (*PACKED, NATIVE)
 CSV, BARE, STRUCTURED, DIALECT, ESCAPED = "csv", "csv bare", "csv structure", "csv dialect", "csv escape"
 CSVS = (CSV, BARE, STRUCTURED, DIALECT, ESCAPED)
 COLUMN_TYPES = {
@@ -154,7 +157,7 @@ def _format(case: Case) -> Any:
             return Csv(escape="\\", header=True, compression=compression)
         case "parquet" if case["compression"] == "unnamed gz":
             return Format("Parquet")
-        case "parquet" | "orc" | "arrow" | "csv":
+        case "parquet" | "orc" | "arrow" | "avro" | "native" | "csv":
             return Format(compression=compression) if compression else None
         case "json":
             return Format("JSONEachRow", compression=compression)
@@ -209,10 +212,13 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
         "merge versions": lambda case: Merge(key=["id"], version="v", deleted=_deleted(case), duplicates="collapse"),
         "direct": Direct(),
     },
+    "store": {"s3": None, "azure": None, "web": None},
     "format": {
         PARQUET: None,
         ORC: None,
         ARROW: None,
+        AVRO: None,
+        NATIVE: None,
         JSON: None,
         TSV: None,
         CSV: None,
@@ -242,6 +248,7 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
         "projection": None,
         "lightweight delete": None,
         "view": None,
+        "s3 disk": None,
     },
     "cluster": {"one node": None, "local tables": None, "distributed": None, "sharded by id": None},
     "held": {"elsewhere": None, "nothing": None, "same partitions and keys": None},

@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import struct
+import zlib
 from datetime import date
 from typing import Any
 
@@ -14,7 +16,21 @@ import pyarrow.orc
 import pyarrow.parquet
 import zstandard
 
-from tests.combinations.factors import ARROW, BARE, DIALECT, ESCAPED, JSON, ORC, PARQUET, STRUCTURED, TSV, Case
+from tests.avro import avro_file, number, text
+from tests.combinations.factors import (
+    AVRO,
+    BARE,
+    COLUMN_TYPES,
+    DIALECT,
+    ESCAPED,
+    JSON,
+    NATIVE,
+    ORC,
+    PACKED,
+    STRUCTURED,
+    TSV,
+    Case,
+)
 from tests.combinations.oracle import File, Row
 
 TYPES = {
@@ -34,11 +50,15 @@ BAD_LINE = "x,no,row"
 def write(case: Case, file: File) -> bytes:
     """Return the bytes of a file."""
     kind, names = case["format"], case.in_files
-    if kind in (PARQUET, ORC, ARROW):
+    if kind == AVRO:
+        return _avro(case, file, names)
+    if kind in PACKED:
         return _typed(case, file, names)
     if kind == JSON:
         lines = [json.dumps({name: row[name] for name in names if _is_there(case, name, row)}) for row in file.rows]
         body = "".join(f"{line}\n" for line in [*lines, *([BAD_LINE] if file.bad else [])]).encode()
+    elif kind == NATIVE:
+        body = _native(file, names)
     elif kind == TSV:
         body = "".join(
             "\t".join(_escape(value) for value in line) + "\n" for line in [names, *_values(file, names)]
@@ -81,6 +101,60 @@ def _typed(case: Case, file: File, names: list[str]) -> bytes:
             with pa.ipc.new_file(buffer, table.schema, options=options) as writer:
                 writer.write_table(table)
     return buffer.getvalue()
+
+
+def _avro(case: Case, file: File, names: list[str]) -> bytes:
+    """Write the rows as one block; each field is a union with null."""
+    kinds = {"day": {"type": "int", "logicalType": "date"}, **dict.fromkeys(("kind", "note", "op"), "string")}
+
+    def coded(name: str, value: Any) -> bytes:
+        if value is None:
+            return number(0)
+        if name == "day":
+            value = _days(value)
+        return number(1) + (text(value.encode()) if isinstance(value, str) else number(value))
+
+    block = b"".join(coded(name, row[name]) for row in file.rows for name in names)
+    codec, packed = "null", block
+    if case["compression"] == "gz":
+        codec, packed = "deflate", zlib.compress(block, wbits=-15)
+    elif case["compression"] == "zst":
+        codec, packed = "zstandard", zstandard.compress(block)
+    schema = {name: ["null", kinds.get(name, "long")] for name in names}
+    return avro_file(*([packed] if file.rows else []), rows=len(file.rows), codec=codec, **schema)
+
+
+def _native(file: File, names: list[str]) -> bytes:
+    """Write the rows as one block of ClickHouse's Native format, with columns that may be NULL."""
+
+    def coded(name: str, value: Any) -> bytes:
+        if COLUMN_TYPES[name] == "String":
+            return _sized((value or "").encode())
+        code = {"Date": "H", "UInt32": "I", "Int8": "b"}.get(COLUMN_TYPES[name], "q")
+        return struct.pack(f"<{code}", _days(value) if name == "day" and value else value or 0)
+
+    found = _length(len(names)) + _length(len(file.rows))
+    for name in names:
+        kind = COLUMN_TYPES[name] if "Nullable" in COLUMN_TYPES[name] else f"Nullable({COLUMN_TYPES[name]})"
+        values = [row[name] for row in file.rows]
+        found += _sized(name.encode()) + _sized(kind.encode()) + bytes(value is None for value in values)
+        found += b"".join(coded(name, value) for value in values)
+    return found
+
+
+def _sized(value: bytes) -> bytes:
+    return _length(len(value)) + value
+
+
+def _length(value: int) -> bytes:
+    found = b""
+    while value > 0x7F:
+        found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
+    return found + bytes([value])
+
+
+def _days(day: str) -> int:
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days
 
 
 def _values(file: File, names: list[str]) -> list[list[Any]]:

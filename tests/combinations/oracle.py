@@ -6,11 +6,11 @@ A night is a load of all files that are there. Rows are dicts; a value is what C
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.combinations.factors import COLUMN_TYPES, CSVS, JSON, MARKER, NAMES_OP, ONLY, SOURCE_COLUMNS, Case
+from tests.combinations.factors import COLUMN_TYPES, CSVS, JSON, MARKER, NAMES_OP, ONLY, PACKED, SOURCE_COLUMNS, Case
 
 Row = dict[str, Any]
 
@@ -88,15 +88,9 @@ def _row(number: int, day: str, *, v: int = 1, kind: str = "loaded", deletes: bo
 
 def key_of(case: Case, number: int) -> str:
     """Return the key of a file; files with a folder for each day say the day there alone."""
-    ending = {
-        "parquet": "parquet",
-        "orc": "orc",
-        "arrow": "arrow",
-        "json": "json",
-        "tsv": "tsv",
-    }.get(case["format"], "csv")
+    ending = case["format"].split()[0]
     compression = {"gz": ".gz", "zst": ".zst"}.get(case["compression"], "")
-    if case["format"] in ("parquet", "orc", "arrow"):
+    if case["format"] in PACKED:
         compression = ""
     folder = (
         f"day={DAYS[0 if number == 2 else number % 3 if number < 3 else 2]}/" if case["files"] == "folder" else ""
@@ -370,7 +364,7 @@ def _plain(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def shown(case: Case, row: Row, *, bucket: str, columns: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+def shown(case: Case, row: Row, *, path: Callable[[str], str], columns: Iterable[str]) -> tuple[tuple[str, Any], ...]:
     """Return a row as the table shows it, with computed columns and where the row came from."""
     found = {name: row.get(name) for name in columns}
     if case["feature"] == "default":
@@ -380,7 +374,7 @@ def shown(case: Case, row: Row, *, bucket: str, columns: Iterable[str]) -> tuple
     if case["feature"] == "alias":
         found["half"] = row["id"] // 2
     if case["provenance"] == "path and load":
-        found[SOURCE_COLUMNS["path"]] = f"{bucket}/{row['_file']}" if "_file" in row else ""
+        found[SOURCE_COLUMNS["path"]] = path(row["_file"]) if "_file" in row else ""
         found[SOURCE_COLUMNS["load"]] = int("_file" in row)
     if case["provenance"] == "time":
         found[SOURCE_COLUMNS["time"]] = int("_file" in row)

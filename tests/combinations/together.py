@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tests.combinations.factors import FACTORS, NAMES_OP, Case
+from tests.combinations.factors import FACTORS, NAMES_OP, PACKED, TYPED, Case
 
 Levels = Mapping[str, tuple[str, ...]]
 
@@ -100,9 +100,27 @@ APART: tuple[Apart, ...] = (
         code="provenance-needed",
     ),
     Apart(
+        what=("files of a web server", "`after_load`"),
+        levels={"store": ("web",), "after_load": DISPOSING},
+        reason="a load cannot change the files",
+        code="arguments-contradict",
+    ),
+    Apart(
         what=('`Append(on_missing="delete")`', '`after_load=Move(…)` or `"delete"`'),
         levels={"mode": ("append, delete missing",), "after_load": ("move", "delete")},
         reason="the rows of all files that are moved or deleted would be removed",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=('`Append(on_changed="replace")`', "files of a web server"),
+        levels={"mode": REPLACING_FILES, "store": ("web",)},
+        reason="servers of different versions do not agree on the name of such a file",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=("`Append(list_after_loaded=True)`", "several addresses in `source`"),
+        levels={"mode": ("append, list later keys",), "store": ("web",)},
+        reason="the last loaded key is one of a single address",
         code="arguments-contradict",
     ),
     Apart(
@@ -211,8 +229,8 @@ APART: tuple[Apart, ...] = (
         code="check-needs-all-rows",
     ),
     Apart(
-        what=("`bad_rows=Reject(…)`", "Parquet, ORC and Arrow files"),
-        levels={"bad_rows": REJECTS, "format": ("parquet", "orc", "arrow")},
+        what=("`bad_rows=Reject(…)`", "files that are no text, such as Parquet"),
+        levels={"bad_rows": REJECTS, "format": TYPED},
         reason="only CSV and JSONEachRow are read line by line",
         code="arguments-contradict",
     ),
@@ -362,17 +380,19 @@ APART: tuple[Apart, ...] = (
 )
 """What is refused, in the order in which a load looks for it."""
 MEANINGLESS: tuple[Meaningless, ...] = (
+    Meaningless(levels={"store": but("store", "s3"), "credentials": ("collection",)}, reason="a collection of S3"),
     Meaningless(levels={"select": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(levels={"where": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(
         levels={"files": ("bare deletions",), "mode": but("mode", "merge versions")}, reason="no row would be deleted"
     ),
     Meaningless(
-        levels={"objects": ("file without rows",), "format": (*NAMELESS, "json")}, reason="the file would be empty"
+        levels={"objects": ("file without rows",), "format": (*NAMELESS, "json", "native")},
+        reason="the file would be empty",
     ),
     Meaningless(levels={"commit": HELD, "retry": ("killed in the commit",)}, reason="the load commits nothing"),
     Meaningless(levels={"mode": ("direct",), "afterwards": ("undo",)}, reason="no ledger knows the load"),
-    Meaningless(levels={"compression": ("unnamed gz",), "format": ("parquet", "orc", "arrow")}, reason="no text"),
+    Meaningless(levels={"compression": ("unnamed gz",), "format": PACKED}, reason="compressed inside"),
     Meaningless(levels={"feature": but("feature", "none"), "kind": NEW}, reason="the load makes the table"),
     Meaningless(levels={"held": but("held", "nothing"), "kind": NEW}, reason="the load makes the table"),
     Meaningless(

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceWhere
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -119,3 +121,37 @@ def test_replicas_with_disks_of_their_own(replicated_lab: Lab) -> None:
     lab.load("in/*.csv", table, task_id="again", mode="replace_partitions")
     assert bag(lab.rows(f"{lab.database}.t")) == bag({"n": row["n"]} for row in ROWS)
     assert is_clean(lab)
+
+
+def own_disk(lab: Lab) -> str:
+    """The setting of a disk that only one table has, and whose keys the servers hide."""
+    sandbox, bucket = lab.sandbox, f"{lab.bucket}-disk"
+    lab.s3.create_bucket(Bucket=bucket)
+    keys = f"access_key_id = '{sandbox.s3_access_key}', secret_access_key = '{sandbox.s3_secret_key}'"
+    return f"SETTINGS disk = disk(type = 's3', endpoint = '{sandbox.s3_endpoint}/{bucket}/t/', {keys})"
+
+
+@pytest.mark.parametrize(
+    "mode", ["merge", thorough("append"), thorough("replace_partitions"), thorough("replace_where")]
+)
+def test_a_table_with_a_disk_of_its_own(lab: Lab, mode: str) -> None:
+    table = make_table(lab, own_disk(lab))
+    lab.load("in/*.csv", table, mode=MODES[mode])
+    assert bag(lab.rows(table, columns=COLUMNS)) == bag(ROWS + (BEFORE if mode in ("append", "merge") else []))
+    (used,) = {disk for found in disks(lab, table).values() for disk in found}
+    assert used not in ("default", "s3")
+    assert is_clean(lab)
+
+
+@topologies("on-cluster", "old")
+@pytest.mark.thorough
+def test_replicas_with_a_disk_of_the_table_are_refused(replicated_lab: Lab) -> None:
+    lab = replicated_lab
+    lab.put("in/1.csv", b"n\n1\n")
+    table = lab.create("t", "n UInt32", f"MergeTree ORDER BY n {own_disk(lab)}")
+    with pytest.raises(TargetError, match=coded("disk-keys-hidden", "defines a disk of its own")):
+        lab.load("in/*.csv", table)
+    assert is_clean(lab)
+    lab.load("in/*.csv", table, mode="direct")
+    lab.sync(table)
+    assert lab.rows(table) == [{"n": 1}]

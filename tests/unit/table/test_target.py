@@ -209,6 +209,21 @@ def test_engine_of(engine_full: str, expected: str) -> None:
             True,
             "MergeTree PARTITION BY TTL ORDER BY (settings, TTL) SETTINGS index_granularity = 10, x = 'p'",
         ),
+        (
+            "MergeTree ORDER BY k SETTINGS index_granularity = 10, disk = disk(name = 'd', endpoint = '[HIDDEN]')",
+            True,
+            "MergeTree ORDER BY k SETTINGS index_granularity = 10",
+        ),
+        (
+            "MergeTree ORDER BY settings SETTINGS disk = disk(disk = disk(endpoint = '[HIDDEN]'), x = 1), x = ', '",
+            True,
+            "MergeTree ORDER BY settings SETTINGS x = ', '",
+        ),
+        (
+            "MergeTree ORDER BY k SETTINGS disk = disk(type = 's3', endpoint = '[HIDDEN]')",
+            True,
+            "MergeTree ORDER BY k",
+        ),
     ],
 )
 def test_a_plain_engine_keeps_all_rows(engine_full: str, with_keys: bool, expected: str | None) -> None:

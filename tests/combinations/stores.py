@@ -1,0 +1,135 @@
+"""Where the files of a case are: in the sandbox's S3, in Azure's emulator, or on a web server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from azure.storage.blob import BlobServiceClient, ContainerClient
+
+from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
+from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from tests.combinations.factors import Case
+from tests.combinations.oracle import first_key, key_of
+from tests.sandbox.conftest import Lab
+from tests.sandbox.other_stores import WebServer, running_azurite, running_web_server
+
+CONTAINER = "files"
+LAST_FILE = 3
+
+
+class Store(Protocol):
+    """The files of a case.
+
+    :param operator: loads files of this store.
+    """
+
+    @property
+    def operator(self) -> type[FilesToClickHouseOperator]: ...
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        """Return the source, and the arguments that only this operator has."""
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write a file."""
+
+    def remove(self, key: str) -> None:
+        """Remove a file."""
+
+    def path(self, key: str) -> str:
+        """Return what the provenance of a row says."""
+
+
+@contextmanager
+def opened_store(case: Case, lab: Lab) -> Iterator[Store]:
+    """Open an empty store for as long as the block lasts."""
+    match case["store"]:
+        case "azure":
+            with running_azurite() as azurite:
+                text = azurite.connection_string
+                connection = {"conn_type": "wasb", "extra": {"connection_string": text}}
+                lab.monkeypatch.setenv("AIRFLOW_CONN_AZURE", json.dumps(connection))
+                service = BlobServiceClient.from_connection_string(text)
+                yield AzureStore(container=service.create_container(CONTAINER))
+        case "web":
+            with running_web_server() as web:
+                yield WebStore(web=web)
+        case _:
+            store = S3Store(lab=lab)
+            try:
+                yield store
+            finally:
+                for one in lab.s3.list_objects_v2(Bucket=lab.bucket).get("Contents", []):
+                    store.remove(one["Key"])
+
+
+def _glob(case: Case) -> str:
+    return "in/**" if case["files"] == "folder" else "in/*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Store:
+    """The bucket of a lab."""
+
+    lab: Lab
+    operator: type[FilesToClickHouseOperator] = S3ToClickHouseOperator
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        return {"source": self.lab.uri(_glob(case)), "aws_conn_id": "aws"}
+
+    def put(self, key: str, body: bytes) -> None:
+        self.lab.put(key, body)
+
+    def remove(self, key: str) -> None:
+        self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=key)
+
+    def path(self, key: str) -> str:
+        return f"{self.lab.bucket}/{key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AzureStore:
+    """A container of Azure's emulator."""
+
+    container: ContainerClient
+    operator: type[FilesToClickHouseOperator] = AzureBlobStorageToClickHouseOperator
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        return {"source": f"az://{CONTAINER}/{_glob(case)}", "wasb_conn_id": "azure"}
+
+    def put(self, key: str, body: bytes) -> None:
+        self.container.upload_blob(key, body, overwrite=True)
+
+    def remove(self, key: str) -> None:
+        self.container.delete_blob(key)
+
+    def path(self, key: str) -> str:
+        return f"{CONTAINER}/{key}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebStore:
+    """A web server, which lists nothing: the source names each file of any night."""
+
+    web: WebServer
+    operator: type[FilesToClickHouseOperator] = HttpToClickHouseOperator
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        keys = [first_key(case), *(key_of(case, number) for number in range(LAST_FILE + 1))]
+        return {"source": [f"{self.web.url}/{key}" for key in keys]}
+
+    def put(self, key: str, body: bytes) -> None:
+        self.web.files[f"/{key}"] = body
+        self.web.changed[f"/{key}"] = time.time()
+
+    def remove(self, key: str) -> None:
+        del self.web.files[f"/{key}"]
+
+    def path(self, key: str) -> str:
+        return f"/{key}"
