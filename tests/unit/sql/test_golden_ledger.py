@@ -258,6 +258,16 @@ CASES: dict[str, Statement] = {
     "check_condition_here": staging_queries.render_check_condition(
         TARGET, columns=["id", "tail`num"], condition=CONDITION
     ),
+    **at_both(
+        "count_same_rows_cluster",
+        staging_queries.render_count_same_rows,
+        STAGING,
+        TARGET,
+        node="one:9000",
+        partition=PARTITION,
+        last_block=7,
+        compared=server_sql("id, tail"),
+    ),
     **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
     **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
     **at_both("count_seen_cluster", staging_queries.render_count_seen, TARGET, partitions=["a", PARTITION]),
@@ -292,6 +302,7 @@ def test_a_statement_is_called_as_its_template() -> None:
     assert ledger_queries.render_write_files(FILES, MANIFEST, quorum=0).name == "write_files"
     assert {s.name for n, s in CASES.items() if not n.startswith("write_")} == {
         "adopt_commits",
+        "count_same_rows",
         "read_last_commit",
         "read_earlier_uuids",
         "read_ledger_comments",
