@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from airflow_provider_ch_s3.arguments import AtOnce, Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
@@ -58,6 +59,19 @@ def _check_expressions(request: LoadRequest) -> None:
             raise ConfigError(error.code, f"{name}: {error.sentence}") from error
 
 
+def _check_beside(argument: str, others: Mapping[str, tuple[object, str]]) -> None:
+    """Refuse what does not go together with an argument.
+
+    :param others: argument → whether it is given, and why not both.
+    """
+    for other, (is_given, reason) in others.items():
+        if is_given:
+            raise ConfigError(
+                "arguments-contradict",
+                f"{other} does not go together with {argument}: {reason}; remove one of them",
+            )
+
+
 def _check_direct(request: LoadRequest) -> None:
     if not isinstance(request.mode, Direct):
         return
@@ -75,12 +89,7 @@ def _check_direct(request: LoadRequest) -> None:
             "the rows are in the table at once",
         ),
     }
-    for argument, (is_given, reason) in reasons.items():
-        if is_given:
-            raise ConfigError(
-                "arguments-contradict",
-                f"{argument} does not go together with mode='direct': {reason}; remove one of them",
-            )
+    _check_beside("mode='direct'", reasons)
 
 
 def _check_chunks(request: LoadRequest) -> None:
@@ -116,12 +125,7 @@ def _check_held(request: LoadRequest) -> None:
             "the next load goes on after the newest snapshot in the table, and would load the held rows, too",
         ),
     }
-    for argument, (is_given, reason) in reasons.items():
-        if is_given:
-            raise ConfigError(
-                "arguments-contradict",
-                f"{argument} does not go together with commit='held': {reason}; remove one of them",
-            )
+    _check_beside("commit='held'", reasons)
 
 
 def _check_append(request: LoadRequest, mode: Append) -> None:
