@@ -255,7 +255,7 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
     "files": {"same": None, "fewer": None, "more": None, "expression": None, "folder": None, "bare deletions": None},
     "objects": {"files alone": None, "markers": None, "empty file": None, "file without rows": None},
     "night": {"new": None, "changed": None, "gone": None, "all gone": None, "same": None},
-    "afterwards": {"nothing": None, "undo": None},
+    "afterwards": {"nothing": None, "undo": None, "export": None},
     "retry": {"none": None, "killed while staging": None, "killed in the commit": None},
     "columns": {
         "all": None,

@@ -20,13 +20,14 @@ from airflow_provider_ch_s3.arguments import CreateTable
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, ServerError
 from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.combinations import oracle
 from tests.combinations.factors import COLUMN_TYPES, ESCAPED, PROVENANCE_TYPES, Case
 from tests.combinations.files import write
 from tests.combinations.oracle import DAYS, DELETED, ELSEWHERE, Expected, World
 from tests.combinations.stores import Store, opened_store
-from tests.combinations.together import apart_of
+from tests.combinations.together import NEW, apart_of
 from tests.failures import own_errors
 from tests.sandbox.conftest import Lab
 from tests.sandbox.worker import running_worker
@@ -34,6 +35,9 @@ from tests.sandbox.worker import running_worker
 WORKER_SECONDS = 120
 NIGHTS = (1, 2)
 AGE_SECONDS = 2.2
+EXPORTED = "out/"
+NOT_IN_STAR = ("twice", "half")
+"""Columns that the table computes, and that ``SELECT *`` leaves out."""
 COMMITS = ("move_partitions", "replace_partitions", "replace_partitions_by_nothing")
 KILLED = {"killed while staging": ("insert_load", "insert_lines"), "killed in the commit": COMMITS}
 _DIE = """
@@ -94,7 +98,7 @@ class Trial:
     @property
     def local(self) -> str:
         """The table with the rows on each node."""
-        is_made = self.case.is_in(kind=("new", "new as told")) and self.is_distributed
+        is_made = self.case.is_in(kind=NEW) and self.is_distributed
         return f"{self.lab.database}.t_local" if is_made else f"{self.lab.database}.t"
 
     @property
@@ -103,7 +107,7 @@ class Trial:
 
     @property
     def table(self) -> str:
-        is_old = not self.case.is_in(kind=("new", "new as told"))
+        is_old = not self.case.is_in(kind=NEW)
         return f"{self.lab.database}.t_all" if self.is_distributed and is_old else f"{self.lab.database}.t"
 
     @property
@@ -129,6 +133,8 @@ class Trial:
                 return
         if self.case["afterwards"] == "undo" and self.last_load:
             self._undo(outcome)
+        if self.case["afterwards"] == "export" and (self.world.commits or not self.case.is_in(kind=NEW)):
+            self._export(outcome)
 
     def _run_night(self, night: int, outcome: Outcome) -> bool:
         """Load once; returns whether the levels cannot go together, and were to be refused."""
@@ -141,7 +147,7 @@ class Trial:
             if error is None or error.code != code:
                 outcome.failures.append(f"{where}was not refused ({code}): {_show(error, report)}")
             self.world.rows = rows
-            if not self.case.is_in(kind=("new", "new as told")):
+            if not self.case.is_in(kind=NEW):
                 self._compare(where, outcome)
             return True
         if expected.error:
@@ -204,7 +210,7 @@ class Trial:
             self.lab.connect_clickhouse()
         else:
             self.lab.connect_one_node()
-        if case.is_in(kind=("new", "new as told")):
+        if case.is_in(kind=NEW):
             return
         columns = [f"{name} {COLUMN_TYPES[name]}" for name in COLUMN_TYPES if name not in ("extra", "op")]
         columns += {
@@ -368,6 +374,37 @@ class Trial:
             outcome.failures.append(f"undo ended with {code}: {said.getvalue()[:900]}")
         oracle.undo(self.world)
         self._compare("after the undo: ", outcome)
+
+    def _export(self, outcome: Outcome) -> None:
+        """Export the table, and compare the rows in the files."""
+        case, lab = self.case, self.lab
+        operator = ClickHouseToS3Operator(
+            task_id="export",
+            table=self.table,
+            destination=f"s3://{lab.bucket}/{EXPORTED}",
+            clickhouse_conn_id="ch",
+            aws_conn_id="aws",
+            data_format="JSONEachRow",
+            settings={"output_format_json_quote_64bit_integers": 0},
+            poll_interval=0.25,
+        )
+        with own_errors():
+            operator.execute(self._context(operator, NIGHTS[-1] + 1, try_number=1))
+        found: Counter[Any] = Counter()
+        for one in lab.s3.list_objects_v2(Bucket=lab.bucket, Prefix=EXPORTED).get("Contents", []):
+            if not one["Key"].rpartition("/")[2].startswith("_"):  # the manifest, and the sign of the end
+                lines = lab.s3.get_object(Bucket=lab.bucket, Key=one["Key"])["Body"].read().splitlines()
+                found.update(tuple(sorted(self._exported(json.loads(line)).items())) for line in lines)
+        columns = [*oracle.table_columns(case), *self.world.added]
+        shown = [oracle.shown(case, row, path=self.store.path, columns=columns) for row in self.world.rows]
+        expected = Counter(tuple(pair for pair in row if pair[0] not in NOT_IN_STAR) for row in shown)
+        outcome.failures += [f"the export: {one}" for one in oracle.compare(case, expected, found)]
+
+    def _exported(self, row: oracle.Row) -> oracle.Row:
+        """Return an exported row with what the oracle knows of its origin."""
+        known = {"load": lambda text: int(text.startswith("ch-s3-")), "time": lambda text: int(text > "2000")}
+        changes = {name: known[word](row[name]) for name, word in self.case.provenance.items() if word in known}
+        return {**row, **changes}
 
     # The verdict
 
