@@ -192,9 +192,9 @@ def render_count_same_rows(
     last_block: int,
     compared: Sql,
 ) -> str:
-    """Count the rows of a partition of one node in parts with later blocks, and those that equal a staged row there.
+    """Count the rows in later parts of a partition on one node, and how many of them equal a staged row.
 
-    Including rows marked by a lightweight DELETE.
+    Rows marked by a lightweight DELETE count, too.
 
     :param compared: expressions, equal in equal rows.
     """

@@ -268,7 +268,15 @@ class Judge:
         if self.scene.plan.is_export:
             self._check_folder(must_be_complete=True)
         else:
-            self._compare(self._allowed(), when)
+            self._compare([*self._allowed(), *self._loaded_again()], when)
+
+    def _loaded_again(self) -> list[oracle.Bag]:
+        """List what the table may hold if a clear loads the files once more, after people have removed rows."""
+        plan, people = self.scene.plan, self.scene.people
+        if plan.mode.startswith("append") or plan.mode == oracle.UNDO:
+            return []
+        shards, gone = self.scene.sandbox.shards, people.removed
+        return [oracle.expected(plan.mode, shards, FIRST_VERSIONS, without=gone) + people.added]
 
     def _check_folder(self, *, must_be_complete: bool) -> None:
         """Check that the folder of an export is complete, or does not claim to be, and holds nothing else then."""

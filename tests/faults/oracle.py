@@ -232,18 +232,21 @@ def before(mode: str, shards: int) -> Bag:
     return Counter(f"{row.text}{extra}" for row in rows_before(mode, shards))
 
 
-def expected(mode: str, shards: int, versions: Mapping[int, int], *, is_edited: bool = False) -> Bag:
+def expected(
+    mode: str, shards: int, versions: Mapping[int, int], *, is_edited: bool = False, without: Bag | None = None
+) -> Bag:
     """Compute what the table, and that of the rejected lines, have to hold after a load of these files.
 
     :param versions: number of a file → its version.
     :param is_edited: whether the load has ``EDITED_WHERE``.
+    :param without: rows of the table that others have removed before.
     """
     # what is gone from the source, or undone, is gone from the table
     earlier = {} if mode in (UNDO, MISSING) else earlier_versions(mode)
     loaded = rows_of({} if mode == UNDO else {**earlier, **versions})
     if is_edited:
         loaded = [row for row in loaded if row.id % 2]
-    old = _made_rows(mode, shards)
+    old = [row for row in _made_rows(mode, shards) if row.text not in (without or ())]
     match mode:
         case "append_failed_check":
             return before(mode, shards)

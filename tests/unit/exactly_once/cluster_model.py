@@ -30,7 +30,7 @@ SAME_QUERY_ID = 216
 SETTING = "allow_replace_partition_from_empty_source"
 # Queries whose result never changes during a test: they are no steps of their own.
 CONSTANT = {
-    *("read_settings", "read_ledger_comments", "read_table", "read_past_reports"),
+    *("read_settings", "read_ledger_comments", "read_table", "read_columns", "read_past_reports"),
     "read_earlier_uuids",
 }
 LOG_FLUSH_SECONDS = 1.0
@@ -121,8 +121,8 @@ class Table:
             rows: Rows = sum((part.rows for part in parts), Counter())
             self.retire(partition)
             digest = "+".join(part.digest for part in parts)
-            version = max(part.version for part in parts)
             first, last = min(part.first_block for part in parts), max(part.last_block for part in parts)
+            version = max((part.version for part in parts if part.version > part.first_block), default=first)
             self.parts.append(Part(partition, digest, rows, first, last, version=version))
 
     def forget(self) -> None:
@@ -827,6 +827,20 @@ class Cluster:
             if part.partition in wanted
         ]
 
+    def _count_same_rows(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        place = r"= '(\w+:\d+)'\s+AND _partition_id = '(\w+)'\s+AND [^>]+ > (-?\d+)"
+        name, partition, last_block = _match(place, statement.text).groups()
+        if node.name != name:
+            return []
+        by_key = "sipHash64(row)" in statement.text
+        staged = self._table(node, _match(r"FROM `d`.`(\w+)`", statement.text)[1])
+        target = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
+        later = [part.rows for part in target.active(partition) if part.last_block > int(last_block)]
+        gained: Rows = sum(later, Counter())
+        wanted = {row[: 1 if by_key else 2] for part in staged.active(partition) for row in part.rows}
+        same = sum(count for row, count in gained.items() if row[: 1 if by_key else 2] in wanted)
+        return [{"ch_s3_rows": gained.total(), "ch_s3_same_rows": same}]
+
     def _read_logged_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         uuids = _literals(_match(r"table_uuid\) IN \((.*)\)", statement.text)[1])
         wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
@@ -843,7 +857,12 @@ class Cluster:
         ]
 
     def _read_table(self, node: Node, *_: object) -> list[dict[str, Any]]:
-        return [{"node": node.name, "uuid": "never made again", "create_table_query": "never altered", "views": []}]
+        definition = {"uuid": "never made again", "create_table_query": "never altered", "sorting_key": "row"}
+        return [{"node": node.name, **definition, "views": []}]
+
+    def _read_columns(self, node: Node, *_: object) -> list[dict[str, Any]]:
+        said = {"type": "String", "default_kind": "", "default_expression": ""}
+        return [{"node": node.name, "name": name, **said} for name in ("row", "load")]
 
     def _read_idle_seconds(self, *_: object) -> list[dict[str, Any]]:
         return [{"idle_seconds": 0.0}]
