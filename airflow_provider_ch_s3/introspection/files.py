@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -270,7 +270,7 @@ def _describe_csv(
         raise problem
     if not source.format.with_names:
         return source, types
-    by_server = not all(re.fullmatch(r"c\d+", name) for name in types)
+    by_server = not _is_nameless(types)
     named = _with_header(source, beginnings, columns, request, by_server=by_server)
     is_named = named is not source
     if is_named is by_server and not (is_named and beginnings.is_marked):
@@ -340,12 +340,22 @@ def _describe_text(
     lacks_some = any(c.name not in types for c in wanted)
     may_add = request.adds_columns
     if (source.format.may_lack_fields and (lacks_some or may_add)) or (may_add and source.format.has_names):
-        for schema in read_schemas(client, source):
-            types = {**{name: kind for name, kind in schema.types.items() if name not in in_path}, **types}
+        found = [types, *(schema.types for schema in read_schemas(client, source))]
+        if source.format.with_names:
+            # The server does not take a line for a header if the file has no other.
+            found = [one for one in found if not _is_nameless(one)] or found
+        types = {}
+        for one in found:
+            types = {**{name: kind for name, kind in one.items() if name not in in_path}, **types}
     if source.format.may_lack_fields and any(c.is_required and c.name not in types for c in wanted):
         farther = replace(source, settings={**LOOKS_FARTHER, **source.settings})
         types = {**_describe_names(client, farther, in_path), **types}
     return types
+
+
+def _is_nameless(types: Iterable[str]) -> bool:
+    """Whether columns have only the names that the server gives to columns without names."""
+    return all(re.fullmatch(r"c\d+", name) for name in types)
 
 
 # By default the server looks at 25,000 rows, or 32 MiB: a field may appear for the first time in a later row.

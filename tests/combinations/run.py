@@ -111,6 +111,11 @@ class Trial:
         return f"{self.lab.database}.t_all" if self.is_distributed and is_old else f"{self.lab.database}.t"
 
     @property
+    def columns(self) -> list[str]:
+        """The columns that are compared."""
+        return [*oracle.table_columns(self.case), *self.world.added]
+
+    @property
     def replicas(self) -> int:
         """Nodes with the same rows."""
         return self.lab.sandbox.replicas if self.lab.has_cluster else 1
@@ -395,8 +400,7 @@ class Trial:
             if not one["Key"].rpartition("/")[2].startswith("_"):  # the manifest, and the sign of the end
                 lines = lab.s3.get_object(Bucket=lab.bucket, Key=one["Key"])["Body"].read().splitlines()
                 found.update(tuple(sorted(self._exported(json.loads(line)).items())) for line in lines)
-        columns = [*oracle.table_columns(case), *self.world.added]
-        shown = [oracle.shown(case, row, path=self.store.path, columns=columns) for row in self.world.rows]
+        shown = [oracle.shown(case, row, path=self.store.path, columns=self.columns) for row in self.world.rows]
         expected = Counter(tuple(pair for pair in row if pair[0] not in NOT_IN_STAR) for row in shown)
         outcome.failures += [f"the export: {one}" for one in oracle.compare(case, expected, found)]
 
@@ -404,7 +408,8 @@ class Trial:
         """Return an exported row with what the oracle knows of its origin."""
         known = {"load": lambda text: int(text.startswith("ch-s3-")), "time": lambda text: int(text > "2000")}
         changes = {name: known[word](row[name]) for name, word in self.case.provenance.items() if word in known}
-        return {**row, **changes}
+        names = (*self.columns, "made", *self.case.provenance)
+        return {name: value for name, value in {**row, **changes}.items() if name in names}
 
     # The verdict
 
@@ -437,9 +442,8 @@ class Trial:
         if self.case["mode"] == "direct":  # which does not wait for replicas
             self._wait_for_replicas()
         case, path = self.case, self.store.path
-        columns = [*oracle.table_columns(case), *self.world.added]
-        expected = Counter(oracle.shown(case, row, path=path, columns=columns) for row in self.world.rows)
-        items = [*columns]
+        expected = Counter(oracle.shown(case, row, path=path, columns=self.columns) for row in self.world.rows)
+        items = [*self.columns]
         items += {"default": ["made"], "materialized": ["twice"], "alias": ["half"]}.get(case["feature"], [])
         items += [
             {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, ContainerClient
 
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
@@ -107,7 +108,8 @@ class AzureStore:
         self.container.upload_blob(key, body, overwrite=True)
 
     def remove(self, key: str) -> None:
-        self.container.delete_blob(key)
+        with suppress(ResourceNotFoundError):  # the load has moved or deleted it
+            self.container.delete_blob(key)
 
     def path(self, key: str) -> str:
         return f"{CONTAINER}/{key}"
@@ -129,7 +131,7 @@ class WebStore:
         self.web.changed[f"/{key}"] = time.time()
 
     def remove(self, key: str) -> None:
-        del self.web.files[f"/{key}"]
+        self.web.files.pop(f"/{key}", None)
 
     def path(self, key: str) -> str:
         return f"/{key}"

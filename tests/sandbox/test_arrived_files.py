@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Reject
+from airflow_provider_ch_s3.arguments import Columns, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.failures import coded
 from tests.marks import thorough
@@ -160,6 +160,14 @@ def test_files_without_a_row_are_named_and_not_loaded_again(lab: Lab, caplog: py
     assert [text for text in messages if text.startswith("leaving out 1 object ('in/_temporary/0/b.csv')")]
     assert lab.load("in/**", table, task_id="again")["files_skipped"] == 2
     assert [tuple(row.values()) for row in lab.rows(table)] == BOB
+
+
+def test_a_header_alone_is_no_row_beside_new_columns(lab: Lab) -> None:
+    table = lab.create("t", PEOPLE)
+    lab.put("in/a.csv", b"name,city,age\n")
+    lab.put("in/b.csv", b"name,city,age\nBob,Berlin,40\n")
+    lab.load("in/*", table, columns=Columns(on_new="add", on_missing="default"))
+    assert lab.rows(table) == [{"name": "Bob", "city": "Berlin", "age": 40}]
 
 
 @pytest.mark.parametrize(
