@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.sql import ledger_queries, parts_queries, staging_queries
-from airflow_provider_ch_s3.sql.filters import expression, server_sql
+from airflow_provider_ch_s3.sql.filters import expression, identifier, server_sql
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableName
 from tests.unit.sql.places import at_both
@@ -266,7 +266,7 @@ CASES: dict[str, Statement] = {
         node="one:9000",
         partition=PARTITION,
         last_block=7,
-        compared=server_sql("id, tail"),
+        compared=server_sql(f"id, {identifier('tail`num')}"),
     ),
     **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
     **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
