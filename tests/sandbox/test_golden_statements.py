@@ -75,11 +75,15 @@ WHERE_KNOWN = {
     "copy_partitions": "the setting is sent where the server knows it",
     "replace_partitions_by_nothing": "the setting is sent where the server knows it",
 }
-NOT_FOR_24_8 = WHERE_KNOWN | {
+NOT_FOR_25_8 = WHERE_KNOWN | {
+    "insert_load_delta_changes_unsharded": "change data are read from 26.7 on: they are refused before",
+}
+NOT_FOR_24_8 = NOT_FOR_25_8 | {
     "check_grant": "sent from 25.8 on",
     "describe_files_iceberg": "24.8 has no functions that read lakes right: they are refused",
     **dict.fromkeys(
         (
+            "insert_load_delta_changes",
             "insert_load_delta_named_collection",
             "insert_load_delta_nosign",
             "insert_load_delta_requester_pays",
@@ -98,7 +102,7 @@ NOT_FOR_24_8 = WHERE_KNOWN | {
     "insert_lines_single": "as insert_lines_cluster",
     "read_first_line_single": "as insert_lines_cluster",
 }
-NOT_FOR = {EMBEDDED: dict[str, str](), "25.8": WHERE_KNOWN, "24.8": NOT_FOR_24_8}
+NOT_FOR = {EMBEDDED: dict[str, str](), "25.8": NOT_FOR_25_8, "24.8": NOT_FOR_24_8}
 # Their examples name columns that their subquery or structure does not have, or has with another type.
 LOOSE_EXAMPLES = {
     "check_condition_here",
