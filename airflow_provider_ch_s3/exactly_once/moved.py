@@ -117,14 +117,14 @@ def find_moved(
         if is_agreed and (is_counted or _shows_each_insert(new, digests, before)):
             return moved
         if is_counted and not both_rows:
-            return ()
+            return ()  # the clones are those of staged parts that are gone
         same_rows = count_same_rows(is_changed)
         if same_rows == 0 and not matched:
             return ()
         if same_rows and len(matched) == len(staged) and not is_retired:
             return moved
         if both_rows == staged_rows and (not is_changed if same_rows is None else same_rows >= staged_rows):
-            return tuple(part.name for part in staged)
+            return tuple(part.name for part in staged)  # merged, and no longer listed
     raise UnknownStateError(
         "partition-state-unknown",
         f"of {count_of(before.staged_rows, 'row')} to be moved {format_count(staged_rows)} are still staged, and the"
