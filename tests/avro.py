@@ -11,11 +11,15 @@ SYNC = b"s" * 16
 
 def number(value: int) -> bytes:
     """Write an int or a long, the size of something, or the branch of a union."""
-    coded, found = value << 1 if value >= 0 else (~value << 1) | 1, b""
-    while coded > 0x7F:
-        found += bytes([coded & 0x7F | 0x80])
-        coded >>= 7
-    return found + bytes([coded])
+    return varint(value << 1 if value >= 0 else (~value << 1) | 1)
+
+
+def varint(value: int) -> bytes:
+    """Write a number from 0 on: seven bits in each byte, the lowest ones first."""
+    found = b""
+    while value > 0x7F:
+        found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
+    return found + bytes([value])
 
 
 def text(value: bytes) -> bytes:

@@ -95,7 +95,7 @@ def find_moved(
     :raises UnknownStateError: if this cannot be determined.
     """
     target = tuple(target)
-    new = _new_parts(target, before)
+    new = new_parts(target, before)
     if not new or not staged:
         return ()
     matched = _match(staged, new)
@@ -145,7 +145,8 @@ def count_lost(staged: Iterable[Part], target: Iterable[Part], before: Before) -
     return max(0, moved_rows - max(0, gained_rows))
 
 
-def _new_parts(target: Iterable[Part], before: Before) -> list[Part]:
+def new_parts(target: Iterable[Part], before: Before) -> list[Part]:
+    """Find the parts, active or not, with rows that came later."""
     return [part for part in target if part.last_block > before.last_block]
 
 
@@ -161,7 +162,7 @@ def _is_insert(part: Part) -> bool:
 
 def _shows_each_insert(new: Iterable[Part], digests: set[str], before: Before) -> bool:
     """Whether each insert since is listed, merged and mutated or not."""
-    inserts = {part.first_block for part in new if not part.is_merged and (part.is_fresh or part.digest in digests)}
+    inserts = _inserted_blocks(new, digests)
 
     def is_shown(part: Part) -> bool:
         first = max(part.first_block, before.last_block + 1)
@@ -199,5 +200,9 @@ def shows_all(parts: Sequence[Part], digests: set[str]) -> bool:
 
     :param digests: those of clones.
     """
-    leaves = {part.first_block for part in parts if not part.is_merged and (part.is_fresh or part.digest in digests)}
+    leaves = _inserted_blocks(parts, digests)
     return all(part.last_block in leaves for part in parts)
+
+
+def _inserted_blocks(parts: Iterable[Part], digests: set[str]) -> set[int]:
+    return {part.first_block for part in parts if not part.is_merged and (part.is_fresh or part.digest in digests)}

@@ -154,14 +154,15 @@ class Staging:
             table can be on the same disk.
         """
         engine = self._engine(like) if self.replicas.exist else ""
-        if has_replicas(engine) and hides_keys(engine):
+        is_replicated = has_replicas(engine)
+        if is_replicated and hides_keys(engine):
             raise TargetError(
                 "disk-keys-hidden",
                 f"{like} defines a disk of its own (disk = disk(…)), whose keys the server hides, so no staging table"
                 " with replicas can be made on this disk; define the disk in the configuration of the servers, and"
                 " create the table with storage_policy, or use mode='direct', which loads at least once",
             )
-        own = server_sql(unplaced_engine(engine)) if has_replicas(engine) else None
+        own = server_sql(unplaced_engine(engine)) if is_replicated else None
         return self.make(table, like, partial(staging_queries.render_create_staging, target=like, engine=own))
 
     def make(self, table: StagingTable, like: TableName, render: Callable[..., Statement]) -> TableName:

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, parse_part
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part, new_parts, parse_part
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.introspection.table import read_columns, read_table
 from airflow_provider_ch_s3.sql import staging_queries
@@ -137,7 +137,7 @@ class AttemptTables:
         except ServerError as error:
             log.warning("%s: cannot compare the rows of partition %s: %s", node, partition, error)
             return None
-        gained_rows = sum(part.rows for part in parts if part.is_active and part.last_block > before.last_block)
+        gained_rows = sum(part.rows for part in new_parts(parts, before) if part.is_active)
         seen_rows, same_rows = (sum(int(row[name]) for row in found) for name in ("ch_s3_rows", "ch_s3_same_rows"))
         return None if seen_rows < gained_rows else same_rows
 

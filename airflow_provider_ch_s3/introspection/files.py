@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -35,7 +34,7 @@ from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import check_folders_of_url, path_column_names
 from airflow_provider_ch_s3.table.target import TargetSpec
-from airflow_provider_ch_s3.table.text_columns import type_text_columns
+from airflow_provider_ch_s3.table.text_columns import are_nameless, type_text_columns
 from airflow_provider_ch_s3.tuning import SettingValue
 
 log = get_log(__name__)
@@ -270,7 +269,7 @@ def _describe_csv(
         raise problem
     if not source.format.with_names:
         return source, types
-    by_server = not _is_nameless(types)
+    by_server = not are_nameless(types)
     named = _with_header(source, beginnings, columns, request, by_server=by_server)
     is_named = named is not source
     if is_named is by_server and not (is_named and beginnings.is_marked):
@@ -343,7 +342,7 @@ def _describe_text(
         found = [types, *(schema.types for schema in read_schemas(client, source))]
         if source.format.with_names:
             # The server does not take a line for a header if the file has no other.
-            found = [one for one in found if not _is_nameless(one)] or found
+            found = [one for one in found if not are_nameless(one)] or found
         types = {}
         for one in found:
             types = {**{name: kind for name, kind in one.items() if name not in in_path}, **types}
@@ -351,11 +350,6 @@ def _describe_text(
         farther = replace(source, settings={**LOOKS_FARTHER, **source.settings})
         types = {**_describe_names(client, farther, in_path), **types}
     return types
-
-
-def _is_nameless(types: Iterable[str]) -> bool:
-    """Whether columns have only the names that the server gives to columns without names."""
-    return all(re.fullmatch(r"c\d+", name) for name in types)
 
 
 # By default the server looks at 25,000 rows, or 32 MiB: a field may appear for the first time in a later row.

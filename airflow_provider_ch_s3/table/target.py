@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.clickhouse.tokens import TokenKind, split_at_commas, tokenize
+from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, split_at_commas, tokenize
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 
@@ -286,15 +286,18 @@ def _without_ttl(clauses: str) -> str:
         ),
         len(clauses),
     )
-    end = next(
-        (
-            token.start
-            for token, name, sign in zip(tokens, tokens[1:], tokens[2:], strict=False)
-            if token.start > start and token.text == "settings" and name.kind is TokenKind.WORD and sign.text == "="
-        ),
-        len(clauses),
+    settings = _find_settings([token for token in tokens if token.start > start])
+    return f"{clauses[:start]}{clauses[settings[0].start :] if settings else ''}".rstrip()
+
+
+def _find_settings(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Find the tokens from the keyword SETTINGS on; empty without settings."""
+    starts = (
+        number
+        for number, (token, name, sign) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False))
+        if token.text == "settings" and name.kind is TokenKind.WORD and sign.text == "="
     )
-    return f"{clauses[:start]}{clauses[end:]}".rstrip()
+    return tokens[next(starts, len(tokens)) :]
 
 
 def hides_keys(engine_full: str) -> bool:
@@ -306,12 +309,11 @@ def _without_own_disk(clauses: str) -> str:
     """Remove a disk with hidden keys from the settings; the other table is then on the server's default disk."""
     if not hides_keys(clauses):
         return clauses
-    tokens = tokenize(clauses)
-    place = next(n for n, token in enumerate(tokens) if token.text == "settings" and tokens[n + 2].text == "=")
-    starts = [one[0].start for one in split_at_commas(tokens[place + 1 :])]
+    keyword, *tokens = _find_settings(tokenize(clauses))
+    starts = [one[0].start for one in split_at_commas(tokens)]
     settings = [clauses[start:end].rstrip(", ") for start, end in pairwise([*starts, len(clauses)])]
     kept = ", ".join(one for one in settings if not one.startswith("disk = disk("))
-    return clauses[: tokens[place].start] + f"SETTINGS {kept}" if kept else clauses[: tokens[place].start].rstrip()
+    return f"{clauses[: keyword.start]}{f'SETTINGS {kept}' if kept else ''}".rstrip()
 
 
 def unquoted(text: str) -> str:

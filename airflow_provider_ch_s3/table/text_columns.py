@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -30,6 +30,11 @@ from airflow_provider_ch_s3.table.target import TableColumn
 PLAIN_CSV = Csv()
 
 
+def are_nameless(names: Iterable[str]) -> bool:
+    """Whether columns have only the names that the server gives to columns without names."""
+    return all(re.fullmatch(r"c\d+", name) for name in names)
+
+
 def type_text_columns(
     source: SourceSpec,
     described: Sequence[FileColumn],
@@ -51,7 +56,7 @@ def type_text_columns(
     file_format = source.format
     data_format = file_format.name
     insertable = [column for column in table_columns if column.is_insertable]
-    if file_format.with_names and all(re.fullmatch(r"c\d+", c.name) for c in in_files):
+    if file_format.with_names and are_nameless(c.name for c in in_files):
         names = [c.name for c in insertable if c.name not in {d.name for d in described if d.in_path}]
         if not insertable:
             raise SourceError(

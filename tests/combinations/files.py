@@ -16,7 +16,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import zstandard
 
-from tests.avro import avro_file, number, text
+from tests.avro import avro_file, number, text, varint
 from tests.combinations.factors import (
     AVRO,
     BARE,
@@ -133,7 +133,7 @@ def _native(file: File, names: list[str]) -> bytes:
         code = {"Date": "H", "UInt32": "I", "Int8": "b"}.get(COLUMN_TYPES[name], "q")
         return struct.pack(f"<{code}", _days(value) if name == "day" and value else value or 0)
 
-    found = _length(len(names)) + _length(len(file.rows))
+    found = varint(len(names)) + varint(len(file.rows))
     for name in names:
         kind = COLUMN_TYPES[name] if "Nullable" in COLUMN_TYPES[name] else f"Nullable({COLUMN_TYPES[name]})"
         values = [row[name] for row in file.rows]
@@ -143,14 +143,7 @@ def _native(file: File, names: list[str]) -> bytes:
 
 
 def _sized(value: bytes) -> bytes:
-    return _length(len(value)) + value
-
-
-def _length(value: int) -> bytes:
-    found = b""
-    while value > 0x7F:
-        found, value = found + bytes([value & 0x7F | 0x80]), value >> 7
-    return found + bytes([value])
+    return varint(len(value)) + value
 
 
 def _days(day: str) -> int:

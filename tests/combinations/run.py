@@ -400,8 +400,7 @@ class Trial:
             if not one["Key"].rpartition("/")[2].startswith("_"):  # the manifest, and the sign of the end
                 lines = lab.s3.get_object(Bucket=lab.bucket, Key=one["Key"])["Body"].read().splitlines()
                 found.update(tuple(sorted(self._exported(json.loads(line)).items())) for line in lines)
-        shown = [oracle.shown(case, row, path=self.store.path, columns=self.columns) for row in self.world.rows]
-        expected = Counter(tuple(pair for pair in row if pair[0] not in NOT_IN_STAR) for row in shown)
+        expected = Counter(tuple(pair for pair in row if pair[0] not in NOT_IN_STAR) for row in self._shown_rows())
         outcome.failures += [f"the export: {one}" for one in oracle.compare(case, expected, found)]
 
     def _exported(self, row: oracle.Row) -> oracle.Row:
@@ -438,11 +437,15 @@ class Trial:
             wrong.append(f"the report has {report['rows_rejected']} bad rows instead of {expected.rejected}")
         return wrong
 
+    def _shown_rows(self) -> list[tuple[tuple[str, Any], ...]]:
+        """Return the rows that the table has to show."""
+        case, path = self.case, self.store.path
+        return [oracle.shown(case, row, path=path, columns=self.columns) for row in self.world.rows]
+
     def _compare(self, where: str, outcome: Outcome) -> None:
         if self.case["mode"] == "direct":  # which does not wait for replicas
             self._wait_for_replicas()
-        case, path = self.case, self.store.path
-        expected = Counter(oracle.shown(case, row, path=path, columns=self.columns) for row in self.world.rows)
+        case, expected = self.case, Counter(self._shown_rows())
         items = [*self.columns]
         items += {"default": ["made"], "materialized": ["twice"], "alias": ["half"]}.get(case["feature"], [])
         items += [

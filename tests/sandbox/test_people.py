@@ -276,24 +276,27 @@ def staged_in(lab: Lab) -> str:
     return f"{lab.database}.{name}"
 
 
-def put_old(lab: Lab) -> None:
+def break_off(lab: Lab, engine: str = BY_DAY) -> tuple[str, dict[str, Any]]:
+    """Let an append into a table with rows die before its first MOVE; returns the table, and how to load."""
+    table, given = lab.create("t", COLUMNS, engine), {**CSV, **ORIGIN}
     put(lab, "in/a.csv", (11, "old", 1), (12, "old", 1), (13, "old", 1))
-
-
-def put_new(lab: Lab) -> None:
+    lab.load("in/a.csv", table, task_id="first", **given)
     put(lab, "in/b.csv", (14, "new", 1), (15, "new", 1))
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/b.csv", table, **given)
+    return table, given
+
+
+def arrive(lab: Lab, table: str) -> None:
+    """Leave the staged rows in both tables, as a node does that dies within MOVE."""
+    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
 
 
 @pytest.mark.parametrize("is_late", [False, thorough(True)])
 @pytest.mark.usefixtures("impatient")
 def test_an_append_whose_keys_are_nowhere_has_not_begun(lab: Lab, is_late: bool) -> None:
     lab.connect_one_node()
-    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
-    put_old(lab)
-    lab.load("in/a.csv", table, task_id="first", **given)
-    put_new(lab)
-    with killed_before(lab, "move_partitions"):
-        lab.load("in/b.csv", table, **given)
+    table, given = break_off(lab)
     add_delete_and_merge(lab, table)
     if is_late:
         hide_inactive_parts(lab)
@@ -307,12 +310,7 @@ def test_an_append_whose_keys_are_nowhere_has_not_begun(lab: Lab, is_late: bool)
 @pytest.mark.usefixtures("impatient")
 def test_an_append_whose_keys_are_on_no_replica_has_not_begun(replicated_lab: Lab) -> None:
     lab = replicated_lab
-    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
-    put_old(lab)
-    lab.load("in/a.csv", table, task_id="first", **given)
-    put_new(lab)
-    with killed_before(lab, "move_partitions"):
-        lab.load("in/b.csv", table, **given)
+    table, given = break_off(lab)
     for node in (0, 2):
         add_delete_and_merge(lab, table, node)
     lab.load("in/b.csv", table, task_id="second", **given)
@@ -356,7 +354,7 @@ def test_rows_without_a_key_are_the_same(lab: Lab) -> None:
     given = {**ORIGIN, "data_format": Format("CSV", structure=columns.partition(", load")[0])}
     with killed_before(lab, "move_partitions"):
         lab.load("in/b.csv", table, **given)
-    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    arrive(lab, table)
     lab.query(INSERT.format(t=table, day=1))
     lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
     hide_inactive_parts(lab)
@@ -371,13 +369,8 @@ def test_rows_without_a_key_are_the_same(lab: Lab) -> None:
 def test_a_partition_that_has_arrived_is_attached_again(lab: Lab, acts: list[str]) -> None:
     """A node died within MOVE, and people detached the partition: it is as fresh as an insert, or gone."""
     lab.connect_one_node()
-    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
-    put_old(lab)
-    lab.load("in/a.csv", table, task_id="first", **given)
-    put_new(lab)
-    with killed_before(lab, "move_partitions"):
-        lab.load("in/b.csv", table, **given)
-    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    table, given = break_off(lab)
+    arrive(lab, table)
     lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
     for act in acts:
         lab.query(f"ALTER TABLE {table} {act} PARTITION 1")
@@ -397,13 +390,8 @@ UPDATE = "ALTER TABLE {t} UPDATE v = 'theirs' IN PARTITION 1 WHERE v = 'new' SET
 def test_rows_deleted_after_they_have_arrived_stay_away(lab: Lab, is_late: bool) -> None:
     """A node died within MOVE; people have written 1 row and deleted 3, so the target has as many rows as before."""
     lab.connect_one_node()
-    table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}
-    put_old(lab)
-    lab.load("in/a.csv", table, task_id="first", **given)
-    put_new(lab)
-    with killed_before(lab, "move_partitions"):
-        lab.load("in/b.csv", table, **given)
-    lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    table, given = break_off(lab)
+    arrive(lab, table)
     lab.query(f"DELETE FROM {table} WHERE k = 14")
     add_delete_and_merge(lab, table)
     if is_late:
@@ -418,30 +406,27 @@ def test_rows_deleted_after_they_have_arrived_stay_away(lab: Lab, is_late: bool)
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("engine", "arrived", "acts"),
+    ("engine", "has_arrived", "acts"),
     [
-        pytest.param("MergeTree PARTITION BY day ORDER BY day", 0, [], id="the-key-does-not-tell"),
-        pytest.param("MergeTree PARTITION BY day ORDER BY tuple()", 0, [], id="no-key"),
-        pytest.param(BY_DAY, 2, [], id="arrived-long-ago"),
-        pytest.param(BY_DAY, 2, [UPDATE], id="arrived-long-ago-and-updated"),
+        pytest.param("MergeTree PARTITION BY day ORDER BY day", False, [], id="the-key-does-not-tell"),
+        pytest.param("MergeTree PARTITION BY day ORDER BY tuple()", False, [], id="no-key"),
+        pytest.param(BY_DAY, True, [], id="arrived-long-ago"),
+        pytest.param(BY_DAY, True, [UPDATE], id="arrived-long-ago-and-updated"),
     ],
 )
 @pytest.mark.usefixtures("impatient")
-def test_rows_that_nobody_can_tell_are_moved_by_hand(lab: Lab, engine: str, arrived: int, acts: list[str]) -> None:
-    """:param arrived: rows that a node moved before it died, and which it has in both tables."""
+def test_rows_that_nobody_can_tell_are_moved_by_hand(
+    lab: Lab, engine: str, has_arrived: bool, acts: list[str]
+) -> None:
+    """:param has_arrived: a node died within MOVE, and has the rows in both tables."""
     lab.connect_one_node()
-    table, given = lab.create("t", COLUMNS, engine), {**CSV, **ORIGIN}
-    put_old(lab)
-    lab.load("in/a.csv", table, task_id="first", **given)
-    put_new(lab)
-    with killed_before(lab, "move_partitions"):
-        lab.load("in/b.csv", table, **given)
-    if arrived:
-        lab.query(f"ALTER TABLE {table} ATTACH PARTITION ID '1' FROM {staged_in(lab)}")
+    table, given = break_off(lab, engine)
+    if has_arrived:
+        arrive(lab, table)
     for act in acts:
         lab.query(act.format(t=table))
     add_delete_and_merge(lab, table)
-    if arrived:
+    if has_arrived:
         hide_inactive_parts(lab)
     before = held(lab, table)
     with pytest.raises(
@@ -450,7 +435,7 @@ def test_rows_that_nobody_can_tell_are_moved_by_hand(lab: Lab, engine: str, arri
         lab.load("in/b.csv", table, task_id="second", **given)
     assert held(lab, table) == before
     (staged,) = re.findall(r"was moved from (\S+) to", told.value.sentence)
-    if arrived:
+    if has_arrived:
         lab.query(f"ALTER TABLE {staged} DROP PARTITION ID '1'")
     else:
         lab.query(f"ALTER TABLE {staged} MOVE PARTITION ID '1' TO TABLE {table}")
