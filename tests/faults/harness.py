@@ -26,7 +26,7 @@ from tests.faults.plans import Kind, Plan
 from tests.faults.proxies import Loop, Proxy
 from tests.faults.runners import OVER, AirflowRunner, ForkRunner, Runner
 from tests.faults.scene import Scene, Slot, key, wait_for
-from tests.faults.sources import FEW_REQUESTS, Objects, running_stores
+from tests.faults.sources import FEW_REQUESTS, S3, Objects, running_stores
 from tests.faults.tasks import CONNECTION_ARGUMENTS, KEEPING, OPERATORS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
 from tests.sandbox.hostile_profiles import HOSTILE, write_profiles
@@ -293,6 +293,7 @@ def running_harness(
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ch-s3-faults-")))
         config = replace(config or SandboxConfig(), directory=directory / "sandbox")
         write_profiles(config)
+        write_few_requests(config)
         sandbox = stack.enter_context(running_sandbox(config))
         stores = stack.enter_context(running_stores(sandbox))
         for objects in stores.values():
@@ -333,6 +334,16 @@ def running_harness(
             slots=slots,
             directory=directory / "runs",
         )
+
+
+def write_few_requests(config: SandboxConfig) -> None:
+    """Limit the requests of every query: 24.8 takes the number from the server's own profile, not from the query."""
+    assert config.directory is not None
+    number = FEW_REQUESTS[S3]["s3_retry_attempts"]
+    profile = f"<default><s3_retry_attempts>{number}</s3_retry_attempts></default>"
+    for node in range(1, config.nodes + 1):
+        path = config.directory / f"node{node}" / "config.d" / "few_requests.xml"
+        path.write_text(f"<clickhouse><profiles>{profile}</profiles></clickhouse>")
 
 
 def make_slot(stores: Mapping[str, Objects], loop: Loop, number: int, ports: Sequence[int]) -> Slot:
