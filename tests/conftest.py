@@ -1,7 +1,7 @@
 """Airflow's configuration for the tests, set before anything imports it: its own home, no examples, our example DAGs.
 
-Also groups the tests that pytest-xdist has to run in one process, and marks the tests of `make test-push` and of
-`make test-all`.
+Also groups the tests that pytest-xdist has to run in one process, and marks the tests that only a push runs, and
+only `make test-all`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import os
 import random
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 
+import botocore.session
 import pytest
 
 from airflow_provider_ch_s3 import discretion
@@ -28,6 +30,8 @@ os.environ.update(
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
     }
 )
+# Each session would parse the description of S3 again: half of the time of most tests of stores.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 # The processes of pytest-xdist inherit it.
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
@@ -86,6 +90,11 @@ def _place(item: pytest.Function) -> tuple[int, str]:
     """Order the groups: each fixture, and each cluster, is started once."""
     name, parameter = _shared(item) or ("", "")
     return (SHARED.index(name) if name else len(SHARED)), parameter
+
+
+def pytest_unconfigure() -> None:
+    """Remove Airflow's home: a process of pytest-xdist ends without doing so."""
+    _HOME.cleanup()
 
 
 def pytest_report_header() -> str:

@@ -15,6 +15,9 @@ import pytest
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, ConfigError, NewColumnsError, ServerError
 from ch_s3_lab.errors import SandboxError
 
+# one process reads the code
+pytestmark = pytest.mark.xdist_group("messages")
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "messages.txt"
 PACKAGES = (ROOT / "airflow_provider_ch_s3", ROOT / "lab" / "ch_s3_lab")

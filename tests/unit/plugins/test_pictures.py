@@ -24,6 +24,9 @@ from tests.unit.test_report import MERGED
 
 CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parents[3] / "build" / "screenshots"
+# one process starts a browser
+pytestmark = pytest.mark.xdist_group("pictures")
+
 NARROW_PIXELS = 700
 COLOURS = {"light": ("#ffffff", "#18181b"), "dark": ("#18181b", "#f4f4f5")}
 PLAN = with_facts("plan: 3 x 2 threads, blocks of 128.0 MiB, 4.0 s expected", {"planned_seconds": 4.0})
