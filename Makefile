@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test compiled-tests test-all test-matrix test-own test-unit values combinations faults faults-points faults-watchers bench-arrivals bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push compiled-tests test-all test-matrix test-own test-unit values combinations faults faults-points faults-watchers bench-arrivals bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -21,11 +21,15 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# Lint, types, unit tests, and the first test of each module on real servers; a push runs make test TESTS="not thorough".
+# Lint, types, unit tests, and the first test of each module on real servers. TESTS="not thorough": of `make test-push`, too.
 TESTS := not push and not thorough
 test: $(READY)
 	$(MAKE) --jobs=2 lint compiled-tests
 	$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25
+
+# What each push runs besides: the other tests on real servers, each with its first case.
+test-push: $(READY)
+	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 
 # Otherwise each process of pytest compiles all tests, and what they import. What fails here fails again, with its reason.
 compiled-tests: $(READY)

@@ -1,7 +1,7 @@
 """Airflow's configuration for the tests, set before anything imports it: its own home, no examples, our example DAGs.
 
-Also groups the tests that pytest-xdist has to run in one process, and marks the tests that only a push runs, and
-only `make test-all`.
+Also groups the tests that pytest-xdist has to run in one process, and marks the tests of `make test-push` and of
+`make test-all`.
 """
 
 from __future__ import annotations
