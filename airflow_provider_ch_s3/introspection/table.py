@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.table.target import (
     TableName,
     TableSize,
     TargetSpec,
+    defines_disk,
     engine_arguments,
     engine_of,
     parse_distribution,
@@ -247,6 +248,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         has_ttl=any(row["has_ttl"] for row in tables.values()),
         has_projections=any(row["has_projections"] for row in tables.values()),
         has_unique_key=any(row["has_unique_key"] for row in tables.values()),
+        has_own_disk=any(defines_disk(row["engine_full"]) for row in tables.values()),
         storage_policies=frozenset(row["storage_policy"] for row in tables.values()),
         definition=fingerprint(tables.values()),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
-from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
+from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, show_version
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ChS3Error,
@@ -33,12 +33,14 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec
 
+ALTERS_OWN_DISK_SINCE = (25, 8)
 log = get_log(__name__)
 
 
-def check_mode(target: TargetSpec, request: LoadRequest) -> None:
+def check_mode(target: TargetSpec, request: LoadRequest, version: tuple[int, int]) -> None:
     """Check that the table can be loaded in this mode, through a staging table.
 
+    :param version: year and release of the oldest server.
     :raises TargetError: if the table cannot be loaded in this mode.
     :raises ConfigError: if the mode and another argument contradict each other.
     """
@@ -55,6 +57,14 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             f"{target.local} has a UNIQUE KEY, and ClickHouse moves no partitions into such a table, so that staged"
             " rows could not be committed; use a table without it (mode='merge' keeps one row of a key), or"
             " mode='direct', which loads rows at least once",
+        )
+    if target.has_own_disk and version < ALTERS_OWN_DISK_SINCE:
+        raise TargetError(
+            "server-too-old",
+            f"{target.local} defines a disk of its own (disk = disk(…)), and ClickHouse {show_version(version)}"
+            " cannot change a setting of a table on such a disk, as a commit has to; define the disk in the"
+            " configuration of the servers and create the table with storage_policy, use ClickHouse"
+            f" {show_version(ALTERS_OWN_DISK_SINCE)}, or mode='direct', which loads rows at least once",
         )
     if target.is_shared:
         log.warning(

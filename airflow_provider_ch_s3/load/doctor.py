@@ -221,7 +221,7 @@ def check_table(subject: Subject) -> str:
     if not load.has_table:
         return f"{load.request.table} does not exist; the load creates it"
     spec = load.target.spec
-    checks.check_mode(spec, load.request)
+    checks.check_mode(spec, load.request, subject.cluster.server_version)
     load.target.check_commit([view.table for view in load.site.views])
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
 

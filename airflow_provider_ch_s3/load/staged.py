@@ -179,7 +179,7 @@ class StagedLoad(Load):
         """Check what the load needs, and continue where an earlier process stopped."""
         self._target = self._site = None  # the table may have been altered
         target = self.target
-        check_mode(target.spec, self.request)
+        check_mode(target.spec, self.request, target.cluster.server_version)
         if self.request.rejects:
             create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.site.views])

@@ -118,6 +118,7 @@ class TargetSpec:
     :param has_ttl: the table's rows may expire.
     :param has_projections: an INSERT reads the rows again for the table's projections.
     :param has_unique_key: the table refuses to take or give partitions (26.9).
+    :param has_own_disk: the table defines the disk of its parts.
     :param storage_policies: of ``local`` on the nodes.
     :param definition: a fingerprint of the definition of ``local`` on all nodes.
     """
@@ -137,6 +138,7 @@ class TargetSpec:
     has_ttl: bool = False
     has_projections: bool = False
     has_unique_key: bool = False
+    has_own_disk: bool = False
     storage_policies: frozenset[str] = frozenset()
     definition: str = ""
 
@@ -298,6 +300,11 @@ def _find_settings(tokens: Sequence[Token]) -> Sequence[Token]:
         if token.text == "settings" and name.kind is TokenKind.WORD and sign.text == "="
     )
     return tokens[next(starts, len(tokens)) :]
+
+
+def defines_disk(engine_full: str) -> bool:
+    """Whether a table defines the disk of its parts, instead of naming a disk of the servers."""
+    return "disk = disk(" in engine_full
 
 
 def hides_keys(engine_full: str) -> bool:

@@ -50,6 +50,8 @@ COLUMN_TYPES = {
 PROVENANCE_TYPES = {"path": "String", "row": "UInt64", "time": "DateTime", "load": "String"}
 SOURCE_COLUMNS = {"path": "src", "row": "src_row", "time": "loaded_at", "load": "load_id"}
 """What a load knows of a row → the column of the table."""
+LAKES = ("iceberg", "delta")
+"""Stores that are a lake table."""
 NAMES_OP = ("expression", "bare deletions")
 """Files with a column that the table lacks; rows to be deleted may carry only their key."""
 FOLDER = "loaded/"
@@ -212,7 +214,7 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
         "merge versions": lambda case: Merge(key=["id"], version="v", deleted=_deleted(case), duplicates="collapse"),
         "direct": Direct(),
     },
-    "store": {"s3": None, "azure": None, "web": None},
+    "store": {"s3": None, "azure": None, "web": None, **dict.fromkeys(LAKES)},
     "format": {
         PARQUET: None,
         ORC: None,

@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.combinations.factors import COLUMN_TYPES, CSVS, JSON, MARKER, NAMES_OP, ONLY, PACKED, SOURCE_COLUMNS, Case
+from tests.combinations.factors import (
+    COLUMN_TYPES,
+    CSVS,
+    JSON,
+    LAKES,
+    MARKER,
+    NAMES_OP,
+    ONLY,
+    PACKED,
+    SOURCE_COLUMNS,
+    Case,
+)
 
 Row = dict[str, Any]
 
@@ -20,6 +31,9 @@ DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 ELSEWHERE = "2025-12-31"
 STRICT = ("append", "append, nothing unknown", "append, replay views", "append, list later keys")
 """Modes for which a file that has changed is an error."""
+MERGES = ("merge", "merge versions")
+FILES = 4
+"""Of both nights."""
 DELETED = 900
 """Id of a row that a lightweight DELETE has removed."""
 
@@ -229,6 +243,8 @@ def run_night(case: Case, world: World) -> Expected:
     after = max(world.loaded, default="")
     if case["mode"] == "append, list later keys":
         listed = {key: file for key, file in listed.items() if key > after}
+    if case.is_in(store=LAKES) and case["mode"].startswith("append") and _has_lost(world, listed):
+        return Expected(error="lake-rows-removed")
     if not listed:
         return _nothing(case, has_files=bool(after) and case["mode"] == "append, list later keys")
     if case["arrivals"] == "expected" and len(listed) < 2:
@@ -249,9 +265,15 @@ def run_night(case: Case, world: World) -> Expected:
     return found if chosen else _nothing(case, has_files=True)
 
 
+def _has_lost(world: World, listed: Mapping[str, File]) -> bool:
+    """Whether a file that the table holds is gone, or has changed."""
+    return any(key not in listed or listed[key].version not in versions for key, versions in world.loaded.items())
+
+
 def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, File] | None:
     """Return the files that a load takes; None if it fails because of a file that has changed."""
-    if not case["mode"].startswith("append") or case["mode"] == "append all":
+    is_of_changes = case.is_in(store=LAKES, mode=MERGES) and not _has_lost(world, listed)
+    if not (case["mode"].startswith("append") or is_of_changes) or case["mode"] == "append all":
         return dict(listed)
     old = {key for key, file in listed.items() if file.version in world.loaded.get(key, ())}
     changed = {key for key in listed if key in world.loaded and key not in old}
@@ -364,7 +386,9 @@ def _plain(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def shown(case: Case, row: Row, *, path: Callable[[str], str], columns: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+def shown(
+    case: Case, row: Row, *, path: Callable[[str, int], str], columns: Iterable[str]
+) -> tuple[tuple[str, Any], ...]:
     """Return a row as the table shows it, with computed columns and where the row came from."""
     found = {name: row.get(name) for name in columns}
     if case["feature"] == "default":
@@ -374,7 +398,7 @@ def shown(case: Case, row: Row, *, path: Callable[[str], str], columns: Iterable
     if case["feature"] == "alias":
         found["half"] = row["id"] // 2
     if case["provenance"] == "path and load":
-        found[SOURCE_COLUMNS["path"]] = path(row["_file"]) if "_file" in row else ""
+        found[SOURCE_COLUMNS["path"]] = path(row["_file"], row["_version"]) if "_file" in row else ""
         found[SOURCE_COLUMNS["load"]] = int("_file" in row)
     if case["provenance"] == "time":
         found[SOURCE_COLUMNS["time"]] = int("_file" in row)
@@ -413,7 +437,11 @@ def _folded(case: Case, rows: Counter[Any]) -> dict[Any, Any]:
 
 def markers_of(case: Case) -> list[str]:
     """List the keys of objects without bytes: a marker of complete files, a folder, a file of an unfinished job."""
-    found = [f"in/{MARKER}"] if case["arrivals"] == "expected" or case["objects"] == "markers" else []
+    keys = [key_of(case, number) for number in range(FILES)]
+    # a web server lists no folder, so each folder that the source names is complete by itself
+    folders = {key.rpartition("/")[0] for key in keys} if case["store"] == "web" else {"in"}
+    is_marked = case["arrivals"] == "expected" or case["objects"] == "markers"
+    found = [f"{folder}/{MARKER}" for folder in sorted(folders)] if is_marked else []
     if case["objects"] == "markers":
         found += ["in/", key_of(case, 0).replace("in/", "in/_temporary/0/")]
     if case["objects"] == "empty file":

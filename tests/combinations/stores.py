@@ -1,4 +1,4 @@
-"""Where the files of a case are: in the sandbox's S3, in Azure's emulator, or on a web server."""
+"""Where the files of a case are: in the sandbox's S3, in Azure's emulator, on a web server, or in a lake table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from azure.core.exceptions import ResourceNotFoundError
@@ -17,12 +19,13 @@ from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHou
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.combinations.factors import Case
-from tests.combinations.oracle import first_key, key_of
+from tests.combinations.lake_store import LakeStore
+from tests.combinations.oracle import FILES, first_key, key_of
+from tests.lakes import LAKES
 from tests.sandbox.conftest import Lab
 from tests.sandbox.other_stores import WebServer, running_azurite, running_web_server
 
 CONTAINER = "files"
-LAST_FILE = 3
 
 
 class Store(Protocol):
@@ -43,7 +46,7 @@ class Store(Protocol):
     def remove(self, key: str) -> None:
         """Remove a file."""
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, version: int) -> str:
         """Return what the provenance of a row says."""
 
 
@@ -62,12 +65,18 @@ def opened_store(case: Case, lab: Lab) -> Iterator[Store]:
             with running_web_server() as web:
                 yield WebStore(web=web)
         case _:
-            store = S3Store(lab=lab)
-            try:
-                yield store
-            finally:
-                for one in lab.s3.list_objects_v2(Bucket=lab.bucket).get("Contents", []):
-                    store.remove(one["Key"])
+            with TemporaryDirectory() as folder:
+                try:
+                    yield _in_bucket(case, lab, Path(folder))
+                finally:
+                    for one in lab.s3.list_objects_v2(Bucket=lab.bucket).get("Contents", []):
+                        lab.s3.delete_object(Bucket=lab.bucket, Key=one["Key"])
+
+
+def _in_bucket(case: Case, lab: Lab, folder: Path) -> Store:
+    if (kind := case["store"]) in LAKES:
+        return LakeStore(lab=lab, kind=kind, folder=folder)
+    return S3Store(lab=lab)
 
 
 def _glob(case: Case) -> str:
@@ -90,7 +99,7 @@ class S3Store:
     def remove(self, key: str) -> None:
         self.lab.s3.delete_object(Bucket=self.lab.bucket, Key=key)
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, version: int) -> str:
         return f"{self.lab.bucket}/{key}"
 
 
@@ -111,7 +120,7 @@ class AzureStore:
         with suppress(ResourceNotFoundError):  # the load has moved or deleted it
             self.container.delete_blob(key)
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, version: int) -> str:
         return f"{CONTAINER}/{key}"
 
 
@@ -123,7 +132,7 @@ class WebStore:
     operator: type[FilesToClickHouseOperator] = HttpToClickHouseOperator
 
     def arguments(self, case: Case) -> Mapping[str, Any]:
-        keys = [first_key(case), *(key_of(case, number) for number in range(LAST_FILE + 1))]
+        keys = [first_key(case), *(key_of(case, number) for number in range(FILES))]
         return {"source": [f"{self.web.url}/{key}" for key in keys]}
 
     def put(self, key: str, body: bytes) -> None:
@@ -133,5 +142,5 @@ class WebStore:
     def remove(self, key: str) -> None:
         self.web.files.pop(f"/{key}", None)
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, version: int) -> str:
         return f"/{key}"

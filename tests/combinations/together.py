@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tests.combinations.factors import FACTORS, NAMES_OP, PACKED, TYPED, Case
+from tests.combinations.factors import FACTORS, LAKES, NAMES_OP, PACKED, TYPED, Case
 
 Levels = Mapping[str, tuple[str, ...]]
 
@@ -47,6 +47,9 @@ NEW = ("new", "new as told")
 FOLDING = ("replacing", "summing", "collapsing")
 APPENDS = tuple(level for level in FACTORS["mode"] if level.startswith("append"))
 REPLACING_FILES = ("append, replace changed", "append, delete missing")
+ABOUT_FILES = tuple(
+    mode for mode in APPENDS if mode not in ("append", "append, nothing unknown", "append, replay views")
+)
 REJECTS = but("bad_rows", "fail")
 CHUNKED = but("chunks", "usual")
 DISPOSING = but("after_load", "keep")
@@ -103,6 +106,36 @@ APART: tuple[Apart, ...] = (
         what=("files of a web server", "`after_load`"),
         levels={"store": ("web",), "after_load": DISPOSING},
         reason="a load cannot change the files",
+        code="arguments-contradict",
+    ),
+    Apart(
+        what=("lake tables", "`bad_rows=Reject(…)`"),
+        levels={"store": LAKES, "bad_rows": REJECTS},
+        reason="only CSV and JSONEachRow are read line by line",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`after_load`"),
+        levels={"store": LAKES, "after_load": DISPOSING},
+        reason="the files belong to the lake table",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`Direct()`, and choices of `Append(…)` but `views` and `on_unknown_rows`"),
+        levels={"store": LAKES, "mode": (*ABOUT_FILES, "direct")},
+        reason="snapshots say which files are new",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`Arrivals(min_age=…)`, `Arrivals(expected=…)`"),
+        levels={"store": LAKES, "arrivals": ("min_age", "expected")},
+        reason="a snapshot is complete",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", '`commit="held"`'),
+        levels={"store": LAKES, "commit": HELD},
+        reason="the next load would load the held rows, too",
         code="arguments-contradict",
     ),
     Apart(
@@ -381,6 +414,10 @@ APART: tuple[Apart, ...] = (
 """What is refused, in the order in which a load looks for it."""
 MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(levels={"store": but("store", "s3"), "credentials": ("collection",)}, reason="a collection of S3"),
+    Meaningless(levels={"store": LAKES, "format": but("format", "parquet")}, reason="the library writes the files"),
+    Meaningless(levels={"store": LAKES, "compression": but("compression", "none")}, reason="the same"),
+    Meaningless(levels={"store": LAKES, "objects": but("objects", "files alone")}, reason="files have rows"),
+    Meaningless(levels={"store": LAKES, "files": ("folder",)}, reason="columns are in the files"),
     Meaningless(levels={"select": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(levels={"where": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(

@@ -28,6 +28,7 @@ from tests.load_requests import load_request
 
 KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 LOCAL = TableName(database="d", table="flights_local")
+NEWEST = (26, 7)
 TARGET = TargetSpec(
     name=TableName(database="d", table="flights"),
     local=LOCAL,
@@ -71,12 +72,19 @@ REMOVING: dict[str, Any] = {
     ],
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
-    check_mode(target, asked)
+    check_mode(target, asked, NEWEST)
 
 
 def test_a_table_that_takes_no_partitions_is_refused() -> None:
     with pytest.raises(TargetError, match=coded("engine-not-loadable", "UNIQUE KEY")):
-        check_mode(dataclasses.replace(TARGET, has_unique_key=True), request("append"))
+        check_mode(dataclasses.replace(TARGET, has_unique_key=True), request("append"), NEWEST)
+
+
+def test_a_table_with_a_disk_of_its_own_is_refused_where_its_settings_cannot_change() -> None:
+    target = dataclasses.replace(TARGET, has_own_disk=True)
+    check_mode(target, request("append"), (25, 8))
+    with pytest.raises(TargetError, match=coded("server-too-old", "defines a disk of its own")):
+        check_mode(target, request("append"), (24, 8))
 
 
 PATTERN = parse_location("s3://lake/t", DELTA)
@@ -144,7 +152,7 @@ def test_other_errors_name_no_snapshot() -> None:
 
 
 def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"))
+    check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"), NEWEST)
     assert (
         "d.flights_local is a SharedMergeTree table of ClickHouse Cloud, where this package has never" in caplog.text
     )
@@ -216,7 +224,7 @@ REPLAY_WITHOUT_APPEND = (
 )
 def test_what_is_refused(target: TargetSpec, asked: LoadRequest, kind: type[ChS3Error], message: str) -> None:
     with pytest.raises(kind) as caught:
-        check_mode(target, asked)
+        check_mode(target, asked, NEWEST)
     assert caught.value.sentence == message
 
 
