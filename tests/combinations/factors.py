@@ -52,6 +52,7 @@ SOURCE_COLUMNS = {"path": "src", "row": "src_row", "time": "loaded_at", "load": 
 """What a load knows of a row → the column of the table."""
 LAKES = ("iceberg", "delta")
 """Stores that are a lake table."""
+MERGES = ("merge", "merge changes", "merge versions")
 NAMES_OP = ("expression", "bare deletions")
 """Files with a column that the table lacks; rows to be deleted may carry only their key."""
 FOLDER = "loaded/"
@@ -211,6 +212,7 @@ FACTORS: Mapping[str, Mapping[str, Level]] = {
         "replace where": ReplaceWhere("kind = 'loaded'"),
         "replace table": ReplaceTable(),
         "merge": Merge(key=["id"], max_rewritten_bytes=10**9),
+        "merge changes": Merge(key=["id"], on_removed="delete", max_rewritten_bytes=10**9),
         "merge versions": lambda case: Merge(key=["id"], version="v", deleted=_deleted(case), duplicates="collapse"),
         "direct": Direct(),
     },

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.combinations.factors import Case
-from tests.lakes import LAKES, DeltaLake, IcebergLake, server_of
+from tests.lakes import FED, LAKES, DeltaLake, IcebergLake, server_of
 from tests.sandbox.conftest import Lab
 
 FOLDER = "lake"
@@ -50,7 +50,8 @@ class LakeStore:
         schema = pa.schema([column.with_type(WIDER.get(column.type, column.type)) for column in rows.schema])
         if not self._opened:
             server, uri = server_of(self.lab.sandbox), self.lab.uri(FOLDER)
-            self._opened[key] = LAKES[self.kind](server, uri, self.folder, schema=schema)
+            given = {"configuration": FED} if self.kind == "delta" else {}
+            self._opened[key] = LAKES[self.kind](server, uri, self.folder, schema=schema, **given)
         self.remove(key)
         before = self._data_files()
         self._lake.append(rows.cast(schema).to_pylist())

@@ -16,6 +16,7 @@ from tests.combinations.factors import (
     JSON,
     LAKES,
     MARKER,
+    MERGES,
     NAMES_OP,
     ONLY,
     PACKED,
@@ -31,9 +32,10 @@ DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 ELSEWHERE = "2025-12-31"
 STRICT = ("append", "append, nothing unknown", "append, replay views", "append, list later keys")
 """Modes for which a file that has changed is an error."""
-MERGES = ("merge", "merge versions")
 FILES = 4
 """Of both nights."""
+COMMITS_OF_CHANGES = {"changed": 3, "gone": 2, "all gone": 3}
+"""Night → commits of the lake table: one for each file that comes or goes."""
 DELETED = 900
 """Id of a row that a lightweight DELETE has removed."""
 
@@ -158,7 +160,7 @@ def files_of(case: Case, night: int, before: Mapping[str, File]) -> dict[str, Fi
     if case.is_in(night=("same", "all gone")):
         return {}
     rows = [_row(31 + n, DAYS[2]) for n in range(3)]
-    if case["mode"] != "merge":
+    if case["mode"] not in ("merge", "merge changes"):
         deletion = _row(4, DAYS[2], v=2, deletes=True)
         if case["files"] == "bare deletions":
             deletion = {name: value if name in ("id", "v", "op") else None for name, value in deletion.items()}
@@ -245,7 +247,8 @@ def run_night(case: Case, world: World) -> Expected:
         listed = {key: file for key, file in listed.items() if key > after}
     if case.is_in(store=LAKES) and case["mode"].startswith("append") and _has_lost(world, listed):
         return Expected(error="lake-rows-removed")
-    if not listed:
+    lost = _lost_rows(case, world, listed)
+    if not listed and not lost:
         return _nothing(case, has_files=bool(after) and case["mode"] == "append, list later keys")
     if case["arrivals"] == "expected" and len(listed) < 2:
         return Expected(error="files-too-few")
@@ -254,15 +257,19 @@ def run_night(case: Case, world: World) -> Expected:
         return Expected(error="file-changed")
     columns = [*table_columns(case), *added_columns(case)]
     new = [row for key, file in chosen.items() for row in loaded_rows(case, key, file, columns)]
-    found = Expected(files=len(chosen), rows=len(new), rejected=sum(file.bad for file in chosen.values()))
-    if chosen:
+    files = COMMITS_OF_CHANGES[case["night"]] if lost else len(chosen)
+    rejected = sum(file.bad for file in chosen.values())
+    deleted = {row["id"] for row in lost} - {row["id"] for row in new}
+    found = Expected(files=files, rows=len(new) + len(deleted), rejected=rejected)
+    if found.files:
         world.added = world.added or added_columns(case)
         if error := _find_error(case, world, new):
             return Expected(error=error)
     if case["checks"] != "validate_only":
+        world.rows = [row for row in world.rows if row not in lost]
         _commit(case, world, listed, chosen, new)
         world.rejected += found.rejected
-    return found if chosen else _nothing(case, has_files=True)
+    return found if found.files else _nothing(case, has_files=True)
 
 
 def _has_lost(world: World, listed: Mapping[str, File]) -> bool:
@@ -270,9 +277,19 @@ def _has_lost(world: World, listed: Mapping[str, File]) -> bool:
     return any(key not in listed or listed[key].version not in versions for key, versions in world.loaded.items())
 
 
+def _lost_rows(case: Case, world: World, listed: Mapping[str, File]) -> list[Row]:
+    """Return the rows of the table whose keys a lake table has deleted, if the load deletes them."""
+    if case["mode"] != "merge changes":
+        return []
+    versions = {key: file.version for key, file in listed.items()}
+    return [row for row in world.rows if "_file" in row and versions.get(row["_file"]) != row["_version"]]
+
+
 def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, File] | None:
     """Return the files that a load takes; None if it fails because of a file that has changed."""
-    is_of_changes = case.is_in(store=LAKES, mode=MERGES) and not _has_lost(world, listed)
+    is_of_changes = case.is_in(store=LAKES, mode=MERGES) and (
+        case["mode"] == "merge changes" or not _has_lost(world, listed)
+    )
     if not (case["mode"].startswith("append") or is_of_changes) or case["mode"] == "append all":
         return dict(listed)
     old = {key for key, file in listed.items() if file.version in world.loaded.get(key, ())}
@@ -307,7 +324,7 @@ def _commit(case: Case, world: World, listed: Mapping[str, File], chosen: Mappin
     """Change the table, what the ledger says of it, and the store."""
     is_replacing = case.is_in(mode=("append, replace changed", "append, delete missing"))
     is_missing = case["mode"] == "append, delete missing" and bool(world.loaded.keys() - listed.keys())
-    if chosen or is_missing:
+    if chosen or is_missing or case["mode"] == "merge changes":
         world.commits += 1
         has_replaced = is_replacing and bool(world.loaded.keys() & chosen.keys())
         world.can_undo = bool(chosen) and not has_replaced and _is_undoable(case)
@@ -349,7 +366,7 @@ def _change(case: Case, old: list[Row], new: list[Row], paths: set[str]) -> list
             return [row for row in old if row["kind"] != "loaded"] + new
         case "replace table":
             return new
-        case "merge" | "merge versions":
+        case "merge" | "merge changes" | "merge versions":
             return _merge(case, old, new)
         case _:
             return old + new

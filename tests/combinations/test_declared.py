@@ -26,7 +26,6 @@ GIVEN = {
 }
 """Arguments without levels, with the reason."""
 ELSEWHERE = {
-    "Merge.on_removed": "tests/sandbox/test_change_data.py: only Delta tables have change data",
     "Role.arn": "tests/sandbox/test_credentials.py: no server of the sandbox assumes a role",
     "Role.external_id": "tests/sandbox/test_credentials.py: no server of the sandbox assumes a role",
     "requester_pays": "tests/sandbox/test_credentials.py: the sandbox's store has no other owner",

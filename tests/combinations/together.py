@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tests.combinations.factors import FACTORS, LAKES, NAMES_OP, PACKED, TYPED, Case
+from tests.combinations.factors import FACTORS, LAKES, MERGES, NAMES_OP, PACKED, TYPED, Case
 
 Levels = Mapping[str, tuple[str, ...]]
 
@@ -332,8 +332,20 @@ APART: tuple[Apart, ...] = (
         code="bad-rows-unsupported",
     ),
     Apart(
+        what=('`Merge(on_removed="delete")`', "sources other than Delta tables"),
+        levels={"mode": ("merge changes",), "store": but("store", "delta")},
+        reason="only Delta tables have a change data feed",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=('`Merge(on_removed="delete")`', "path and number of a row in `provenance`"),
+        levels={"mode": ("merge changes",), "provenance": ("path and load", "row")},
+        reason="change data name no file",
+        code="arguments-contradict",
+    ),
+    Apart(
         what=("`mode=Merge(…)`", "Summing, Aggregating and Collapsing tables"),
-        levels={"mode": ("merge", "merge versions"), "kind": ("summing", "collapsing")},
+        levels={"mode": MERGES, "kind": ("summing", "collapsing")},
         reason="merges of the table make other rows",
         code="engine-not-mergeable",
     ),
