@@ -29,11 +29,11 @@ class UnquotedValueError(TypeError):
 _LINE_LENGTH = 110
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+_QUOTED = {quote: str.maketrans({**_ESCAPES, quote: f"\\{quote}"}) for quote in "'`"}
 
 
 def _quote(text: str, quote: str) -> Sql:
-    escapes = _ESCAPES | {quote: f"\\{quote}"}
-    return Sql(quote + "".join(escapes.get(character, character) for character in text) + quote)
+    return Sql(f"{quote}{text.translate(_QUOTED[quote])}{quote}")
 
 
 def literal(value: str | bool | int | float) -> Sql:
