@@ -27,6 +27,8 @@ def check_request(request: LoadRequest) -> None:
     :raises ConfigError: for the first mistake.
     """
     _check_expressions(request)
+    if request.pattern.scheme.is_lake:
+        _check_lake(request)
     _check_direct(request)
     _check_chunks(request)
     _check_held(request)
@@ -37,8 +39,6 @@ def check_request(request: LoadRequest) -> None:
     _check_after_load(request)
     _check_reject(request)
     _check_new_columns(request)
-    if request.pattern.scheme.is_lake:
-        check_lake(request)
 
 
 def _check_expressions(request: LoadRequest) -> None:
@@ -278,7 +278,7 @@ def _check_reject(request: LoadRequest) -> None:
         )
 
 
-def check_lake(request: LoadRequest) -> None:
+def _check_lake(request: LoadRequest) -> None:
     """Refuse arguments about files in a folder, for a lake table: the snapshots name the files.
 
     :raises ConfigError: for the first of these arguments.

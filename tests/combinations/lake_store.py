@@ -46,6 +46,8 @@ class LakeStore:
 
     def put(self, key: str, body: bytes) -> None:
         """Append the rows of a file to the table; rows that an earlier version of the file had are deleted before."""
+        if not body:  # a marker, in a case that is refused
+            return
         rows = pq.read_table(io.BytesIO(body))
         schema = pa.schema([column.with_type(WIDER.get(column.type, column.type)) for column in rows.schema])
         if not self._opened:

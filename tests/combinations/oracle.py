@@ -248,6 +248,8 @@ def run_night(case: Case, world: World) -> Expected:
     if case.is_in(store=LAKES) and case["mode"].startswith("append") and _has_lost(world, listed):
         return Expected(error="lake-rows-removed")
     lost = _lost_rows(case, world, listed)
+    if not listed and case.is_in(store=LAKES, mode="replace table") and world.rows:
+        return Expected(error="no-file-matches")
     if not listed and not lost:
         return _nothing(case, has_files=bool(after) and case["mode"] == "append, list later keys")
     if case["arrivals"] == "expected" and len(listed) < 2:
@@ -267,6 +269,7 @@ def run_night(case: Case, world: World) -> Expected:
             return Expected(error=error)
     if case["checks"] != "validate_only":
         world.rows = [row for row in world.rows if row not in lost]
+        world.commits += bool(lost and not chosen)
         _commit(case, world, listed, chosen, new)
         world.rejected += found.rejected
     return found if found.files else _nothing(case, has_files=True)
@@ -324,7 +327,7 @@ def _commit(case: Case, world: World, listed: Mapping[str, File], chosen: Mappin
     """Change the table, what the ledger says of it, and the store."""
     is_replacing = case.is_in(mode=("append, replace changed", "append, delete missing"))
     is_missing = case["mode"] == "append, delete missing" and bool(world.loaded.keys() - listed.keys())
-    if chosen or is_missing or case["mode"] == "merge changes":
+    if chosen or is_missing:
         world.commits += 1
         has_replaced = is_replacing and bool(world.loaded.keys() & chosen.keys())
         world.can_undo = bool(chosen) and not has_replaced and _is_undoable(case)

@@ -61,6 +61,30 @@ HELD = ("held",)
 
 APART: tuple[Apart, ...] = (
     Apart(
+        what=("lake tables", "`bad_rows=Reject(…)`"),
+        levels={"store": LAKES, "bad_rows": REJECTS},
+        reason="only CSV and JSONEachRow are read line by line",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`after_load`"),
+        levels={"store": LAKES, "after_load": DISPOSING},
+        reason="the files belong to the lake table",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`Direct()`, and choices of `Append(…)` but `views` and `on_unknown_rows`"),
+        levels={"store": LAKES, "mode": (*ABOUT_FILES, "direct")},
+        reason="snapshots say which files are new",
+        code="argument-without-effect",
+    ),
+    Apart(
+        what=("lake tables", "`Arrivals(min_age=…)`, `Arrivals(expected=…)`"),
+        levels={"store": LAKES, "arrivals": ("min_age", "expected")},
+        reason="a snapshot is complete",
+        code="argument-without-effect",
+    ),
+    Apart(
         what=('`mode="direct"`', "conditions in `checks`"),
         levels={"mode": ("direct",), "checks": CHECKED},
         reason="the rows are in the table before anything can check them",
@@ -107,30 +131,6 @@ APART: tuple[Apart, ...] = (
         levels={"store": ("web",), "after_load": DISPOSING},
         reason="a load cannot change the files",
         code="arguments-contradict",
-    ),
-    Apart(
-        what=("lake tables", "`bad_rows=Reject(…)`"),
-        levels={"store": LAKES, "bad_rows": REJECTS},
-        reason="only CSV and JSONEachRow are read line by line",
-        code="argument-without-effect",
-    ),
-    Apart(
-        what=("lake tables", "`after_load`"),
-        levels={"store": LAKES, "after_load": DISPOSING},
-        reason="the files belong to the lake table",
-        code="argument-without-effect",
-    ),
-    Apart(
-        what=("lake tables", "`Direct()`, and choices of `Append(…)` but `views` and `on_unknown_rows`"),
-        levels={"store": LAKES, "mode": (*ABOUT_FILES, "direct")},
-        reason="snapshots say which files are new",
-        code="argument-without-effect",
-    ),
-    Apart(
-        what=("lake tables", "`Arrivals(min_age=…)`, `Arrivals(expected=…)`"),
-        levels={"store": LAKES, "arrivals": ("min_age", "expected")},
-        reason="a snapshot is complete",
-        code="argument-without-effect",
     ),
     Apart(
         what=("lake tables", '`commit="held"`'),

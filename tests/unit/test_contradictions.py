@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns, Csv, Held, Move, Reject
-from airflow_provider_ch_s3.contradictions import check_lake, check_request
+from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import (
     AZURE,
@@ -190,6 +190,10 @@ def test_urls_are_no_object_store() -> None:
         check(pattern, after_load="tag")
 
 
+LAKE = SourcePattern(bucket="", globs=("**",), scheme=ICEBERG)
+"""A lake table, before the worker knows where its files are."""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -197,11 +201,12 @@ def test_urls_are_no_object_store() -> None:
         {"mode": Append(on_loaded="load")},
         {"arrivals": Arrivals(min_age=5)},
         {"arrivals": Arrivals(expected="_SUCCESS")},
+        REMOVES,  # before the wildcards of the table's files
     ],
 )
 def test_what_a_lake_table_does_not_have(arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="has no meaning for a lake's table"):
-        check_lake(load_request(FLAT, **arguments))
+        check(LAKE, **arguments)
 
 
 FOLLOWS = Merge(key=["id"], on_removed="delete")
@@ -220,7 +225,7 @@ def test_only_delta_tells_changes() -> None:
 
 
 def test_what_a_lake_table_has() -> None:
-    check_lake(load_request(FLAT, mode=Append(views="replay"), arrivals=Arrivals(on_none="skip")))
+    check(LAKE, mode=Append(views="replay"), arrivals=Arrivals(on_none="skip"))
 
 
 @pytest.mark.parametrize(
