@@ -21,13 +21,14 @@ demo: $(READY)
 demo-ui: $(READY)
 	$(BIN)/ch-s3 demo --ui
 
-# Lint, types, unit tests, and the first test of each module on real servers. TESTS="not thorough": of `make test-push`, too.
+# Lint, types, unit tests, and the first test of each module on real servers. With TESTS="not thorough", the tests of
+# `make test-push` as well.
 TESTS := not push and not thorough
 test: $(READY)
 	$(MAKE) --jobs=2 lint compiled-tests
 	$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25
 
-# What each push runs besides: the other tests on real servers, each with its first case.
+# What each push runs besides `make test`: the other tests on real servers, each with its first case.
 test-push: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 

@@ -8,7 +8,7 @@ committed with the target, and the clones are dropped before the commit.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, Sta
 from airflow_provider_ch_s3.introspection.table import read_table
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import identifier, server_sql
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec, parse_table
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec, defines_disk, parse_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +27,13 @@ class View:
 
     :param table: where the view's rows go.
     :param select: the view's query as formatted by the server: every table with a database.
+    :param has_own_disk: ``table`` defines the disk of its parts.
     """
 
     name: TableName
     table: TableName
     select: str
+    has_own_disk: bool = False
 
 
 def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None) -> tuple[View, ...]:
@@ -42,14 +44,16 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
     if not target.views:
         return ()
     nodes = len(read_table(client, target.local, cluster))
-    views = tuple(_read_view(client, name, target, cluster, nodes) for name in target.views)
-    for view in views:
+    found = []
+    for name in target.views:
+        view = _read_view(client, name, target, cluster, nodes)
         tables = read_table(client, view.table, cluster)
         if not all(row["engine"].endswith("MergeTree") for row in tables):
             raise _refuse(view.name, f"its table {view.table} is not a MergeTree table on every node")
         if any(row["views"] for row in tables):
             raise _refuse(view.name, f"its table {view.table} feeds views of its own")
-    return views
+        found.append(replace(view, has_own_disk=any(defines_disk(row["engine_full"]) for row in tables)))
+    return tuple(found)
 
 
 def stage_views(

@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import BROKEN
 from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec, list_keys
 from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
@@ -33,14 +34,14 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec
 
-ALTERS_OWN_DISK_SINCE = (25, 8)
+# "Bad get: has CustomType, requested String" before: ClickHouse issue 63019
+ALTERS_OWN_DISK_SINCE = (26, 7)
 log = get_log(__name__)
 
 
-def check_mode(target: TargetSpec, request: LoadRequest, version: tuple[int, int]) -> None:
+def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     """Check that the table can be loaded in this mode, through a staging table.
 
-    :param version: year and release of the oldest server.
     :raises TargetError: if the table cannot be loaded in this mode.
     :raises ConfigError: if the mode and another argument contradict each other.
     """
@@ -57,14 +58,6 @@ def check_mode(target: TargetSpec, request: LoadRequest, version: tuple[int, int
             f"{target.local} has a UNIQUE KEY, and ClickHouse moves no partitions into such a table, so that staged"
             " rows could not be committed; use a table without it (mode='merge' keeps one row of a key), or"
             " mode='direct', which loads rows at least once",
-        )
-    if target.has_own_disk and version < ALTERS_OWN_DISK_SINCE:
-        raise TargetError(
-            "server-too-old",
-            f"{target.local} defines a disk of its own (disk = disk(…)), and ClickHouse {show_version(version)}"
-            " cannot change a setting of a table on such a disk, as a commit has to; define the disk in the"
-            " configuration of the servers and create the table with storage_policy, use ClickHouse"
-            f" {show_version(ALTERS_OWN_DISK_SINCE)}, or mode='direct', which loads rows at least once",
         )
     if target.is_shared:
         log.warning(
@@ -85,6 +78,24 @@ def check_mode(target: TargetSpec, request: LoadRequest, version: tuple[int, int
         raise TargetError(
             "view-not-fed",
             f"{target.name} feeds {names}, which staged commits do not trigger: {remedy}; see `ch-s3 docs modes`",
+        )
+
+
+def check_disks(target: Target, views: Sequence[View]) -> None:
+    """Check that a commit can change settings of the staging tables: staged rows are on the disk of the target.
+
+    :raises TargetError: if a table defines a disk, and the servers cannot change settings of tables with own disks.
+    """
+    version = target.cluster.server_version
+    tables = {target.spec.local: target.spec.has_own_disk, **{view.table: view.has_own_disk for view in views}}
+    own = next((table for table, has_own_disk in tables.items() if has_own_disk), None)
+    if own and version < ALTERS_OWN_DISK_SINCE:
+        raise TargetError(
+            "server-too-old",
+            f"{own} defines a disk of its own (disk = disk(…)), and ClickHouse {show_version(version)} cannot change"
+            " a setting of a table on such a disk, as a commit has to; define the disk in the configuration of the"
+            " servers and create the table with storage_policy, use ClickHouse"
+            f" {show_version(ALTERS_OWN_DISK_SINCE)}, or mode='direct', which loads rows at least once",
         )
 
 

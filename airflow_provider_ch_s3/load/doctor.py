@@ -221,8 +221,9 @@ def check_table(subject: Subject) -> str:
     if not load.has_table:
         return f"{load.request.table} does not exist; the load creates it"
     spec = load.target.spec
-    checks.check_mode(spec, load.request, subject.cluster.server_version)
+    checks.check_mode(spec, load.request)
     load.target.check_commit([view.table for view in load.site.views])
+    checks.check_disks(load.target, load.site.views)
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
 
 

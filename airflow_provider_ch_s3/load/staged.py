@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.begin import ChunkPlanner
-from airflow_provider_ch_s3.load.checks import check_mode
+from airflow_provider_ch_s3.load.checks import check_disks, check_mode
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.load.conclude import ChunkFinisher
 from airflow_provider_ch_s3.load.decide import (
@@ -179,10 +179,11 @@ class StagedLoad(Load):
         """Check what the load needs, and continue where an earlier process stopped."""
         self._target = self._site = None  # the table may have been altered
         target = self.target
-        check_mode(target.spec, self.request, target.cluster.server_version)
+        check_mode(target.spec, self.request)
         if self.request.rejects:
             create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.site.views])
+        check_disks(target, self.site.views)
         check_tables(target, self.mode.effect, self.site.views, holds=self.request.holds is not None)
         target.ledger.open([node.host for node in target.cluster.nodes])
         self.monitor.log.wait_until_there(self.timing)

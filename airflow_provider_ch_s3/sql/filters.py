@@ -29,11 +29,11 @@ class UnquotedValueError(TypeError):
 _LINE_LENGTH = 110
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
-_QUOTED = {quote: str.maketrans({**_ESCAPES, quote: f"\\{quote}"}) for quote in "'`"}
+_ESCAPES_WITHIN = {quote: str.maketrans({**_ESCAPES, quote: f"\\{quote}"}) for quote in "'`"}
 
 
 def _quote(text: str, quote: str) -> Sql:
-    return Sql(f"{quote}{text.translate(_QUOTED[quote])}{quote}")
+    return Sql(f"{quote}{text.translate(_ESCAPES_WITHIN[quote])}{quote}")
 
 
 def literal(value: str | bool | int | float) -> Sql:

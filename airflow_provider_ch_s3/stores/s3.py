@@ -170,7 +170,7 @@ class S3FileStore:
         if self._is_public:
             return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         hook = self._hook
-        # the hook's own client searches the stack for its caller, which takes a third of the time of connecting
+        # the hook's own client names its caller, and searches the stack for that: a third of the time of connecting
         return hook.get_session(region_name=hook.region_name).client(
             "s3",
             endpoint_url=hook.conn_config.get_service_endpoint_url("s3"),

@@ -302,9 +302,12 @@ def _find_settings(tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens[next(starts, len(tokens)) :]
 
 
+_OWN_DISK = "disk = disk("
+
+
 def defines_disk(engine_full: str) -> bool:
     """Whether a table defines the disk of its parts, instead of naming a disk of the servers."""
-    return "disk = disk(" in engine_full
+    return _OWN_DISK in engine_full
 
 
 def hides_keys(engine_full: str) -> bool:
@@ -319,7 +322,7 @@ def _without_own_disk(clauses: str) -> str:
     keyword, *tokens = _find_settings(tokenize(clauses))
     starts = [one[0].start for one in split_at_commas(tokens)]
     settings = [clauses[start:end].rstrip(", ") for start, end in pairwise([*starts, len(clauses)])]
-    kept = ", ".join(one for one in settings if not one.startswith("disk = disk("))
+    kept = ", ".join(one for one in settings if not one.startswith(_OWN_DISK))
     return f"{clauses[: keyword.start]}{f'SETTINGS {kept}' if kept else ''}".rstrip()
 
 

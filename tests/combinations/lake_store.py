@@ -22,7 +22,7 @@ FOLDER = "lake"
 WIDER = {pa.uint32(): pa.int64(), pa.int8(): pa.int32()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LakeStore:
     """An Iceberg or a Delta table in the bucket of a lab.
 
@@ -33,7 +33,7 @@ class LakeStore:
     lab: Lab
     kind: str
     folder: Path
-    _opened: dict[str, IcebergLake | DeltaLake] = field(default_factory=dict)
+    _opened: IcebergLake | DeltaLake | None = None
     _paths: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _ids: dict[str, list[int]] = field(default_factory=dict)
 
@@ -50,10 +50,10 @@ class LakeStore:
             return
         rows = pq.read_table(io.BytesIO(body))
         schema = pa.schema([column.with_type(WIDER.get(column.type, column.type)) for column in rows.schema])
-        if not self._opened:
+        if self._opened is None:
             server, uri = server_of(self.lab.sandbox), self.lab.uri(FOLDER)
             given = {"configuration": FED} if self.kind == "delta" else {}
-            self._opened[key] = LAKES[self.kind](server, uri, self.folder, schema=schema, **given)
+            self._opened = LAKES[self.kind](server, uri, self.folder, schema=schema, **given)
         self.remove(key)
         before = self._data_files()
         self._lake.append(rows.cast(schema).to_pylist())
@@ -72,8 +72,8 @@ class LakeStore:
 
     @property
     def _lake(self) -> IcebergLake | DeltaLake:
-        (lake,) = self._opened.values()
-        return lake
+        assert self._opened is not None
+        return self._opened
 
     def _data_files(self) -> set[str]:
         lake = self._lake

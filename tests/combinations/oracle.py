@@ -239,17 +239,18 @@ def loaded_rows(case: Case, key: str, file: File, columns: Sequence[str]) -> lis
     return found
 
 
-def run_night(case: Case, world: World) -> Expected:
-    """Compute how a load ends, and change the world accordingly; the night's files are already there."""
+def run_night(case: Case, world: World, *, reads_changes: bool) -> Expected:
+    """Compute how a load ends, and change the world accordingly; the night's files are already there.
+
+    :param reads_changes: the servers are new enough for the change data of a lake table.
+    """
     listed = dict(sorted(world.files.items()))
     after = max(world.loaded, default="")
     if case["mode"] == "append, list later keys":
         listed = {key: file for key, file in listed.items() if key > after}
-    if case.is_in(store=LAKES) and case["mode"].startswith("append") and _has_lost(world, listed):
-        return Expected(error="lake-rows-removed")
     lost = _lost_rows(case, world, listed)
-    if not listed and case.is_in(store=LAKES, mode="replace table") and world.rows:
-        return Expected(error="no-file-matches")
+    if case.is_in(store=LAKES) and (error := _find_lake_error(case, world, listed, reads_changes=reads_changes)):
+        return Expected(error=error)
     if not listed and not lost:
         return _nothing(case, has_files=bool(after) and case["mode"] == "append, list later keys")
     if case["arrivals"] == "expected" and len(listed) < 2:
@@ -268,11 +269,20 @@ def run_night(case: Case, world: World) -> Expected:
         if error := _find_error(case, world, new):
             return Expected(error=error)
     if case["checks"] != "validate_only":
-        world.rows = [row for row in world.rows if row not in lost]
+        gone = {(row["_file"], row["_version"]) for row in lost}
+        world.rows = [row for row in world.rows if (row.get("_file"), row.get("_version")) not in gone]
         world.commits += bool(lost and not chosen)
         _commit(case, world, listed, chosen, new)
         world.rejected += found.rejected
     return found if found.files else _nothing(case, has_files=True)
+
+
+def _find_lake_error(case: Case, world: World, listed: Mapping[str, File], *, reads_changes: bool) -> str:
+    """Return why a snapshot without rows that the table holds is not loaded, '' if it is."""
+    needs_all_rows = case["mode"].startswith("append") or (case["mode"] == "merge changes" and not reads_changes)
+    if needs_all_rows and _has_lost(world, listed):
+        return "lake-rows-removed"
+    return "no-file-matches" if case["mode"] == "replace table" and world.rows and not listed else ""
 
 
 def _has_lost(world: World, listed: Mapping[str, File]) -> bool:
@@ -290,10 +300,7 @@ def _lost_rows(case: Case, world: World, listed: Mapping[str, File]) -> list[Row
 
 def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, File] | None:
     """Return the files that a load takes; None if it fails because of a file that has changed."""
-    is_of_changes = case.is_in(store=LAKES, mode=MERGES) and (
-        case["mode"] == "merge changes" or not _has_lost(world, listed)
-    )
-    if not (case["mode"].startswith("append") or is_of_changes) or case["mode"] == "append all":
+    if not _skips_loaded(case, world, listed):
         return dict(listed)
     old = {key for key, file in listed.items() if file.version in world.loaded.get(key, ())}
     changed = {key for key in listed if key in world.loaded and key not in old}
@@ -302,6 +309,13 @@ def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, F
     if case["mode"] == "append, skip changed":
         old |= changed
     return {key: file for key, file in listed.items() if key not in old}
+
+
+def _skips_loaded(case: Case, world: World, listed: Mapping[str, File]) -> bool:
+    """Whether a load leaves out files that the table holds; a merge leaves out those of a lake table, if it can."""
+    if case.is_in(store=LAKES, mode=MERGES):
+        return case["mode"] == "merge changes" or not _has_lost(world, listed)
+    return case["mode"].startswith("append") and case["mode"] != "append all"
 
 
 def _find_error(case: Case, world: World, new: Sequence[Row]) -> str:

@@ -145,7 +145,10 @@ class Trial:
         """Load once; returns whether the levels cannot go together, and were to be refused."""
         code = self._refusal()
         rows, commits = [dict(row) for row in self.world.rows], self.world.commits
-        expected = Expected(error=code) if code else oracle.run_night(self.case, self.world)
+        reads_changes = self._version >= (26, 7)
+        expected = (
+            Expected(error=code) if code else oracle.run_night(self.case, self.world, reads_changes=reads_changes)
+        )
         error, report, skips = self._load(night)
         where = f"night {night}: "
         if code:
@@ -182,7 +185,7 @@ class Trial:
             return "provenance-not-possible"
         if version < (25, 8) and self.case.is_in(store="azure"):  # by the account's key
             return "server-too-old"
-        if version < (25, 8) and self.case.is_in(feature="s3 disk", cluster="one node", mode=but("mode", "direct")):
+        if version < (26, 7) and self.case.is_in(feature="s3 disk", cluster="one node", mode=but("mode", "direct")):
             return "server-too-old"
         if version < (25, 8) and self.case.is_in(format=ESCAPED, where="own"):  # the header
             return "query-failed" if self.case["store"] == "web" else "value-does-not-fit"

@@ -426,10 +426,14 @@ APART: tuple[Apart, ...] = (
 """What is refused, in the order in which a load looks for it."""
 MEANINGLESS: tuple[Meaningless, ...] = (
     Meaningless(levels={"store": but("store", "s3"), "credentials": ("collection",)}, reason="a collection of S3"),
-    Meaningless(levels={"store": LAKES, "format": but("format", "parquet")}, reason="the library writes the files"),
-    Meaningless(levels={"store": LAKES, "compression": but("compression", "none")}, reason="the same"),
+    Meaningless(
+        levels={"store": LAKES, "format": but("format", "parquet")}, reason="the library of the lake writes Parquet"
+    ),
+    Meaningless(
+        levels={"store": LAKES, "compression": but("compression", "none")}, reason="Parquet compresses inside"
+    ),
     Meaningless(levels={"store": LAKES, "objects": but("objects", "files alone")}, reason="files have rows"),
-    Meaningless(levels={"store": LAKES, "files": ("folder",)}, reason="columns are in the files"),
+    Meaningless(levels={"store": LAKES, "files": ("folder",)}, reason="all columns are in the files"),
     Meaningless(levels={"select": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(levels={"where": ("op",), "files": but("files", *NAMES_OP)}, reason="no such column"),
     Meaningless(

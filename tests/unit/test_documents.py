@@ -95,7 +95,8 @@ def test_the_readme_names_targets_of_make_that_tests_run() -> None:
     assert block in (ROOT / "README.md").read_text()
     recipes = (ROOT / "Makefile").read_text()
     assert "\ndemo: $(READY)\n\t$(BIN)/ch-s3 demo\n" in recipes  # tests/airflow/test_demo.py
-    assert '\n\t$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25\n' in recipes  # runs this
+    assert "\nTESTS := not push and not thorough\ntest: $(READY)\n" in recipes
+    assert '\n\t$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25\n\n' in recipes  # runs this test
 
 
 def quoted_messages() -> Iterator[tuple[str, str]]:

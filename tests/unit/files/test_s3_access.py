@@ -34,6 +34,24 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(fields))
 
 
+def test_the_worker_connects_as_airflow_s_hook_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {
+        "region_name": "eu-west-1",
+        "verify": False,
+        "config_kwargs": {"s3": {"addressing_style": "path"}, "retries": {"max_attempts": 9}},
+        "service_config": {"s3": {"endpoint_url": "https://store.test"}},
+    }
+    fields = {"conn_type": "aws", "login": "A", "password": "S", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS", json.dumps(fields))
+    ours, theirs = S3FileStore(aws_conn_id="aws")._client, S3Hook(aws_conn_id="aws").get_conn()
+    for client in (ours, theirs):
+        assert client.meta.endpoint_url == "https://store.test"
+        assert client.meta.region_name == "eu-west-1"
+        assert client.meta.config.s3["addressing_style"] == "path"
+        assert client.meta.config.retries["total_max_attempts"] == 10
+        assert client._endpoint.http_session._verify is False
+
+
 @pytest.mark.parametrize(
     ("credentials", "expected"),
     [

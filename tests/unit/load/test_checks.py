@@ -12,13 +12,21 @@ import pytest
 
 from airflow_provider_ch_s3.common.arguments import parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
 from airflow_provider_ch_s3.files.snapshots import DataFile, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.lakes.store import LakeStore
-from airflow_provider_ch_s3.load.checks import check_counted, check_mode, check_named, check_space, name_gone
+from airflow_provider_ch_s3.load.checks import (
+    check_counted,
+    check_disks,
+    check_mode,
+    check_named,
+    check_space,
+    name_gone,
+)
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, OnChangedFiles, ReplaceWhere, Views
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.provenance import Origin
@@ -28,7 +36,6 @@ from tests.load_requests import load_request
 
 KNOWN = {"file": Origin.PATH, "load": Origin.LOAD}
 LOCAL = TableName(database="d", table="flights_local")
-NEWEST = (26, 7)
 TARGET = TargetSpec(
     name=TableName(database="d", table="flights"),
     local=LOCAL,
@@ -72,19 +79,28 @@ REMOVING: dict[str, Any] = {
     ],
 )
 def test_what_can_be_loaded(target: TargetSpec, asked: LoadRequest) -> None:
-    check_mode(target, asked, NEWEST)
+    check_mode(target, asked)
 
 
 def test_a_table_that_takes_no_partitions_is_refused() -> None:
     with pytest.raises(TargetError, match=coded("engine-not-loadable", "UNIQUE KEY")):
-        check_mode(dataclasses.replace(TARGET, has_unique_key=True), request("append"), NEWEST)
+        check_mode(dataclasses.replace(TARGET, has_unique_key=True), request("append"))
 
 
-def test_a_table_with_a_disk_of_its_own_is_refused_where_its_settings_cannot_change() -> None:
-    target = dataclasses.replace(TARGET, has_own_disk=True)
-    check_mode(target, request("append"), (25, 8))
-    with pytest.raises(TargetError, match=coded("server-too-old", "defines a disk of its own")):
-        check_mode(target, request("append"), (24, 8))
+@pytest.mark.parametrize("whose", ["target", "view"])
+def test_a_table_with_a_disk_of_its_own_is_refused_where_its_settings_cannot_change(whose: str) -> None:
+    sums = TableName(database="d", table="sums")
+    view = View(name=TableName(database="d", table="v"), table=sums, select="", has_own_disk=whose == "view")
+    target = Mock()
+    target.spec = dataclasses.replace(TARGET, has_own_disk=whose == "target")
+    target.cluster.server_version = (26, 7)
+    check_disks(target, [view])
+    target.cluster.server_version = (25, 8)
+    table = sums if whose == "view" else TARGET.local
+    with pytest.raises(TargetError, match=coded("server-too-old", f"{table} defines a disk of its own")):
+        check_disks(target, [view])
+    target.spec = TARGET
+    check_disks(target, [dataclasses.replace(view, has_own_disk=False)])
 
 
 PATTERN = parse_location("s3://lake/t", DELTA)
@@ -152,7 +168,7 @@ def test_other_errors_name_no_snapshot() -> None:
 
 
 def test_tables_of_clickhouse_cloud_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"), NEWEST)
+    check_mode(dataclasses.replace(TARGET, engine="SharedMergeTree"), request("append"))
     assert (
         "d.flights_local is a SharedMergeTree table of ClickHouse Cloud, where this package has never" in caplog.text
     )
@@ -224,7 +240,7 @@ REPLAY_WITHOUT_APPEND = (
 )
 def test_what_is_refused(target: TargetSpec, asked: LoadRequest, kind: type[ChS3Error], message: str) -> None:
     with pytest.raises(kind) as caught:
-        check_mode(target, asked, NEWEST)
+        check_mode(target, asked)
     assert caught.value.sentence == message
 
 

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.table.target import (
     TableColumn,
     TableName,
     TargetSpec,
+    defines_disk,
     engine_of,
     parse_distribution,
     parse_table,
@@ -228,3 +229,17 @@ def test_engine_of(engine_full: str, expected: str) -> None:
 )
 def test_a_plain_engine_keeps_all_rows(engine_full: str, with_keys: bool, expected: str | None) -> None:
     assert plain_engine(engine_full, with_keys=with_keys) == (expected or engine_full)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_own"),
+    [
+        ("index_granularity = 8192", False),
+        ("disk = 's3'", False),
+        ("storage_policy = 'tiered', index_granularity = 8192", False),
+        ("index_granularity = 8192, disk = disk(type = 'local', path = '/var/x/')", True),
+        ("disk = disk(name = 'd', type = 's3', endpoint = '[HIDDEN]', access_key_id = '[HIDDEN]')", True),
+    ],
+)
+def test_who_defines_the_disk(settings: str, is_own: bool) -> None:
+    assert defines_disk(f"MergeTree PARTITION BY day ORDER BY n SETTINGS {settings}") is is_own
