@@ -67,8 +67,7 @@ class LakeStore:
             self._lake.delete(f"id in ({', '.join(map(str, self._ids.pop(key)))})")
 
     def path(self, key: str, version: int) -> str:
-        versions = self._paths[key]
-        return versions[min(version, len(versions)) - 1]
+        return self._paths[key][version - 1]
 
     @property
     def _lake(self) -> IcebergLake | DeltaLake:

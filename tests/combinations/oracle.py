@@ -165,7 +165,7 @@ def files_of(case: Case, night: int, before: Mapping[str, File]) -> dict[str, Fi
         if case["files"] == "bare deletions":
             deletion = {name: value if name in ("id", "v", "op") else None for name, value in deletion.items()}
         rows += [_row(1, DAYS[2], v=2), _row(2, DAYS[2], v=0), deletion]
-    found = {key_of(case, 3): File(version=2, rows=rows, bad=has_bad)}
+    found = {key_of(case, 3): File(version=1, rows=rows, bad=has_bad)}
     if case["night"] == "changed":
         changed = [_row(12 + n, DAYS[1], v=2) for n in range(5)]
         if case["files"] != "folder":

@@ -307,8 +307,7 @@ class Trial:
             time.sleep(AGE_SECONDS)
         tries = 1
         if night == 2 and (names := KILLED.get(self.case["retry"])):
-            self._load_and_die(night, names)
-            tries = 2
+            tries = 2 if self._load_and_die(night, names) else 1
         try:
             with own_errors():
                 return None, self._execute(night, tries), False
@@ -341,14 +340,15 @@ class Trial:
         )
         return operator.execute(self._context(operator, night, try_number=1))
 
-    def _load_and_die(self, night: int, names: Sequence[str]) -> None:
+    def _load_and_die(self, night: int, names: Sequence[str]) -> bool:
+        """Load in a process that dies before one of these statements; returns False if the load sends none."""
         given = {**self._arguments(), "deferrable": False}
         operator = self._operator()
         ti = vars(self._context(operator, night, try_number=1)["ti"])
         del ti["xcom_push"]  # which no other process can be given
         before = _DIE.format(names=tuple(names), signal=int(signal.SIGKILL))
         with running_worker(given, ti, self.lab.started, before, self.store.operator) as worker:
-            worker.wait(WORKER_SECONDS)
+            return worker.wait(WORKER_SECONDS) == -signal.SIGKILL
 
     def _arguments(self) -> dict[str, Any]:
         return {

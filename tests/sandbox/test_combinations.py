@@ -38,8 +38,15 @@ FOUND = {
     },
     "the first file has a header and nothing else": {"format": "csv dialect", "objects": "file without rows"},
     "words for NULL among numbers, in a new table": {"format": "csv dialect", "kind": "new", "held": "nothing"},
+    "a merge into a table with a disk of its own": {"feature": "s3 disk", "mode": "merge"},
+    "a lake table has no folder to compare with": {
+        "store": "iceberg",
+        "mode": "append, delete missing",
+        "provenance": "path and load",
+    },
+    "all rows of a lake table are deleted": {"store": "delta", "mode": "merge changes", "night": "all gone"},
 }
-"""What this array has found, with few levels."""
+"""What this array has found, with few levels; and the last, which has three levels."""
 
 
 @pytest.fixture
