@@ -17,7 +17,7 @@ export function formatBytes(bytes) {
 
 // Values of settings have the unit that the name of the setting means.
 const SETTING_UNITS = [
-  [/bytes|buffer_size|memory_usage/, (value) => formatBytes(value).replace(".0 ", " ")],
+  [/bytes|buffer_size|memory_usage|free_memory/, (value) => formatBytes(value).replace(".0 ", " ")],
   [/_ms$/, (value) => `${formatCount(value)} ms`],
   [/(?:timeout|_time|_seconds)$/, (value) => `${value} s`],
 ];

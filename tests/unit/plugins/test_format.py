@@ -26,6 +26,7 @@ from tests.unit.plugins.conftest import Scripts
         ("formatBytes", [2_048 * 1_024**4], "2048.0 TiB"),
         ("formatSetting", ["min_insert_block_size_bytes", 67_108_864], "64 MiB"),
         ("formatSetting", ["max_memory_usage", "1610612736"], "1.5 GiB"),
+        ("formatSetting", ["max_threads_min_free_memory_per_thread", 26_214_400], "25 MiB"),
         ("formatSetting", ["max_block_size", 65_409], "65,409"),
         ("formatSetting", ["http_receive_timeout", 30], "30 s"),
         ("formatSetting", ["s3_retry_backoff_ms", 5_000], "5,000 ms"),
