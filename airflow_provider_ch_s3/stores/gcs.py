@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
-from airflow_provider_ch_s3.stores.s3 import UNSIGNED_CONFIG, S3FileStore
+from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"
 
@@ -33,7 +33,5 @@ class GCSFileStore(S3FileStore):
         return self._connection is None
 
     def _connect(self) -> Any:
-        hook = self._hook
-        endpoint_url = hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
-        config = UNSIGNED_CONFIG if self._is_public else hook.config
-        return hook.get_session(region_name="auto").client("s3", endpoint_url=endpoint_url, config=config)
+        endpoint_url = self._hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
+        return self._build_client("auto", endpoint_url, verify=None)

@@ -167,16 +167,16 @@ class S3FileStore:
             )
 
     def _connect(self) -> Any:
-        if self._is_public:
-            return self._hook.get_session().client("s3", config=UNSIGNED_CONFIG)
         hook = self._hook
-        # the hook's own client names its caller, and searches the stack for that: a third of the time of connecting
-        return hook.get_session(region_name=hook.region_name).client(
-            "s3",
-            endpoint_url=hook.conn_config.get_service_endpoint_url("s3"),
-            config=hook.config,
-            verify=hook.verify,
+        return self._build_client(
+            hook.region_name, hook.conn_config.get_service_endpoint_url("s3"), verify=hook.verify
         )
+
+    def _build_client(self, region_name: str | None, endpoint_url: str | None, *, verify: bool | str | None) -> Any:
+        # the hook's own client names its caller, and searches the stack for that: a third of the time of connecting
+        session = self._hook.get_session(region_name=region_name)
+        config = UNSIGNED_CONFIG if self._is_public else self._hook.config
+        return session.client("s3", endpoint_url=endpoint_url, config=config, verify=verify)
 
     @cached_property
     def sqs(self) -> Any:

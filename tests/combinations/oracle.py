@@ -269,8 +269,7 @@ def run_night(case: Case, world: World, *, reads_changes: bool) -> Expected:
         if error := _find_error(case, world, new):
             return Expected(error=error)
     if case["checks"] != "validate_only":
-        gone = {(row["_file"], row["_version"]) for row in lost}
-        world.rows = [row for row in world.rows if (row.get("_file"), row.get("_version")) not in gone]
+        world.rows = [row for row in world.rows if row not in lost]
         world.commits += bool(lost and not chosen)
         _commit(case, world, listed, chosen, new)
         world.rejected += found.rejected
@@ -383,7 +382,7 @@ def _change(case: Case, old: list[Row], new: list[Row], paths: set[str]) -> list
             return [row for row in old if row["kind"] != "loaded"] + new
         case "replace table":
             return new
-        case "merge" | "merge changes" | "merge versions":
+        case mode if mode in MERGES:
             return _merge(case, old, new)
         case _:
             return old + new

@@ -305,9 +305,8 @@ class Trial:
         """Load as a task does; returns the error, the report, and whether the task was skipped."""
         if self.case["arrivals"] == "min_age":
             time.sleep(AGE_SECONDS)
-        tries = 1
-        if night == 2 and (names := KILLED.get(self.case["retry"])):
-            tries = 2 if self._load_and_die(night, names) else 1
+        names = KILLED.get(self.case["retry"], ()) if night == 2 else ()
+        tries = 2 if names and self._load_and_die(night, names) else 1
         try:
             with own_errors():
                 return None, self._execute(night, tries), False

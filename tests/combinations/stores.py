@@ -18,10 +18,9 @@ from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobS
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from tests.combinations.factors import Case
+from tests.combinations.factors import LAKES, Case
 from tests.combinations.lake_store import LakeStore
 from tests.combinations.oracle import FILES, first_key, key_of
-from tests.lakes import LAKES
 from tests.sandbox.conftest import Lab
 from tests.sandbox.other_stores import WebServer, running_azurite, running_web_server
 

@@ -30,6 +30,7 @@ from tests.faults.sources import FEW_REQUESTS, S3, Objects, running_stores
 from tests.faults.tasks import CONNECTION_ARGUMENTS, KEEPING, OPERATORS, export_arguments, load_arguments
 from tests.sandbox.balancer import balancer
 from tests.sandbox.hostile_profiles import HOSTILE, write_profiles
+from tests.sandbox.node_settings import write_settings
 from tests.sandbox.processes import all_answer
 
 SLOTS = 4
@@ -338,13 +339,10 @@ def running_harness(
 
 
 def write_few_requests(config: SandboxConfig) -> None:
-    """Limit the requests of every query, after ``write_profiles``: 24.8 obeys the server's own profile alone."""
-    assert config.directory is not None
+    """Limit the requests of every query: 24.8 obeys the server's own profile alone."""
     number = FEW_REQUESTS[S3]["s3_retry_attempts"]
     profile = f"<default><s3_retry_attempts>{number}</s3_retry_attempts></default>"
-    for node in range(1, config.nodes + 1):
-        path = config.directory / f"node{node}" / "config.d" / "few_requests.xml"
-        path.write_text(f"<clickhouse><profiles>{profile}</profiles></clickhouse>")
+    write_settings(config, "few_requests.xml", f"<clickhouse><profiles>{profile}</profiles></clickhouse>")
 
 
 def make_slot(stores: Mapping[str, Objects], loop: Loop, number: int, ports: Sequence[int]) -> Slot:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.config import EMBEDDED
+from tests.sandbox.node_settings import write_settings
 
 HOSTILE = "hostile"
 CUTTING: dict[str, dict[str, object]] = {
@@ -136,13 +137,9 @@ KEYED = f"""
 
 def write_profiles(config: SandboxConfig) -> None:
     """Declare the users on every node of a sandbox that has a directory and is not running yet."""
-    assert config.directory is not None
-    for number in range(1, config.nodes + 1):
-        settings = config.directory / f"node{number}" / "config.d"
-        settings.mkdir(parents=True)
-        (settings / "hostile.xml").write_text(PROFILES)
-        if config.engine == EMBEDDED:
-            (settings / "keyed.xml").write_text(KEYED)
+    write_settings(config, "hostile.xml", PROFILES)
+    if config.engine == EMBEDDED:
+        write_settings(config, "keyed.xml", KEYED)
 
 
 def write_uneven_profile(config: SandboxConfig, node: int) -> None:
@@ -150,10 +147,5 @@ def write_uneven_profile(config: SandboxConfig, node: int) -> None:
 
     :param node: its number, from 1.
     """
-    assert config.directory is not None
-    for number in range(1, config.nodes + 1):
-        settings = config.directory / f"node{number}" / "config.d"
-        settings.mkdir(parents=True)
-        (settings / "visitors.xml").write_text(VISITORS)
-        if number == node:
-            (settings / "uneven.xml").write_text(UNEVEN)
+    write_settings(config, "visitors.xml", VISITORS)
+    write_settings(config, "uneven.xml", UNEVEN, nodes=[node])

@@ -20,6 +20,7 @@ from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, lab_in
 from tests.sandbox.few import is_clean
+from tests.sandbox.node_settings import write_settings
 from tests.sandbox.test_permissions import OPTIONAL, print_grants
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
 
@@ -50,10 +51,7 @@ def strict_lab(
     """A shard whose servers ask for a grant for each table engine."""
     directory, (version, replicas) = tmp_path_factory.mktemp("strict"), request.param
     config = SandboxConfig(shards=1, replicas=replicas, engine=version, directory=directory)
-    for node in range(1, config.nodes + 1):
-        settings = directory / f"node{node}" / "config.d"
-        settings.mkdir(parents=True)
-        (settings / "strict.xml").write_text(REQUIRE_ENGINES)
+    write_settings(config, "strict.xml", REQUIRE_ENGINES)
     with running_sandbox(config) as sandbox:
         lab = lab_in(sandbox, monkeypatch)
         put(lab, "in/a.csv", 1, 2, 11)

@@ -6,7 +6,6 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag, start_worker
 from tests.sandbox.few import die_before
+from tests.sandbox.node_settings import write_settings
 
 pytestmark = pytest.mark.sandbox
 
@@ -311,10 +311,9 @@ NARROW = """
 def policed_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """One node, with a user who sees every tenth row of ``sandbox.t``."""
     directory = tmp_path_factory.mktemp("policed")
-    settings = Path(directory) / "node1" / "config.d"
-    settings.mkdir(parents=True)
-    (settings / "narrow.xml").write_text(NARROW)
-    with running_sandbox(SandboxConfig(shards=1, memory_bytes_per_node=2 * 1024**3, directory=directory)) as sandbox:
+    config = SandboxConfig(shards=1, memory_bytes_per_node=2 * 1024**3, directory=directory)
+    write_settings(config, "narrow.xml", NARROW)
+    with running_sandbox(config) as sandbox:
         yield sandbox
 
 

@@ -33,6 +33,7 @@ from tests.sandbox.conftest import (
     wait_until,
 )
 from tests.sandbox.few import is_clean
+from tests.sandbox.node_settings import write_settings
 from tests.sandbox.processes import all_answer, kill_node
 from tests.sandbox.topologies import topologies
 
@@ -64,11 +65,7 @@ def weighted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             find_classpath(config.zookeeper)
     except SandboxError as error:
         pytest.skip(str(error))
-    assert config.directory is not None
-    for number in nodes:
-        settings = config.directory / f"node{number}" / "config.d"
-        settings.mkdir(parents=True)
-        (settings / "weights.xml").write_text(WEIGHTS)
+    write_settings(config, "weights.xml", WEIGHTS, nodes=nodes)
     return config
 
 

@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.errors import LoadError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.sandbox.conftest import lab_in
+from tests.sandbox.node_settings import write_settings
 
 pytestmark = pytest.mark.sandbox
 
@@ -33,10 +34,8 @@ def full_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     config = SandboxConfig(shards=2, directory=tmp_path_factory.mktemp("full"), memory_bytes_per_node=2 * 1024**3)
     assert config.directory is not None
     for node, ratio in ((1, "0"), (2, "1")):
-        settings = config.directory / f"node{node}" / "config.d"
-        settings.mkdir(parents=True)
         disk = FULL.format(path=config.directory / f"disk{node}").replace(">1</keep", f">{ratio}</keep")
-        (settings / "full.xml").write_text(disk)
+        write_settings(config, "full.xml", disk, nodes=[node])
     with running_sandbox(config) as sandbox:
         yield sandbox
 
