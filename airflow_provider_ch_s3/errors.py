@@ -74,6 +74,7 @@ class ErrorCode(IntEnum):
     UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE = 286
     UNKNOWN_STATUS_OF_INSERT = 319
     QUERY_IS_PROHIBITED = 392
+    VIOLATED_CONSTRAINT = 469
     ACCESS_DENIED = 497
     AUTHENTICATION_FAILED = 516
     CANNOT_EXTRACT_TABLE_STRUCTURE = 636
@@ -117,7 +118,7 @@ class SourceError(ChS3Error):
 class MisfitError(SourceError):
     """A value of the files does not fit the column.
 
-    Text that cannot be parsed is a different error: the file may still be written.
+    Text that cannot be parsed is a different error if the store may give a part of a file, or the file has changed.
     """
 
     is_final = True

@@ -164,10 +164,12 @@ class IcebergLake:
         *positions: int,
         content: DataFileContent = DataFileContent.POSITION_DELETES,
         data_file: DataFile | None = None,
+        named: str = "",
     ) -> None:
         """Delete rows by a file that names their positions.
 
         :param data_file: None for the only data file.
+        :param named: where the metadata say that the file is; '' for where it is.
         """
         if data_file is None:
             (task,) = self.table.scan().plan_files()
@@ -178,7 +180,7 @@ class IcebergLake:
             pq.write_table(deleted.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())])), out)
         file = DataFile.from_args(
             content=content,
-            file_path=location,
+            file_path=named or location,
             file_format=FileFormat.PARQUET,
             partition=data_file.partition,
             record_count=len(positions),

@@ -23,6 +23,8 @@ class RestCatalog(BaseHTTPRequestHandler):
     :ivar said: everywhere in the answers, also in the properties of the table.
     :ivar properties: of the table, written by others.
     :ivar vended: the credentials for prefixes of the store.
+    :ivar redirected_to: where the catalog sends each request for the table; '' for nowhere.
+    :ivar names_metadata: the answer names the metadata file.
     """
 
     table: IcebergLake
@@ -31,6 +33,8 @@ class RestCatalog(BaseHTTPRequestHandler):
     properties: dict[str, str] = {}  # noqa: RUF012
     vended: tuple[dict[str, Any], ...] = ()
     more_headers = 0
+    redirected_to = ""
+    names_metadata = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
@@ -45,11 +49,17 @@ class RestCatalog(BaseHTTPRequestHandler):
             self._answer({}, status=401)
         elif self.path.startswith("/v1/config"):
             self._answer({"defaults": self.said, "overrides": self.said})
+        elif self.redirected_to:
+            self.send_response(302)
+            self.send_header("Location", self.redirected_to)
+            self.end_headers()
         elif self.path == "/v1/namespaces/sales/tables/orders":
             table = self.table.table
             metadata = json.loads(table.metadata.model_dump_json())
             metadata["properties"] |= self.said | self.properties
-            answer = {"metadata-location": table.metadata_location, "metadata": metadata, "config": self.said}
+            answer = {"metadata": metadata, "config": self.said}
+            if self.names_metadata:
+                answer["metadata-location"] = table.metadata_location
             assert self.headers["X-Iceberg-Access-Delegation"] == "vended-credentials"
             self._answer({**answer, "storage-credentials": self.vended})
         else:

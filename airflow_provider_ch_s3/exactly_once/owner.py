@@ -117,7 +117,8 @@ class Owner:
             self.history = self.ledger.read(doubtful)
         unfinished = self.history.unfinished
         for attempt in unfinished:
-            self._finish(attempt)
+            with self._telling_unfinished(attempt.id):
+                self._finish(attempt)
         dead = [*overtaken, *self._idle_attempts(tables)]
         for attempt_id in dead:
             if self.history.is_held(attempt_id):
@@ -199,7 +200,8 @@ class Owner:
         self.history = self.ledger.read()
         found = self.history.attempts.get(attempt)
         if found is not None and found.state is EventKind.COMMITTING:
-            self._finish(found)
+            with self._telling_unfinished(attempt):
+                self._finish(found)
         elif found is not None and found.state is EventKind.PLANNED:
             log.info("abandoning %s", attempt.query_id)
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
@@ -306,17 +308,23 @@ class Owner:
         # Before the commit: those who look for it find the table's names first.
         self.ledger.write_names()
         self._write(EventKind.COMMITTING, attempt, asdict(commit.plan))
-        try:
+        with self._telling_unfinished(attempt):
             self._carry_out(commit)
-        except OvertakenError:
-            raise
+        return True
+
+    @contextmanager
+    def _telling_unfinished(self, attempt: AttemptId) -> Iterator[None]:
+        """Say in each error what an unfinished commit means for those who write to the table."""
+        try:
+            yield
+        except (OvertakenError, UnknownStateError):
+            raise  # nothing of this process has an effect any more; or a person has to decide
         except ChS3Error as error:
             # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
             error.is_final = False
             unfinished = UNFINISHED.format(query_id=attempt.query_id, target=self.ledger.target)
             error.sentence, error.code = f"{error.sentence}; {unfinished}", "commit-unfinished"
             raise
-        return True
 
     def _fits(self, attempt: AttemptId) -> bool:
         """Whether the target still has the definition from the time of the attempt's plan."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -148,3 +149,15 @@ class Change:
 
 class ChangedError(Exception):
     """The object has another version."""
+
+
+def list_ages(
+    store: ObjectStore, pattern: SourcePattern, *, min_age: float, after: str = ""
+) -> Iterable[tuple[SourceFile, float]]:
+    """List objects as :meth:`ObjectStore.list_ages`; without a least age, the store need not tell the time.
+
+    :param min_age: the least age in seconds that anybody asks for; 0: all objects are old enough.
+    """
+    if min_age:
+        return store.list_ages(pattern, after=after)
+    return ((file, math.inf) for file in store.list_files(pattern, after=after))

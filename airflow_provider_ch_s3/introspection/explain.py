@@ -212,14 +212,13 @@ def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
 
     :param is_typed: the format has types: if parsing fails, the value is wrong, not a file that is still being
         written.
-    :param is_whole: the store gives files only as a whole: no value of a text was cut off, so a text that cannot be
-        converted is wrong. A text that cannot be taken apart may still be written again.
+    :param is_whole: the store gives files only as a whole, and the files are the files of the listing: nothing was
+        cut off, and a retry would read the same bytes.
     """
-    code = _code_of(message)
-    if _NEWER_TYPE in message:
+    if read_misfit(message) is None:
         return False
-    is_final_text = is_typed or (is_whole and is_computed(message))
-    return code in (_NULL | _MISFIT) - _BROKEN or (is_final_text and code.startswith("CANNOT_PARSE"))
+    code = _code_of(message)
+    return is_whole or code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code not in _BROKEN)
 
 
 def build_failure(
@@ -242,7 +241,8 @@ def build_failure(
         return kind("file-truncated", text)
     is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
-    error.is_final = is_denied or _NEWER_TYPE in message
+    is_violation = _code_of(message) == ErrorCode.VIOLATED_CONSTRAINT.name
+    error.is_final = is_denied or (is_violation and is_whole) or _NEWER_TYPE in message
     return error
 
 
@@ -302,7 +302,7 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         )
     if code == "THERE_IS_NO_COLUMN" or "Unknown field found" in message:
         return f"{message}; {_DIFFERENT_FILES}"
-    if code == "VIOLATED_CONSTRAINT":
+    if code == ErrorCode.VIOLATED_CONSTRAINT.name:
         told = _STAGED.sub("the table", message)
         return (
             f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"

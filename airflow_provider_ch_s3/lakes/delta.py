@@ -32,7 +32,11 @@ from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, removes_rows, show_t
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
-_CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\..*(parquet|json)")
+# Names of objects become names of files in the copy of the log: anybody who may write to the bucket chooses them.
+_CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\.[\w.-]{0,200}(parquet|json)")
+_SIDECAR = re.compile(r"_sidecars/[\w-][\w.-]{0,200}\.parquet")
+# An optional folder, and 20 characters that encode the UUID of the file.
+_VECTOR = re.compile(r"\w*.{20}", re.DOTALL)
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
 _TYPES = {
     "string": "String",
@@ -97,7 +101,7 @@ class DeltaTable:
                 self._commits[int(match["version"])] = file.key
             elif match := _CHECKPOINT.fullmatch(name):
                 self._checkpoints.setdefault(int(match["version"]), []).append(file.key)
-            elif name.startswith("_sidecars/"):
+            elif _SIDECAR.fullmatch(name):
                 self._sidecars.append(file.key)
         if not self._commits:
             raise SourceError(
@@ -291,7 +295,7 @@ class DeltaTable:
         version = int(snapshot)
         with self._opened(version) as table:
             needs = list(self._find_needs(table))
-            deleted = self._count_deleted(version) if self._has_vectors(table) else None
+            deleted = self._read_vectors(table, version)
             as_file = partial(self._as_file, _columns(table), needs)
             actions = table.get_add_actions()
             columns: list[Any] = [
@@ -311,14 +315,16 @@ class DeltaTable:
             deleted_rows=None if None in counts else sum(filter(None, counts)),
         )
 
-    def _has_vectors(self, table: DeltaLakeTable) -> bool:
-        """Whether rows of data files are deleted by vectors."""
+    def _read_vectors(self, table: DeltaLakeTable, version: int) -> Mapping[str, int] | None:
+        """Count the rows deleted by vectors, as :meth:`_count_deleted`; None if the version has no vector."""
         if "deletionVectors" not in (table.protocol().reader_features or ()):
-            return False
+            return None
+        deleted = self._count_deleted(version)  # first, as deltalake opens vectors wherever they are
         try:
-            return bool(table.deletion_vectors().read_all().num_rows)
+            has_vectors = bool(table.deletion_vectors().read_all().num_rows)
         except DeltaError:  # most are in files, which are not in the copy of the log
-            return True
+            has_vectors = True
+        return deleted if has_vectors else None
 
     def _count_deleted(self, version: int) -> Mapping[str, int]:
         """Key of a data file → rows that its vector deletes, for the files in the commits after the checkpoint."""
@@ -327,8 +333,20 @@ class DeltaTable:
             for action in self._actions(number) if number in self._commits else ():
                 if add := action.get("add"):
                     vector = add.get("deletionVector") or {}
+                    self._check_vector(vector)
                     deleted[f"{self._location}/{unquote(add['path'])}"] = int(vector.get("cardinality", 0))
         return deleted
+
+    def _check_vector(self, vector: Mapping[str, Any]) -> None:
+        """:raises SnapshotError: if a deletion vector is not in the location of the table."""
+        kind, place = vector.get("storageType", "i"), str(vector.get("pathOrInlineDv", ""))
+        if kind == "i" or (kind == "u" and _VECTOR.fullmatch(place)):
+            return
+        raise SnapshotError(
+            "lake-files-elsewhere",
+            f"the metadata of {self._address} name the deletion vector {place!r} (storageType {kind!r}), which is"
+            f" outside of the table's location; {_PURGE}",
+        )
 
     def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         """The data files added by the versions after a version.

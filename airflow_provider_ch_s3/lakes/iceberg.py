@@ -47,6 +47,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import UUIDType
+from pyiceberg.utils.config import Config
 
 from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import count_of
@@ -62,9 +63,11 @@ from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_thr
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_fields
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
-from airflow_provider_ch_s3.lakes.table import removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.table import check_key, removes_rows, show_time, type_of
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
+# A name, and no ARN: boto3 takes the host of its requests from an ARN.
+_BUCKET = re.compile(r"[\w.-]{1,255}", re.ASCII)
 _TYPES = {
     "boolean": "Bool",
     "int": "Int32",
@@ -96,12 +99,13 @@ class StoreInput(InputFile):
     """A small object of the store, as pyiceberg reads it."""
 
     def __init__(self, location: str, store: MetadataStore) -> None:
-        super().__init__(location)
-        self._store = store
+        # The store unpacks gzip, up to its limit. By the name, pyiceberg would unpack once more, without a limit.
+        super().__init__(location.replace(".gz.metadata.json", ".metadata.json"))
+        self._address, self._store = location, store
 
     @cached_property
     def _body(self) -> bytes | None:
-        return self._store.read(*split_location(self.location))
+        return self._store.read(*split_location(self._address))
 
     def __len__(self) -> int:
         return len(self._body or b"")
@@ -118,7 +122,7 @@ class StoreInput(InputFile):
         if self._body is None:
             raise SnapshotError(
                 "snapshot-expired",
-                f"{self.location} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
+                f"{self._address} does not exist, so its snapshot has expired, or the table is damaged; load a newer"
                 " snapshot",
             )
         return io.BytesIO(self._body)
@@ -153,11 +157,12 @@ def split_location(location: str) -> tuple[str, str]:
     :raises SnapshotError: if the address is not in S3.
     """
     scheme, _, path = location.partition("://")
-    if scheme not in ("s3", "s3a", "s3n"):
-        raise SnapshotError(
-            "lake-files-elsewhere", f"{location!r} is not in S3, where this operator reads tables; load it as files"
-        )
     bucket, _, key = path.partition("/")
+    if scheme not in ("s3", "s3a", "s3n") or not _BUCKET.fullmatch(bucket):
+        raise SnapshotError(
+            "lake-files-elsewhere",
+            f"{location!r} is not an address s3://bucket/key, where this operator reads tables; load it as files",
+        )
     return bucket, key.lstrip("/")
 
 
@@ -284,9 +289,26 @@ class IcebergTable:
             if one.parent_snapshot_id is not None and self._metadata.snapshot_by_id(one.parent_snapshot_id) is None:
                 yield str(one.parent_snapshot_id)
 
-    def _ancestors(self, snapshot_id: int | None) -> Iterable[snapshots.Snapshot]:
+    def _ancestors(self, snapshot_id: int | None) -> Iterator[snapshots.Snapshot]:
         found = self._metadata.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
-        return snapshots.ancestors_of(found, self._metadata)
+        seen: set[int] = set()
+        for one in snapshots.ancestors_of(found, self._metadata):
+            self._check_order(one.snapshot_id, seen)
+            yield one
+
+    def _check_order(self, snapshot_id: int, seen: set[int]) -> None:
+        """Note an ancestor.
+
+        :param seen: the ids of its descendants.
+        :raises SnapshotError: if the snapshot is one of them.
+        """
+        if snapshot_id in seen:
+            raise SnapshotError(
+                "metadata-unreadable",
+                f"{self.address} is damaged: it says that snapshot {snapshot_id} comes before itself; have the"
+                " table's writer repair the table",
+            )
+        seen.add(snapshot_id)
 
     def changes_rows(self, snapshot: str) -> bool:
         """Whether a snapshot may have other rows than the snapshot before."""
@@ -316,6 +338,8 @@ class IcebergTable:
         self._check_each_once(files)
         deletes = [one.data_file for partition, one in found if _may_delete(one, partition, oldest)]
         for one in deletes:
+            if elsewhere := self._find_elsewhere(one.file_path):
+                raise SnapshotError("lake-files-elsewhere", f"the delete file {one.file_path} {elsewhere}; {REWRITE}")
             needs.append(_need_of_deletes(one, snapshot))
         by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
         metadata = self.address.removeprefix(f"s3://{self._bucket}/{self._location}/")
@@ -338,8 +362,9 @@ class IcebergTable:
         :raises SnapshotError: if any of these snapshots has removed rows, or has expired.
         """
         files: list[DataFile] = []
-        number = int(snapshot)
+        number, seen = int(snapshot), set[int]()
         while str(number) != after:
+            self._check_order(number, seen)
             one = self._find(number)
             if _operation(one) == Operation.REPLACE.value:  # the same rows in new files
                 added, removed = (_count(one, name) or 0 for name in ("added-records", "deleted-records"))
@@ -418,8 +443,8 @@ class IcebergTable:
         bucket, key = split_location(file.file_path)
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
-        elif bucket != self._bucket or not key.startswith(f"{self._location}/"):
-            what = f"is outside of s3://{self._bucket}/{self._location}, and one load reads one location"
+        elif elsewhere := self._find_elsewhere(file.file_path):
+            what = elsewhere
         elif file.key_metadata:
             what = "is encrypted"
         else:
@@ -433,6 +458,17 @@ class IcebergTable:
             needs += columns.find_needs(file.file_path, fields, spec)
         size, rows = file.file_size_in_bytes, file.record_count
         return DataFile(key=key, size_bytes=size, rows=rows, columns=columns.in_files)
+
+    def _find_elsewhere(self, path: str) -> str:
+        """Say that a file is not in the table's location; '' if it is.
+
+        :raises SnapshotError: if the path may name several files.
+        """
+        bucket, key = split_location(path)
+        place = f"s3://{self._bucket}/{self._location}"
+        check_key(place, key)
+        is_inside = bucket == self._bucket and key.startswith(f"{self._location}/")
+        return "" if is_inside else f"is outside of {place}, and one load reads one location"
 
     def _check_each_once(self, files: Sequence[SourceFile]) -> None:
         if len(set(files)) < len(files):
@@ -506,7 +542,14 @@ class CatalogTable:
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
-        return self._load(files).metadata_location
+        found = self._load(files).metadata_location
+        if not found:
+            raise SnapshotError(
+                "metadata-unreadable",
+                f"the catalog of connection {self.conn_id!r} names no metadata file of {self.name!r}; have the"
+                " catalog's owner repair its record of the table",
+            )
+        return str(found)
 
     def _load(self, files: ReadableStore) -> Table:
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
@@ -518,7 +561,7 @@ class CatalogTable:
             catalog = _open_catalog({**given, **own})
             # The properties of a table, written by others, must name no class to import.
             catalog._load_file_io = lambda *_, **__: StoreIO({STORE: store})  # type: ignore[method-assign]
-            return catalog.load_table(self.name)
+            return self._load_of(catalog)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
                 "lake-table-missing",
@@ -544,6 +587,18 @@ class CatalogTable:
                 "catalog-unreachable",
                 f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
                 f" ({why or type(error).__name__}); check its address and credentials",
+            ) from None
+
+    def _load_of(self, catalog: Catalog) -> Table:
+        """:raises SnapshotError: if the metadata are damaged."""
+        try:
+            return catalog.load_table(self.name)
+        except (ValidationError, ValueError, RecursionError) as error:
+            raise SnapshotError(
+                "metadata-unreadable",
+                f"pyiceberg {version('pyiceberg')} cannot read the metadata of {self.name!r}, as the catalog of"
+                f" connection {self.conn_id!r} gives them ({type(error).__name__}): they are damaged, or in a later"
+                " version of Iceberg's format",
             ) from None
 
 
@@ -577,6 +632,11 @@ def _metadata_of(files: ReadableStore, limit_bytes: int) -> MetadataStore:
 
 
 def _open_catalog(given: Mapping[str, Any]) -> Catalog:
+    """Open the catalog with the class that its properties choose.
+
+    A file or the environment of pyiceberg may say more of a catalog with this name.
+    """
+    given = {**(Config().get_catalog_config(str(given["name"])) or {}), **given}
     if "py-catalog-impl" in given:
         return load_catalog(**given)
     is_rest = str(given.get("type") or "").lower() == "rest"

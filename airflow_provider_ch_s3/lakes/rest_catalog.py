@@ -16,6 +16,8 @@ from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 STORE = "ch-s3-store"
 """The property with the store of the metadata, which has the limit of an answer as well."""
 _PIECE_BYTES = 64 * KIB
+_ANSWER_SECONDS = 60.0
+"""Seconds that a server may be silent; pyiceberg would wait for ever."""
 
 # What a server says of itself. Other properties name classes to import, certificates, logins and servers, and only
 # the connection says these.
@@ -33,6 +35,8 @@ class BoundedRestCatalog(RestCatalog):
     def _create_session(self) -> Session:
         session = super()._create_session()
         session.hooks["response"].append(partial(_read_bounded, self.properties[STORE]))
+        session.max_redirects = 0  # a redirect would take the login to another server
+        session.request = partial(session.request, timeout=_ANSWER_SECONDS)  # type: ignore[method-assign]
         return session
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:

@@ -17,7 +17,10 @@ from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range, has_unloaded_rows
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, check_keys, parse_wanted
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, check_files, parse_wanted
+
+_PANIC = "PanicException"
+"""What deltalake raises where a reader that is written in Rust gives up; the class can be imported from nowhere."""
 
 
 class OpenTable(Protocol):
@@ -79,7 +82,9 @@ class LakeStore:
             yield
         except (ChS3Error, MemoryError, OSError):
             raise
-        except Exception as error:
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+                raise
             said = f"{type(error).__name__}: {shorten_lines(str(error), limit=MESSAGE_LIMIT)}"
             raise SnapshotError(
                 "metadata-unreadable",
@@ -97,7 +102,7 @@ class LakeStore:
                 files = self.table.files_after(pinned.after, pinned.id, takes_changes=pinned.takes_changes)
             else:
                 files = self.table.files_of(pinned.id if pinned else self._find("").id)
-            check_keys(self.pattern.address(self.location), files)
+            check_files(self.pattern.address(self.location), files)
             return sorted(files)
 
     def read_layout(self) -> Layout:

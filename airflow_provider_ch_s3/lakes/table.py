@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout, Snapshot
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 
 LATEST = "latest"
 MAX_TIME_MS = 253_402_300_800_000
 """Milliseconds from 1970 to the year 10000."""
-_NAMES_OTHERS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[*?{}]")
+_NAMES_OTHERS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[*?{}\0]| :: ")
+_MAX_NUMBER = 2**63
 
 
 class LakeTable(Protocol):
@@ -100,20 +101,35 @@ def type_of(kind: str, types: Mapping[str, str]) -> str:
     return types.get(kind, "")
 
 
-def check_keys(address: str, files: Iterable[SourceFile]) -> None:
-    """Check that each path in the metadata names a single file, for every reader of paths.
+def check_files(address: str, files: Iterable[SourceFile]) -> None:
+    """Check that each path in the metadata names a single file, and that sizes and counts are numbers of 0 or more.
 
     :param address: of the table.
-    :raises SnapshotError: for the first path with ``.``, ``..`` or a wildcard.
+    :raises SnapshotError: for the first other path or number.
     """
     for file in files:
-        if found := _NAMES_OTHERS.search(file.key):
-            raise SnapshotError(
-                "lake-path-unclear",
-                f"the metadata of {address} name the data file {file.key!r}, and a path with {found[0]!r} may name"
-                " other files; no writer of lakes makes such paths: find out who wrote the metadata, and rewrite the"
-                " data files",
-            )
+        check_key(address, file.key)
+        for what, number in (("bytes", file.size_bytes), ("rows", count_rows([file]))):
+            if number is not None and not (type(number) is int and 0 <= number < _MAX_NUMBER):
+                raise SnapshotError(
+                    "metadata-unreadable",
+                    f"the metadata of {address} give the data file {file.key!r} {number!r} {what}; they are damaged:"
+                    " have the table's writer repair the table",
+                )
+
+
+def check_key(address: str, key: str) -> None:
+    """Check that a path in the metadata names a single file, for every reader of paths.
+
+    :param address: of the table.
+    :raises SnapshotError: for a path with ``.``, ``..``, a wildcard, or the separator of archives.
+    """
+    if found := _NAMES_OTHERS.search(key):
+        raise SnapshotError(
+            "lake-path-unclear",
+            f"the metadata of {address} name the file {key!r}, and a path with {found[0]!r} may name other files; no"
+            " writer of lakes makes such paths: find out who wrote the metadata, and rewrite the data files",
+        )
 
 
 def removes_rows(what: str) -> SnapshotError:

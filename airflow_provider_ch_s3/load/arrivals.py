@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, list_ages
 from airflow_provider_ch_s3.request import LoadRequest
 
 log = get_log(__name__)
@@ -134,7 +134,8 @@ class ReadyFiles:
         """:raises SourceError: if ClickHouse cannot read one of the keys, or if the store cannot be listed."""
         pattern, names = self.request.pattern, self.request.arrivals.expected
         key_before = self.after
-        for file, age_seconds in self._list():
+        min_age = self.request.arrivals.min_age
+        for file, age_seconds in list_ages(self.store, pattern, min_age=min_age, after=self.after):
             key = file.key
             if key <= self.after:
                 continue  # a store that cannot begin a listing after a key
@@ -148,7 +149,7 @@ class ReadyFiles:
             elif file.size_bytes:
                 if names:
                     self.folders.add(folder_of(key))
-                if age_seconds < self.request.arrivals.min_age:
+                if age_seconds < min_age:
                     self.young_count += 1
                     self.young_key = self.young_key or key
                     self.youngest_seconds = min(self.youngest_seconds, age_seconds)
@@ -168,11 +169,6 @@ class ReadyFiles:
         elif not is_empty and pattern.glob_above(key):
             self.missed_count += 1
             self.missed_key = self.missed_key or key
-
-    def _list(self) -> Iterable[tuple[SourceFile, float]]:
-        if self.request.arrivals.min_age:
-            return self.store.list_ages(self.request.pattern, after=self.after)
-        return ((file, math.inf) for file in self.store.list_files(self.request.pattern, after=self.after))
 
     def check(self) -> None:
         """Check a listing read to the end. An incremental listing without files means no new files.

@@ -120,11 +120,11 @@ class ChunkFinisher:
         return self._commit(attempt, plan, paths)
 
     def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
-        chunk, paths = attempt.planned.chunk, self.site.target.ledger.read_manifest(attempt.id).keys()
+        chunk, etags = attempt.planned.chunk, self.site.target.ledger.read_manifest(attempt.id)
         listed = list_chunk(self.site.store, self.site.request, chunk)
-        files = tuple(file for file in listed if self.site.request.pattern.path(file.key) in paths)
-        if not files:
-            raise SourceError("no-file-matches", "its files are gone")
+        files = tuple(file for file in listed if etags.get(self.site.request.pattern.path(file.key)) == file.etag)
+        if len(files) + len(chunk.records) < len(etags):
+            raise SourceError("file-changed-meanwhile", "a file has changed since it was listed, or is gone")
         return self.planner.prepare(chunk, files, {})
 
     def _drop(self, attempt: Attempt, plan: CommitPlan, paths: Set[str]) -> Step:

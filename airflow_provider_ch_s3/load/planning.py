@@ -118,7 +118,8 @@ class Planning:
         :param failure: what failed.
         :param message: the server's.
         :param column_types: of the table.
-        :param prepare: returns the load as it was planned, by whatever process.
+        :param prepare: returns the load as it was planned, by whatever process; raises ChS3Error if the files have
+            changed since.
         """
         if stopped := explain_timeout(
             message,
@@ -127,7 +128,7 @@ class Planning:
             timeout_seconds=self.request.timeout_seconds,
         ):
             return LoadError("execution-timeout", f"{failure}: {stopped}")
-        misfit, is_typed = read_misfit(message, column_types), False
+        misfit, is_typed, is_whole = read_misfit(message, column_types), False, False
         if misfit is None:
             text = f"{failure}: {explain(message, column_types)}"
         else:
@@ -138,7 +139,7 @@ class Planning:
                 log.info("cannot look for the value that does not fit: %s", error)
                 text = str(misfit.somewhere_in(self.request.pattern))
             else:
-                is_typed = prepared.source.format.is_typed
+                is_typed, is_whole = prepared.source.format.is_typed, self.request.pattern.scheme.is_reliable
                 text = explain_misfit(
                     self.client,
                     dataclasses.replace(prepared.source, settings=prepared.plan.sent),
@@ -148,7 +149,6 @@ class Planning:
                     message,
                     where=prepared.where,
                 )
-        is_whole = self.request.pattern.scheme.is_reliable
         return build_failure(LoadError, "query-failed", text, message, is_typed=is_typed, is_whole=is_whole)
 
     def find_distance(self) -> tuple[Region, Region] | None:

@@ -15,7 +15,8 @@ import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.arguments import Columns, Format
-from airflow_provider_ch_s3.errors import ConfigError, LoadError, MisfitError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, SourceError, TargetError
+from airflow_provider_ch_s3.load.planning import Planning
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
@@ -452,6 +453,24 @@ class TestNarrowing:
         lab.put(key, text.encode())
         with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit")):
             lab.load("in/*", local)
+        assert lab.rows(local) == []
+
+    @pytest.mark.parametrize("is_changed", [False, True])
+    def test_text_is_final_unless_the_file_has_changed(self, lab: Lab, is_changed: bool) -> None:
+        local = lab.create("t", "n Int32, s String")
+        lab.put("in/a.csv", b"n,s\n" + b"1,a\n" * 100_000 + b"x,b\n")
+        explain = Planning.explain_failure
+
+        def explain_later(planning: Planning, *given: Any) -> ChS3Error:
+            if is_changed:
+                lab.put("in/a.csv", b"n,s\n1,a\n")
+            return explain(planning, *given)
+
+        lab.monkeypatch.setattr(Planning, "explain_failure", explain_later)
+        code = "query-failed" if is_changed else "value-does-not-fit"
+        with pytest.raises(ChS3Error, match=coded(code, "column n")) as raised:
+            lab.load("in/a.csv", local)
+        assert raised.value.is_final is not is_changed
         assert lab.rows(local) == []
 
     @pytest.mark.parametrize("values", [["2200-01-01"], [None, "2200-01-01"]], ids=["text", "nullable-text"])

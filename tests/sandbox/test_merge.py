@@ -292,6 +292,21 @@ def test_a_table_that_folds_rows_is_refused(lab: Lab, engine: str) -> None:
         lab.load("in/*.csv", table, **VERSIONED)
 
 
+def test_a_row_that_violates_a_constraint(lab: Lab) -> None:
+    """Only rows that stay are checked: a deletion may have nothing but its key."""
+    table = lab.create("t", "id UInt32, n Int32, CONSTRAINT positive CHECK n > 0", "MergeTree ORDER BY id")
+    given: dict[str, Any] = {"data_format": Format("CSV", structure="id UInt32, n Int32")}
+    lab.put("in/a.csv", b"1,1\n2,0\n")
+    lab.load("in/*.csv", table, mode=Merge(key=["id"], deleted="n = 0"), **given)
+    lab.put("in/b.csv", b"3,0\n")
+    said = r"^a row violates a constraint of the table: .*`positive` for the table"
+    with pytest.raises(LoadError, match=said) as raised:
+        lab.load("in/b.csv", table, mode=Merge(key=["id"]), task_id="second", **given)
+    assert raised.value.is_final
+    assert lab.rows(table) == [{"id": 1, "n": 1}]
+    assert is_clean(lab)
+
+
 @pytest.mark.thorough
 def test_into_a_table_that_replaces_by_itself(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, "ReplacingMergeTree(at) PARTITION BY day ORDER BY id")

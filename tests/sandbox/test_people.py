@@ -248,6 +248,10 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
         ),
     ):
         lab.load("in/*.csv", table, **given, **MODES[mode])
+    put(lab, "other/z.csv", (1000, "other", 100))
+    for source, again in (("in/*.csv", {**MODES[mode], "try_number": 2}), ("other/*.csv", {"task_id": "other"})):
+        with pytest.raises(LoadError, match=coded("commit-unfinished", "replicas of", "is unfinished: ")):
+            lab.load(source, table, **given, **again)
     lab.query(f"SYSTEM START REPLICATION QUEUES {table}", node=1)
     lab.sync(table)
     is_kept = mode != "replace_partitions"
@@ -255,7 +259,6 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2")
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2", node=2)
     lab.sync(table)
-    put(lab, "other/z.csv", (1000, "other", 100))
     lab.load("other/*.csv", table, task_id="other", **given)
     day, next_day = (["3 old", "9 mine"], ["1 new", "2 old"]) if is_kept else (["9 mine"], ["1 new"])
     assert held(lab, table) == {1: day, 2: next_day, 100: ["0 other"]}

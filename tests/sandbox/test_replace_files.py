@@ -234,6 +234,25 @@ def test_only_files_count_as_files(lab: Lab) -> None:
     assert is_clean(lab)
 
 
+def test_young_files_are_neither_there_nor_missing(lab: Lab) -> None:
+    """A producer that writes its folder anew: what a load does not take yet removes no rows, and loses none."""
+    table = loaded(lab)
+    put(lab, "other/in/x.csv", 39)
+    both = ["in/*.csv", "other/in/*.csv"]
+    lab.load(both, table, task_id="other", **REMOVING)
+    whole = files(lab, table)
+    young = {**REMOVING, "arrivals": Arrivals(min_age=3600, on_none="succeed")}
+    delete(lab, "in/a.csv")
+    put(lab, "in/b.csv", 5)
+    put(lab, "in/c.csv", 6)
+    lab.put("other/in/x.csv", b"")
+    for sources in (["in/*"], both):
+        lab.load(sources, table, task_id=f"young-{len(sources)}", **young)
+        assert files(lab, table) == whole
+    lab.load(both, table, task_id="later", **REMOVING)
+    assert files(lab, table) == {5: "b.csv", 6: "c.csv", 19: ""}
+
+
 @pytest.mark.thorough
 def test_more_changed_files_than_a_commit_can_name(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, "MergeTree ORDER BY n")

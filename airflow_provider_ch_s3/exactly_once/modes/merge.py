@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
     ConfigError,
+    ErrorCode,
     LoadError,
     ServerError,
     SnapshotError,
@@ -37,7 +38,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
-from airflow_provider_ch_s3.introspection.explain import is_about_expression
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, is_about_expression
 from airflow_provider_ch_s3.introspection.table import read_columns, read_sizes
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, merge_queries
@@ -169,7 +170,15 @@ class SurvivorsOfMerge(Survivors):
                 columns=self._copied,
                 condition=self._is_winner(is_staged=is_staged),
             )
-            self.tables.client.execute(statement, query_id=self.tables.next_query_id())
+            try:
+                self.tables.client.execute(statement, query_id=self.tables.next_query_id())
+            except ServerError as error:
+                if error.server_code != ErrorCode.VIOLATED_CONSTRAINT:
+                    raise
+                text = explain(error.sentence)
+                raise build_failure(
+                    LoadError, "query-failed", text, error.sentence, is_typed=True, is_whole=True
+                ) from error
         new = touched.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
         self._check_complete(merged, touched, kept=kept, new=new)
 

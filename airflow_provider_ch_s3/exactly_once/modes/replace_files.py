@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
-from airflow_provider_ch_s3.files.stores import ObjectStore
+from airflow_provider_ch_s3.files.stores import ObjectStore, list_ages
 from airflow_provider_ch_s3.modes import OnMissingFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
@@ -89,23 +89,28 @@ class Listing:
     """The paths of the files in the source, listed once for all commits of a removal.
 
     :param filled: paths of files with content; ``empty``: paths of files without content.
+    :param young: paths of files younger than ``min_age``, with content or not: the rows of earlier versions stay, but
+        the files of an address may not be there yet.
     :param epoch: the last epoch begun before the listing. Later attempts may have loaded files newer than the
         listing: their rows stay.
     """
 
     filled: Set[str]
     empty: Set[str]
+    young: Set[str]
     epoch: int
 
 
 def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listing:
-    pattern = request.pattern
+    pattern, arrivals = request.pattern, request.arrivals
     filled: set[str] = set()
     empty: set[str] = set()
-    for file in store.list_files(pattern):
-        if pattern.matches(file.key) and not request.arrivals.is_marker(file.key):
-            (filled if file.size_bytes else empty).add(pattern.path(file.key))
-    return Listing(filled=filled, empty=empty, epoch=epoch)
+    young: set[str] = set()
+    for file, age_seconds in list_ages(store, pattern, min_age=arrivals.min_age):
+        if pattern.matches(file.key) and not arrivals.is_marker(file.key):
+            kind = young if age_seconds < arrivals.min_age else filled if file.size_bytes else empty
+            kind.add(pattern.path(file.key))
+    return Listing(filled=filled, empty=empty, young=young, epoch=epoch)
 
 
 def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Removal | None:
@@ -115,9 +120,9 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
     for glob in pattern.globs if _removes_missing(request) else ():
         address = replace(pattern, globs=(glob,))
         if any(map(address.covers, listing.filled)):
-            holding |= _find_missing(target, address, listing.filled)
+            holding |= _find_missing(target, address, listing.filled | listing.young)
         else:
-            log.info("%s has no file now, so the rows of its files stay", address)
+            log.info("%s has no file now that a load would take, so the rows of its files stay", address)
     holding = {path: by for path, by in holding.items() if all(one.number <= listing.epoch for one in by)}
     if not holding:
         return None
@@ -139,11 +144,11 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
     )
 
 
-def _find_missing(target: Target, address: SourcePattern, filled: Set[str]) -> dict[str, set[AttemptId]]:
+def _find_missing(target: Target, address: SourcePattern, present: Set[str]) -> dict[str, set[AttemptId]]:
     """Find the files of an address that the table holds, but the source no longer has."""
     (prefix,) = address.prefixes
     return target.holdings.attempts_holding_under(
-        address.path(prefix), lambda path: address.covers(path) and path not in filled
+        address.path(prefix), lambda path: address.covers(path) and path not in present
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
+import os
 import sqlite3
 import sys
 import time
@@ -12,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.utils.config import Config
 
 from airflow_provider_ch_s3.arguments import CatalogKeys
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
+from airflow_provider_ch_s3.lakes import rest_catalog
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
@@ -61,6 +65,12 @@ def test_the_catalog_names_the_metadata(
     assert store.pin(()).id == lake.snapshot  # it is asked again
 
 
+def point_to(lake: IcebergLake, metadata: str) -> None:
+    """Have the catalog name another metadata file."""
+    with sqlite3.connect(lake.catalog.properties["uri"].removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE iceberg_tables SET metadata_location = ?", [metadata])
+
+
 @pytest.fixture
 def rest(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[RestCatalog]]:
     with serving(lake) as (handler, connection):
@@ -94,6 +104,80 @@ def test_a_hostile_catalog_runs_no_code_and_gets_no_login(
     store = open_store()
     assert store.pin(()).id == lake.snapshot
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_configuration_of_pyiceberg_opens_no_other_catalog(
+    rest: type[RestCatalog], lake: IcebergLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address of a catalog may be in the environment; what the catalog answers is no more trusted for that."""
+    (tmp_path / "hostile_code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Anything: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    connection = json.loads(os.environ["AIRFLOW_CONN_CATALOG"])
+    found = {"catalog": {"catalog": {"uri": connection.pop("host")}}}
+    connection["extra"].pop("type")
+    monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
+    monkeypatch.setattr(Config, "get_catalog_config", lambda _self, name: found["catalog"].get(name))
+    rest.said = {"auth": {"type": "custom", "impl": "hostile_code.Anything", "custom": {}}}
+    assert open_store().pin(()).id == lake.snapshot
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_redirect_is_not_followed(rest: type[RestCatalog], lake: IcebergLake) -> None:
+    with serving(lake) as (other, connection):
+        rest.redirected_to = f"{connection['host']}/v1/namespaces/sales/tables/orders"
+        with pytest.raises(SourceError, match=coded("catalog-unreachable", "TooManyRedirects")):
+            open_store()
+        assert other.asked == []
+
+
+def test_a_silent_catalog(rest: type[RestCatalog], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest_catalog, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(rest, "do_GET", lambda _self: time.sleep(1))
+    with pytest.raises(SourceError, match=coded("catalog-unreachable", "ReadTimeout")):
+        open_store()
+
+
+def test_a_catalog_that_names_no_metadata(rest: type[RestCatalog]) -> None:
+    rest.names_metadata = False
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'catalog'", "'sales.orders'")):
+        open_store().pin(())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_compressed_metadata_of_a_catalog(
+    server: S3Server, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, bucket: str, times: int
+) -> None:
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    body = server.client().get_object(Bucket=bucket, Key=key)["Body"].read()
+    for _ in range(times):
+        body = gzip.compress(body)
+    server.client().put_object(Bucket=bucket, Key="lake/t/metadata/1.gz.metadata.json", Body=body)
+    point_to(lake, f"s3://{bucket}/lake/t/metadata/1.gz.metadata.json")
+    if times == 1:
+        assert open_store().pin(()).id == lake.snapshot
+    else:
+        with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'sales.orders'")):
+            open_store()
+
+
+@pytest.mark.parametrize("body", [b"{nope", b"null", b"[" * 200_000, b"\xff\xfe"])
+def test_damaged_metadata_of_a_catalog(
+    server: S3Server, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, bucket: str, body: bytes
+) -> None:
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    server.client().put_object(Bucket=bucket, Key=key, Body=body)
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'sales.orders'")):
+        open_store()
+
+
+def test_metadata_in_the_bucket_of_an_arn(lake: IcebergLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3 would take the host of its request from the ARN."""
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    point_to(lake, "s3://arn:aws:s3:us-east-1:123456789012:accesspoint:evil/1.metadata.json")
+    with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere", "arn:aws:s3")):
+        open_store()
 
 
 def test_a_rest_catalog(
@@ -251,8 +335,7 @@ def test_metadata_in_another_bucket(
     server.client().create_bucket(Bucket=other)
     source = lake.table.metadata_location.removeprefix("s3://")
     server.client().copy_object(Bucket=other, Key="1.metadata.json", CopySource=source)
-    with sqlite3.connect(lake.catalog.properties["uri"].removeprefix("sqlite:///")) as database:
-        database.execute("UPDATE iceberg_tables SET metadata_location = ?", [f"s3://{other}/1.metadata.json"])
+    point_to(lake, f"s3://{other}/1.metadata.json")
     assert open_store().pin(()).id == lake.snapshot
 
 

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.failures import coded
 from tests.lakes import DeltaLake, IcebergLake, orders
 from tests.marks import thorough
 from tests.unit.lakes.reading import open_lake
+from tests.unit.lakes.test_delta import delete_by_vector
 
 
 def deflated(data: bytes) -> bytes:
@@ -215,6 +217,85 @@ def test_a_path_of_iceberg_that_names_other_files(server: S3Server, bucket: str,
     ):
         update.append_data_file(file)
     assert f"'lake/t/{path}'" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize(
+    "name", ["_sidecars/", "_sidecars/../../../{out}", f"{0:020}.checkpoint./../../../{{out}}.parquet"]
+)
+def test_names_of_objects_are_no_paths_of_the_worker(
+    server: S3Server, bucket: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to the bucket names the objects, and the log is copied under the names of its objects."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    lake.table.create_checkpoint()
+    body = b"* * * * * id"
+    server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{name.format(out='out')}", Body=body)
+    store = open_lake(lake, f"s3://{bucket}/lake/t")
+    assert len(list(store.at(store.pin(())).list_files(store.pattern))) == 1
+    assert not [path for path in tmp_path.rglob("out*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        {"storageType": "p", "pathOrInlineDv": "file:///etc/passwd"},
+        {"storageType": "u", "pathOrInlineDv": "../../" + "x" * 20},
+        {"storageType": "i", "pathOrInlineDv": ""},
+    ],
+)
+def test_vectors_elsewhere_and_vectors_that_are_none(
+    server: S3Server, bucket: str, tmp_path: Path, vector: dict[str, Any]
+) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1, 2))
+    delete_by_vector(server, bucket, 1, {**vector, "sizeInBytes": 1, "offset": 1, "cardinality": 1})
+    assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("size", -7), ("size", 1.5), ("size", 2**63), ("rows", -7), ("rows", 1.5), ("rows", "7"), ("rows", 1e400)],
+)
+def test_numbers_that_are_none(server: S3Server, bucket: str, tmp_path: Path, field: str, value: object) -> None:
+    lake = DeltaLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    store = open_lake(lake, f"s3://{bucket}/lake/t")
+    held = [store.pin(()).record(is_whole=True).etag]
+    stats = json.dumps({"numRecords": value if field == "rows" else 1})
+    size = value if field == "size" else 9
+    add = {"path": "f.parquet", "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}
+    body = json.dumps({"add": {**add, "stats": stats}}).encode()
+    server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{2:020}.json", Body=body)
+    store = open_lake(lake, f"s3://{bucket}/lake/t")
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", f"s3://{bucket}/lake/t")):
+        list(store.at(store.pin(held)).list_files(store.pattern))
+
+
+def test_snapshots_that_come_before_themselves(server: S3Server, bucket: str, tmp_path: Path) -> None:
+    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    lake.append(orders(2))
+    bucket_name, key = lake.table.metadata_location.removeprefix("s3://").split("/", 1)
+    client = server.client()
+    metadata = json.loads(client.get_object(Bucket=bucket_name, Key=key)["Body"].read())
+    first, second = metadata["snapshots"]
+    first["parent-snapshot-id"] = second["snapshot-id"]
+    client.put_object(Bucket=bucket_name, Key=key, Body=json.dumps(metadata).encode())
+    assert "comes before itself" in assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+@pytest.mark.parametrize(
+    "path", ["s3://other/lake/t/d.parquet", "{t}/../t2/d.parquet", "file:///etc/passwd", "{t}2/d"]
+)
+def test_delete_files_elsewhere(server: S3Server, bucket: str, tmp_path: Path, path: str) -> None:
+    lake = IcebergLake(server, f"s3://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    lake.delete_by_position(0, named=path.format(t=f"s3://{bucket}/lake/t"))
+    said = assert_is_refused(lake, f"s3://{bucket}/lake/t")
+    assert "delete file" in said or "may name other files" in said or "is not an address" in said
 
 
 def assert_is_refused(lake: Any, uri: str) -> str:
