@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from airflow_provider_ch_s3.common.arguments import build_value
 from airflow_provider_ch_s3.common.declared import (
     FILE_NAMES,
     FLAG,
@@ -300,6 +301,10 @@ def _is_fields_of(kind: type[Value], value: Any) -> bool:
     return isinstance(value, Mapping) and bool(value) and set(value) <= set(kind.__dataclass_fields__)
 
 
+def _is_no_choice(value: Any) -> bool:
+    return isinstance(value, Mapping) and not set(value) <= {Chunks.name, NoChunks.name}
+
+
 ARRIVALS = value_of(Arrivals)
 COMMIT = one_of(AtOnce, Settled, Held)
 AFTER_LOAD = one_of(Keep, Tag, Move, Delete)
@@ -312,7 +317,7 @@ CHECKS = value_of(
 CHUNKS = one_of(
     Chunks,
     NoChunks,
-    short=lambda value: Chunks(**value) if _is_fields_of(Chunks, value) else None,
+    short=lambda value: build_value("chunks", Chunks, value) if _is_no_choice(value) else None,
     remedy="give Chunks(max_files=…, max_bytes=…) or 'off'",
 )
 COLUMNS = value_of(

@@ -141,8 +141,8 @@ def _check_append(request: LoadRequest, mode: Append) -> None:
     elif mode.on_missing is OnMissingFiles.DELETE:
         raise ConfigError(
             "argument-missing",
-            "Append(on_missing='delete') needs on_changed='replace', and what that needs; add it, or remove"
-            " on_missing",
+            "Append(on_missing='delete') needs on_changed='replace' and"
+            " provenance={'source_file': 'path', 'load_id': 'load'}; add both, or remove on_missing",
         )
     if mode.on_missing is OnMissingFiles.DELETE:
         _check_missing(request)
@@ -196,8 +196,8 @@ def _check_changes(request: LoadRequest) -> None:
     if request.pattern.scheme is not DELTA:
         raise ConfigError(
             "argument-without-effect",
-            f"Merge(on_removed='delete') needs the change data feed of a Delta table, and {request.pattern} has none;"
-            " remove it",
+            "Merge(on_removed='delete') needs the change data feed of a Delta table, which"
+            f" {request.pattern.scheme.store} does not have; remove it",
         )
     if {Origin.PATH, Origin.ROW} & set(request.provenance.values()):
         raise ConfigError(
@@ -283,15 +283,26 @@ def _check_lake(request: LoadRequest) -> None:
 
     :raises ConfigError: for the first of these arguments.
     """
+    again = f" (mode={ReplaceTable.name!r} loads all rows of a snapshot again)"
     given = {
-        "mode='direct'": isinstance(request.mode, Direct),
-        f"mode={request.mode!r}": request.mode.is_about_files,
-        "Arrivals(min_age=…)": request.arrivals.min_age,
-        "Arrivals(expected=…)": request.arrivals.expected,
+        "mode='direct'": (isinstance(request.mode, Direct), again),
+        f"mode={request.mode!r}": (request.mode.is_about_files, again),
+        "Arrivals(min_age=…)": (request.arrivals.min_age, ""),
+        "Arrivals(expected=…)": (request.arrivals.expected, ""),
     }
-    if wrong := [name for name, is_given in given.items() if is_given]:
-        raise ConfigError(
-            "argument-without-effect",
-            f"{wrong[0]} has no meaning for a lake's table, whose snapshots say which files it has and what they"
-            f" contain; remove it (mode={ReplaceTable.name!r} loads all of a snapshot again)",
-        )
+    for name, (is_given, remedy) in given.items():
+        if is_given:
+            raise without_meaning(name, remedy)
+
+
+def without_meaning(what: str, remedy: str = "") -> ConfigError:
+    """Build the error for an argument about files in a folder, given for a lake table.
+
+    :param what: the argument.
+    :param remedy: what to give instead.
+    """
+    return ConfigError(
+        "argument-without-effect",
+        f"{what} has no meaning for a lake table, whose snapshots name the files, and say what is in them; remove"
+        f" it{remedy}",
+    )

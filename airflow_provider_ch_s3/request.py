@@ -35,7 +35,6 @@ from airflow_provider_ch_s3.common.declared import (
     EXPRESSIONS,
     SETTINGS,
     SQL,
-    TEXT,
     Kind,
     deciding_fields,
     declared,
@@ -49,6 +48,7 @@ from airflow_provider_ch_s3.modes import (
 )
 from airflow_provider_ch_s3.table.new_table import CREATE_TABLE, CreateTable
 from airflow_provider_ch_s3.table.provenance import Provenance, parse_provenance
+from airflow_provider_ch_s3.table.target import TABLE
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 
@@ -95,7 +95,7 @@ class LoadRequest:
     :param snapshot: of a lake table, as the user names the snapshot; '' for files.
     """
 
-    table: str = declared(TEXT, decides_rows=False)
+    table: str = declared(TABLE, decides_rows=False)
     mode: Mode = declared(MODE, Append())
     create_table: CreateTable | None = declared(CREATE_TABLE, None, decides_rows=False)
     arrivals: Arrivals = declared(ARRIVALS, Arrivals())

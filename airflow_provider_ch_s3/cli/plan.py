@@ -41,15 +41,15 @@ def add_parser(subparsers: Subparsers) -> None:
         help="with --settings: also show the guards that every node has by itself, which the SQL does not name",
     )
     for name, unit, what in (
-        ("--nodes", "a number of nodes", "nodes"),
-        ("--vcpus", "a number of cores", "cores of a node"),
-        ("--memory-gib", "a number of GiB", "memory of a node, in GiB"),
+        ("--nodes", "a number of nodes", "N nodes"),
+        ("--vcpus", "a number of cores", "N cores on each node"),
+        ("--memory-gib", "a number of GiB", "N GiB of memory on each node"),
     ):
         parser.add_argument(
             name,
             type=count_of_some(unit),
             metavar="N",
-            help=f"say what so many {what} would take",
+            help=f"estimate the load with {what}",
         )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--sql", action="store_true", help="print the SQL alone, with all of its lines")

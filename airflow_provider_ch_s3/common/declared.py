@@ -236,6 +236,8 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
     def shape(name: str, value: Any) -> Any:
         if isinstance(value, kinds) or value is None:
             return value
+        if isinstance(value, type) and value in kinds:  # a value without its parentheses
+            value = value.name
         if (found := short(value)) is not None:
             return found
         if isinstance(value, str) and value in known and not arguments.required_fields(known[value]):

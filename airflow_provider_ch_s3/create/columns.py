@@ -83,7 +83,7 @@ def read_new_columns(
     whole = whole if request.columns.only is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
     in_files = tuple(column for column in source.columns if not column.in_path)
-    if request.data_format.structure or not (source.format.is_typed or source.format.has_text_fields):
+    if request.data_format.structure or not (source.format.is_typed or source.format.is_text):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
         found = _choose_typed(client, source, in_files, cluster)

@@ -29,6 +29,10 @@ FORMS = {
 }
 """Type → the form of its texts; the first type that fits all values is chosen."""
 
+_POINTED = "|".join([r"0?\.[0-9]{0,17}", *(rf"[0-9]{{{n}}}\.[0-9]{{0,{17 - n}}}" for n in range(1, 16))])
+FEW_DIGITS = rf"^(?i:[+-]?(?:(?:[0-9]{{1,15}}|{_POINTED})(?:e[+-]?[0-9]+)?|nan|inf|infinity))$"
+"""The form of a Float64 with no more digits than the type may hold, of a column for which the table says no type."""
+
 # Beyond it, numbers instead of texts no longer pay: https://clickhouse.com/docs/sql-reference/data-types/lowcardinality
 MAX_LOW_CARDINALITY = 10_000
 # A value seen less often may be a value among millions.

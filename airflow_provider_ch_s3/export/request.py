@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import S3, SourcePattern, read_web
 from airflow_provider_ch_s3.files.file_format import FORMATS, find_format
 from airflow_provider_ch_s3.files.globs import UNSAFE_IN_PATH
+from airflow_provider_ch_s3.table.target import parse_table
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
 _FOLDER = re.compile(r"\w+", re.ASCII)
@@ -95,6 +96,8 @@ class ExportRequest:
             raise ConfigError(
                 "arguments-contradict", f"{given}: an export has one of them; give a SELECT, or the name of a table"
             )
+        if self.table:
+            parse_table(self.table, "")
         if self.compression and not find_format(self.data_format).is_text:
             raise ConfigError(
                 "argument-invalid",

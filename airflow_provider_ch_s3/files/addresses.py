@@ -43,6 +43,7 @@ class Scheme:
     :param start: regex of the part before the key; the group ``bucket`` is the bucket.
     :param web: regex of the same address as a URL, with the groups ``host`` and ``key``, and ``bucket`` if the name
         of the host has the bucket.
+    :param elsewhere: regex of addresses that other tools write for objects of the store.
     :param prefix: the part before the bucket in an address; ``path_prefix``: in the ledger.
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only the glob's matches.
@@ -61,6 +62,7 @@ class Scheme:
     path_prefix: str
     example: str
     web: str = r"(?!)"
+    elsewhere: str = r"(?!)"
     lists_folders: bool = True
     is_reliable: bool = True
     is_writable: bool = True
@@ -88,7 +90,7 @@ S3 = Scheme(
 GCS = Scheme(
     store="Google Cloud Storage",
     operator="GCSToClickHouseOperator",
-    start=rf"gs{_BUCKET}",
+    start=rf"gc?s{_BUCKET}",
     prefix="gs://",
     path_prefix="gs://",
     example="gs://bucket/folder/*.parquet",
@@ -98,6 +100,7 @@ AZURE = Scheme(
     store="Azure Blob Storage",
     operator="AzureBlobStorageToClickHouseOperator",
     start=rf"az{_BUCKET}",
+    elsewhere=r"(?i:(abfss?|wasbs?|azure)://|https?://[\w-]+\.(blob|dfs)\.core\.)",
     prefix="az://",
     path_prefix="az://",
     example="az://container/folder/*.parquet",
@@ -322,12 +325,25 @@ def _is_of(scheme: Scheme, address: str) -> bool:
 
 def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     shown = repr(mask_malformed(address) if isinstance(address, str) else address)
-    other = find_scheme(str(address))
+    text = str(address)
+    other = next((one for one in SCHEMES if re.match(one.elsewhere, text)), None) or find_scheme(text)
     if other is HTTP and "?" in str(address) and "@" not in str(address):
         read_url_glob(str(address))  # raises an error with the reason
-    if other is not scheme and _is_of(other, str(address)):
+    if other is HTTP and scheme is S3:
         return ConfigError(
-            "address-invalid", f"source {shown} is an address of {other.store}; use {other.operator} for it"
+            "address-invalid",
+            f"source {shown} is a URL; for an S3-compatible store, write it as {S3.example!r}, and put the URL of the"
+            f" store into endpoint_url of aws_conn_id; for files of a web server, use {HTTP.operator}",
+        )
+    if other is not scheme and (_is_of(other, text) or re.match(other.elsewhere, text)):
+        return ConfigError(
+            "address-invalid",
+            f"source {shown} is an address of {other.store}; use {other.operator} for it, and write it as"
+            f" {other.example!r}",
+        )
+    if match := re.fullmatch(rf"({scheme.start})/*", text):
+        return ConfigError(
+            "address-invalid", f"source {shown} names no file; write {f'{match[1]}/**'!r} for all files there"
         )
     article = "a" if scheme is GCS else "an"
     return ConfigError(

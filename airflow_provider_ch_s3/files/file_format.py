@@ -20,8 +20,7 @@ class FileFormat:
     :param variants: prefix of the names of variants, such as ``CSVWithNames``; '' without variants.
     :param extensions: file name extensions of the format, in lower case.
     :param is_typed: the files contain the types of their columns; otherwise types are guesses.
-    :param is_text: ClickHouse parses the files, and may split a file into pieces for parsing.
-    :param may_hold_sql: fields may be SQL expressions, which cannot be read as text and converted.
+    :param is_text: values are parsed from text, field by field; ClickHouse may split a file into pieces for parsing.
     :param with_names: the variant whose first line contains the column names; '' if there is none.
     :param tells_null_from_empty: an empty string is never a NULL.
     :param may_lack_fields: every row names its columns, and may lack some.
@@ -40,7 +39,6 @@ class FileFormat:
     extensions: tuple[str, ...] = ()
     is_typed: bool = False
     is_text: bool = False
-    may_hold_sql: bool = False
     with_names: str = ""
     tells_null_from_empty: bool = False
     may_lack_fields: bool = False
@@ -53,9 +51,9 @@ class FileFormat:
     settings: frozenset[str] = frozenset()
 
     @property
-    def has_text_fields(self) -> bool:
-        """Whether values are parsed from text, field by field."""
-        return self.is_text and not self.may_hold_sql
+    def is_known(self) -> bool:
+        """Whether the rules of a load are made for the values of the format."""
+        return self.is_typed or self.is_text
 
     @property
     def is_csv(self) -> bool:
@@ -186,7 +184,6 @@ _KNOWN = (
     FileFormat(name="JSONAsString", is_text=True, settings=_JSON),
     FileFormat(name="CustomSeparated", variants="CustomSeparated", is_text=True, settings=frozenset({_PARSING})),
     FileFormat(name="LineAsString", variants="LineAsString", is_text=True, settings=frozenset({_PARSING})),
-    FileFormat(name="Values", is_text=True, may_hold_sql=True, settings=frozenset({_PARSING})),
 )
 
 FORMATS = (

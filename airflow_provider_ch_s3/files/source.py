@@ -246,7 +246,7 @@ class SourceSpec:
             )
             for column in self.columns
         )
-        return replace(self, columns=tuple(columns)) if self.format.has_text_fields else self
+        return replace(self, columns=tuple(columns)) if self.format.is_text else self
 
     @property
     def size_bytes(self) -> int:

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
-from airflow_provider_ch_s3.files.file_format import infer_format
+from airflow_provider_ch_s3.files.file_format import find_format, infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.introspection.heads import (
@@ -39,6 +39,7 @@ from airflow_provider_ch_s3.tuning import SettingValue
 
 log = get_log(__name__)
 
+_OTHER_FORMATS = "Parquet, Avro, CSV, TSV or JSONEachRow"
 GUESSED = "the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)"
 
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
@@ -68,10 +69,17 @@ def _find_format(
 ) -> SourceSpec:
     """Return the source with the format that the user gives or the names say, and without columns.
 
-    :raises ConfigError: if the server does not know the format.
+    :raises ConfigError: if the server does not know the format, or no load reads the format.
     :raises SourceError: if the names say nothing, or differ.
     """
     given = check_format(client, request.data_format.format) if request.data_format.format else None
+    if given and not find_format(given).is_known:
+        raise ConfigError(
+            "format-unsupported",
+            f"data_format={given!r} cannot be loaded: ClickHouse changes values of this format that do not fit the"
+            " column, and no rule of a load finds these values; write the files in another format, such as"
+            f" {_OTHER_FORMATS}",
+        )
     data_format, compression = infer_format((file.key for file in files), given, request.data_format.compression)
     return SourceSpec(
         pattern=request.pattern,
@@ -143,9 +151,12 @@ def read_source(
         given_types = {column.name: column.type for column in source.columns if not column.in_path}
         if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
             source = _with_delimiter(source, delimiter, request)
-        return _with_header(source, beginnings, given_types, request)
+        source = _with_header(source, beginnings, given_types, request)
+        _check_columns(source, beginnings, request, target)
+        return source
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
+    _check_columns(source, beginnings, request, target)
     guessed = {name: kind for name, kind in types.items() if name not in wanted}
     check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
     described = (
@@ -153,6 +164,11 @@ def read_source(
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=request.select, renamed=find_renamed_in(request))
+
+
+def _check_columns(source: SourceSpec, beginnings: Beginnings, request: LoadRequest, target: TargetSpec) -> None:
+    if source.has_header and not request.may_lack_columns:
+        beginnings.check_columns(source, request, target)
 
 
 def find_renamed_in(request: LoadRequest) -> dict[str, str]:

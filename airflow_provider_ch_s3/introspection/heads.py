@@ -30,11 +30,13 @@ from airflow_provider_ch_s3.files.first_bytes import (
 )
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.reading import query_files
-from airflow_provider_ch_s3.introspection.schemas import spread
+from airflow_provider_ch_s3.introspection.schemas import is_used, spread
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries
+from airflow_provider_ch_s3.table.file_schema import lacks_column
 from airflow_provider_ch_s3.table.header import REMEDY, FirstLine, is_value
 from airflow_provider_ch_s3.table.path_columns import path_column_names
+from airflow_provider_ch_s3.table.target import TargetSpec
 
 log = get_log(__name__)
 
@@ -170,6 +172,20 @@ class Beginnings:
                     f"{head.file.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
                     " different headers one by one",
                 )
+
+    def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
+        """Check that all files with a header have the columns of the first file: the parser fills what is missing.
+
+        :raises SourceError: if a file with rows lacks a column that the load needs.
+        """
+        split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
+        lines = {head.file.key: self._lines(head) for head in self.heads}
+        names = {key: split(some) for key, some in lines.items() if len(some) > 1}
+        first = next(iter(names.values()), [])
+        for key, found in names.items():
+            for name in first:
+                if name not in found and is_used(request, target, name):
+                    raise lacks_column(name, next(iter(names)), key, source.pattern.scheme)
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
         """Check that no byte order mark would become a part of a text, as happens without a header.

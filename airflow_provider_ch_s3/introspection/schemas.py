@@ -70,7 +70,7 @@ def compare_files(
     in_files = join_schemas(
         schemas,
         scheme=scheme,
-        is_used=partial(_is_used, request, target),
+        is_used=partial(is_used, request, target),
         may_lack=_may_lack_columns(source.format, request),
         defaults=_find_defaults(target) if request.may_lack_columns else {},
     )
@@ -181,7 +181,7 @@ def spread(files: Sequence[SourceFile], most: int = MAX_DESCRIBED_FILES) -> list
     return [files[number * (len(files) - 1) // max(1, count - 1)] for number in range(count)]
 
 
-def _is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
+def is_used(request: LoadRequest, target: TargetSpec, name: str) -> bool:
     """Whether a load may need a column of the files, for instance because an expression contains the name."""
     if request.takes_all_columns:
         return True

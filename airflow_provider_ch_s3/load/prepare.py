@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import log_folded
-from airflow_provider_ch_s3.create.observe import kept_form
+from airflow_provider_ch_s3.create.observe import FEW_DIGITS, kept_form
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
@@ -210,9 +210,9 @@ def prepare_load(
         request = with_dialect(request, source)
         source = read_nulls(source)
         source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
-        if source.format.has_text_fields:
+        if source.format.is_text:
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
-            source = hold_to_forms(source, _guessed(source, target, request), _integer_form)
+            source = hold_to_forms(source, _guessed(source, target, request), _guessed_form)
         source = replace(source, columns=type_path_columns(source.columns, files, target.columns, folder_types))
         for argument, condition in (("where", request.where), ("mode.deleted", request.mode.deleted)):
             check_condition(client, source, argument, condition)
@@ -316,8 +316,10 @@ def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> fr
     return frozenset(column.name for column in source.columns) - known
 
 
-def _integer_form(kind: str) -> str:
-    """Have a text like 007 refused: 007 may be a code, not a number."""
+def _guessed_form(kind: str) -> str:
+    """Have a text refused that is more than the guessed number: 007 may be a code, and 17 digits may be a Decimal."""
+    if base_type(kind) == "Float64":
+        return FEW_DIGITS
     return kept_form(kind) if integer_range(kind) else ""
 
 

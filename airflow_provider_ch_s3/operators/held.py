@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator
 
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
-from airflow_provider_ch_s3.common.declared import TEXT, Kind
+from airflow_provider_ch_s3.common.declared import NAME, TEXT, Kind
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.identity import LOAD_PREFIX
@@ -29,7 +29,7 @@ log = get_log(__name__)
 class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
     """End a held load (``commit="held"``); the base of two operators."""
 
-    kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TEXT, "clickhouse_conn_id": TEXT}
+    kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TEXT, "clickhouse_conn_id": NAME}
     template_fields: Sequence[str] = tuple(kinds)
     template_fields_renderers = renderers_of(kinds)
     ui_color = "#faff69"

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import BaseOperator
 
 from airflow_provider_ch_s3.arguments import Csv, Format, NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
-from airflow_provider_ch_s3.common.declared import SETTINGS, SQL, TEXT, Kind, count
+from airflow_provider_ch_s3.common.declared import NAME, SETTINGS, SQL, Kind, count
 from airflow_provider_ch_s3.files.addresses import SOURCE, parse_source
 from airflow_provider_ch_s3.files.data_format import DATA_FORMAT
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
@@ -55,7 +55,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
     kinds: ClassVar[Mapping[str, Kind]] = {
         "sql": SQL,
         "source": SOURCE,
-        "clickhouse_conn_id": TEXT,
+        "clickhouse_conn_id": NAME,
         **S3_KINDS,
         "data_format": DATA_FORMAT,
         "max_rows": count(least=1),
@@ -104,7 +104,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         from airflow_provider_ch_s3.monitoring.state import kill_queries
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
+        hook = ClickHouseS3Hook(clickhouse_conn_id=NAME.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3FileStore(**s3_arguments(self, self.source))
         hook.keep_secret(lambda: store.access().secrets)
         declared = hook.declaration

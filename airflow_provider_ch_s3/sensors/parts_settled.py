@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.assets.clickhouse import describe_in_events, is_tabl
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds, refuse_argument
-from airflow_provider_ch_s3.common.declared import FLAG, SECONDS, TEXT, Kind, count, parse_literal
+from airflow_provider_ch_s3.common.declared import FLAG, NAME, SECONDS, TEXT, Kind, count, parse_literal
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SettleError
 from airflow_provider_ch_s3.table.settle import (
@@ -118,7 +118,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     kinds: ClassVar[Mapping[str, Kind]] = {
         "table": TEXT,
         "partitions": Kind(lambda _name, value: parse_partitions(value), of=TEXT),
-        "clickhouse_conn_id": TEXT,
+        "clickhouse_conn_id": NAME,
         "max_parts": count(),
         "max_parts_per_partition": count(),
         "wait_for_merges": FLAG,

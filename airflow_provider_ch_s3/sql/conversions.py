@@ -53,7 +53,7 @@ def _name_of(kind: str) -> str:
     """Name the function for a type. The name is a single word, because 24.8 sends names to other nodes without
     quotes.
     """
-    words = re.sub(r"\W+", "_", kind).strip("_")
+    words = re.sub(r"\W+", "_", kind, flags=re.ASCII).strip("_")
     # of two lists of names, the words may be the same
     number = f"_{zlib.crc32(kind.encode()):x}" if "'" in kind else ""
     return f"ch_s3_{words}{number}"

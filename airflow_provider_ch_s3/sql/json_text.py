@@ -14,9 +14,8 @@ _BEFORE_EXPONENT = r"^-?([0-9.]*)"
 _MAX_DIGITS = 17
 # Below the first number with so many digits.
 _LEAST = "2.3e-308"
-# Up to 25.8 at least, a fraction under a name makes a later integer under the same name a Float64 with fewer digits.
-# Servers compute this once, as there is no lambda here.
-_ROUNDS_INTEGERS = "(toUInt16(splitByChar('.', version())[1]), toUInt16(splitByChar('.', version())[2])) < (26, 7)"
+# A fraction makes an integer of the same list a Float64, which has fewer digits. Before 26.7, so does a fraction in
+# an earlier object under the same name.
 _LONG_INTEGER = "[1-9][0-9]{15}"
 
 
@@ -30,7 +29,7 @@ def object_of(text: Sql, kind: str) -> Sql:
     parsed = plain_cast(Sql(f"if(match({text}, {literal(_MAY_BE_ROUNDED)}), {checked}, {text})"), kind)
     before, after = (_long_integers(Sql(one)) for one in (text, f"toString({parsed})"))
     # ignore() has all rows parsed at once: servers would otherwise parse the compared rows again, by themselves.
-    is_compared = f"({_ROUNDS_INTEGERS} AND match({text}, {literal(_LONG_INTEGER)})) > ignore({parsed})"
+    is_compared = f"match({text}, {literal(_LONG_INTEGER)}) > ignore({parsed})"
     is_lost = f"if({is_compared}, {before} != {after}, 0)"
     lost = plain_cast(failing_text(Sql(f"concat(arrayStringConcat({before}, ', '), ' next to fractions')")), kind)
     return Sql(f"if({is_lost}, {lost}, {parsed})")

@@ -221,11 +221,12 @@ def _read_decimal(text: Sql, kind: str) -> list[_Reading]:
 
 def _read_day(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     """The parsers replace a day that does not exist or is out of range: the shown day then differs from the text."""
-    usual, other = f"to{kind}OrZero({text})", _parse_any(text, 1, _UTC, is_us=is_us)
+    pointed = f"replaceOne({text}, ',', '.')"  # the parser knows no comma before the fraction of a second
+    usual, other = f"to{kind}OrZero({text})", _parse_any(pointed, 1, _UTC, is_us=is_us)
     return [
         _Reading(is_form=_all(f"toString({usual}) = {text}", _is_known_year(text, kind)), value=usual),
         _Reading(
-            is_form=_matches(text, text_grammar.other_day(kind, is_us=is_us)),
+            is_form=_all(_matches(text, text_grammar.other_day(kind, is_us=is_us)), f"isNotNull({other})"),
             value=f"to{kind}(assumeNotNull({other}))",
         ),
     ]

@@ -87,12 +87,7 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is
     having = [schema for schema in schemas if name in schema.types]
     lacking = next((schema for schema in schemas if name not in schema.types), None)
     if lacking and is_used and not may_lack:
-        raise SourceError(
-            "files-lack-column",
-            f"{having[0].key!r} has a column {name!r}, and {lacking.key!r} has none; use"
-            " Columns(on_missing='default'), list the columns that every file has in columns=[…], or"
-            f" {remedy_for(scheme)}",
-        )
+        raise lacks_column(name, having[0].key, lacking.key, scheme)
     joined = common_type_of({schema.types[name] for schema in having})
     if not joined and is_used:
         raise _differ(name, having, scheme)
@@ -100,6 +95,18 @@ def _join_column(name: str, schemas: Sequence[FileSchema], *, scheme: Scheme, is
         joined = common_type(NOTHING, joined)
     # the server reads no column of the type Nothing
     return (joined or having[0].types[name]).replace(NOTHING, "Nullable(String)")
+
+
+def lacks_column(name: str, having: str, lacking: str, scheme: Scheme) -> SourceError:
+    """Build the error for a column that not all files have.
+
+    :param having: key of a file with the column; ``lacking``: without.
+    """
+    return SourceError(
+        "files-lack-column",
+        f"{having!r} has a column {name!r}, and {lacking!r} has none; use Columns(on_missing='default'), list the"
+        f" columns that every file has in columns=[…], or {remedy_for(scheme)}",
+    )
 
 
 def _differ(name: str, schemas: Sequence[FileSchema], scheme: Scheme) -> SourceError:

@@ -10,6 +10,8 @@ from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
 from airflow_provider_ch_s3.clickhouse.tokens import Token, TokenKind, split_at_commas, tokenize
+from airflow_provider_ch_s3.common.arguments import parse_name
+from airflow_provider_ch_s3.common.declared import Form, Kind
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, show_name
 from airflow_provider_ch_s3.errors import ConfigError, TargetError
 
@@ -205,6 +207,15 @@ def parse_table(text: str, default_database: str) -> TableName:
         )
     database, table = match["database"], match["table"]
     return TableName(database=unquoted(database) if database else default_database, table=unquoted(table))
+
+
+def _parse_table_name(name: str, value: object) -> str:
+    text = parse_name(name, value)
+    parse_table(text, "")
+    return text
+
+
+TABLE = Kind(_parse_table_name, Form.TEXT)
 
 
 def parse_distribution(engine_full: str) -> Distribution:

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     with_parts,
 )
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, has_typed_paths, kind_of
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
@@ -118,7 +118,7 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
 
     :param is_given: the user gave the types; they may be too narrow for the values.
     """
-    if not source.format.has_text_fields:
+    if not source.format.is_text:
         return source
     strict = [c if c.in_path else _read_strictly(c, is_given, source.format) for c in source.columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
@@ -169,6 +169,12 @@ def _read_by(dialect: Csv, column: FileColumn) -> FileColumn:
     is_text = family(base_type(column.type)) == "string"
     if is_text and not dialect.is_utf8:
         column = replace(column, encoding=dialect.encoding)
+    elif not dialect.is_utf8 and any(family(kind) == "string" for kind in leaves(column.type)):
+        raise ConfigError(
+            "argument-invalid",
+            f"Csv(encoding={dialect.encoding!r}) is for columns of text, and {column.name!r} is {column.type}, whose"
+            " texts would stay as they are; write the files in UTF-8, or load the column as String",
+        )
     if dialect.null_words and is_nullable(column.type):
         column = replace(column, null_words=tuple(dialect.null_words))
         if not is_text:

@@ -12,9 +12,10 @@ from airflow.providers.common.compat.sdk import BaseOperator, conf
 from airflow_provider_ch_s3.arguments import NamedCollection, OwnKeys, Role
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
-from airflow_provider_ch_s3.common.declared import EXPRESSIONS, FLAG, SETTINGS, SQL, TEXT, Kind
+from airflow_provider_ch_s3.common.declared import EXPRESSIONS, FLAG, NAME, SETTINGS, SQL, TEXT, Kind
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import S3_KINDS, identify, limit_of, s3_arguments, timeout_of
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_ch_s3.export.run import Export
+
+
+_OF_REQUEST = ("query", "table", "data_format", "compression", "overwrite")
 
 
 class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[misc]
@@ -75,7 +79,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         "destination": TEXT,
         "query": SQL,
         "table": TEXT,
-        "clickhouse_conn_id": TEXT,
+        "clickhouse_conn_id": NAME,
         **S3_KINDS,
         "data_format": TEXT,
         "compression": TEXT,
@@ -126,6 +130,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         check_flag("deferrable", deferrable)
         check_seconds("poll_interval", poll_interval, is_positive=True)
         self.check_as_written(self.kinds)
+        names = (*_OF_REQUEST, "destination", "partition_by", "settings")
+        if all(getattr(self, name) is None or self.is_as_written(name) for name in names):
+            self._build_request().check()
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -171,33 +178,36 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         if self._export is not None:
             self._export.kill()
 
+    def _build_request(self, **more: Any) -> ExportRequest:
+        """:raises ConfigError: for the first wrong argument."""
+        given = parse_arguments(self, _OF_REQUEST)
+        return ExportRequest(
+            **{**given, "query": given["query"].strip().removesuffix(";")},
+            destination=parse_destination(TEXT.parse("destination", self.destination)),
+            partition_by=EXPRESSIONS.parse("partition_by", self.partition_by or {}),
+            settings=SETTINGS.parse("settings", self.settings or {}),
+            timeout_seconds=timeout_of(self),
+            **more,
+        )
+
     @contextmanager
     def _exporting(self, context: Context) -> Iterator[Export]:
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
-        from airflow_provider_ch_s3.export.request import ExportRequest, parse_destination
         from airflow_provider_ch_s3.export.run import Export
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.stores.s3 import S3ExportStore
 
-        given = parse_arguments(self, ("query", "table", "data_format", "compression", "overwrite"))
-        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
+        hook = ClickHouseS3Hook(clickhouse_conn_id=NAME.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3ExportStore(**s3_arguments(self, self.destination))
         hook.keep_secret(lambda: store.access().secrets)
         destination = parse_destination(TEXT.parse("destination", self.destination))
         identity = identify(context, table=str(destination))
+        limit = limit_of(self, is_mapped=identity.map_index >= 0)
         self._export = Export(
             client=hook,
             store=store,
             declaration=hook.declaration,
-            request=ExportRequest(
-                **{**given, "query": given["query"].strip().removesuffix(";")},
-                destination=destination,
-                partition_by=EXPRESSIONS.parse("partition_by", self.partition_by or {}),
-                settings=SETTINGS.parse("settings", self.settings or {}),
-                connection_settings=hook.connection_settings,
-                timeout_seconds=timeout_of(self),
-                limit=limit_of(self, is_mapped=identity.map_index >= 0),
-            ),
+            request=self._build_request(connection_settings=hook.connection_settings, limit=limit),
             identity=identity,
             timing=dataclasses.replace(self.timing, poll_seconds=self.poll_interval),
         )

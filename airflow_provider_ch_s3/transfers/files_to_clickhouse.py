@@ -37,7 +37,7 @@ from airflow_provider_ch_s3.arguments import (
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
-from airflow_provider_ch_s3.common.declared import TEXT, Kind, declared_fields
+from airflow_provider_ch_s3.common.declared import NAME, TEXT, Kind, declared_fields
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
@@ -101,7 +101,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
 
     kinds: ClassVar[Mapping[str, Kind]] = {
         "source": SOURCE,
-        "clickhouse_conn_id": TEXT,
+        "clickhouse_conn_id": NAME,
         **declared_kinds(LoadRequest),
     }
     template_fields: Sequence[str] = (*kinds, "sql")
@@ -307,7 +307,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         from airflow_provider_ch_s3.load.direct import DirectLoad
         from airflow_provider_ch_s3.load.staged import StagedLoad
 
-        hook = ClickHouseS3Hook(clickhouse_conn_id=TEXT.parse("clickhouse_conn_id", self.clickhouse_conn_id))
+        hook = ClickHouseS3Hook(clickhouse_conn_id=NAME.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = self.open_store()
         hook.keep_secret(lambda: store.access().secrets)
         identity = identify(context, table=str(TEXT.parse("table", self.table)))

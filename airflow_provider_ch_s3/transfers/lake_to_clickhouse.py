@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_ch_s3.arguments import CatalogKeys
 from airflow_provider_ch_s3.common.declared import CONNECTION, TEXT, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
+from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -50,11 +51,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         self, *, source: str, snapshot: str = "latest", max_metadata_bytes: int = 512 * MIB, **kwargs: Any
     ) -> None:
         if wrong := sorted(OF_FOLDERS & kwargs.keys()):
-            raise ConfigError(
-                "argument-without-effect",
-                f"{wrong[0]}={kwargs[wrong[0]]!r} has no meaning for a lake's table, whose snapshots say which files"
-                " it has and what they contain; remove it (mode='replace_table' loads all of a snapshot again)",
-            )
+            raise without_meaning(f"{wrong[0]}={kwargs[wrong[0]]!r}")
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.snapshot = snapshot
         self.max_metadata_bytes = max_metadata_bytes

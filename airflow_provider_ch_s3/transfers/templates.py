@@ -126,7 +126,7 @@ def _has_no_template(form: Form, value: object) -> bool:
         case list() | tuple():
             return all(_has_no_template(form, one) for one in value)
         case _:
-            return value is None or isinstance(value, (bool, int, float, Enum, timedelta))
+            return value is None or isinstance(value, (bool, int, float, Enum, timedelta, type))
 
 
 def _as_text(template: Template, context: Context) -> str:

@@ -843,7 +843,7 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     ],
 )
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"has no meaning for a lake's table.*remove it"):
+    with pytest.raises(ConfigError, match=r"has no meaning for a lake table.*remove it"):
         lab.load(LOCATION, make_table(lab), **arguments)
 
 

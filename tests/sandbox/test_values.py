@@ -12,11 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Csv, Format, Reject
+from airflow_provider_ch_s3.arguments import Columns, Csv, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
+from airflow_provider_ch_s3.modes import Append
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
+
+LATIN = Csv(encoding="latin-1")
+VALUES = Format("Values", structure="v Int32")
 
 
 @pytest.fixture
@@ -457,3 +461,77 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
     other, code = lab.create("other", "code String"), {"code": "concat(zip, '!')"}
     with pytest.raises(ChS3Error, match=r"(?s)column code: .*'00700"):
         lab.load("in/*", other, select=code, data_format=Csv(header=True))
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "text", "arguments"),
+    [
+        pytest.param("v Array(String)", "in/a.csv", "v\n['\xe9']\n", {"data_format": LATIN}, id="encoding-in-a-list"),
+        pytest.param(
+            "v JSON", "in/a.jsonl", '{"v": {"c": [9007199254740993, 0.5]}}\n', {}, id="list-with-a-fraction"
+        ),
+        pytest.param("v JSON", "in/a.jsonl", '{"v": {"c": [0.1, 12345678901234567]}}\n', {}, id="fraction-first"),
+        pytest.param(
+            "v Decimal(18, 4)",
+            "in/a.csv",
+            "x,y\n0.5,1\n12345678901234.5678,2\n",
+            {"select": {"v": "toDecimal64(x, 4)"}, "data_format": Csv(header=True)},
+            id="guessed-decimal",
+        ),
+        pytest.param(
+            "v Int64",
+            "in/a.jsonl",
+            '{"x": 0.0}\n{"x": 9007199254740993}\n',
+            {"select": {"v": "x + 0"}},
+            id="guessed-id",
+        ),
+        pytest.param("v Nullable(Date)", "in/a.tskv", "v=2023-02-30\n", {"data_format": "TSKV"}, id="tskv"),
+        pytest.param("v Int32", "in/a.values", "(4294967297)", {"data_format": VALUES}, id="values"),
+    ],
+)
+def test_what_a_parser_would_change_fails(
+    lab: Lab, columns: str, key: str, text: str, arguments: dict[str, Any]
+) -> None:
+    table = lab.create("t", columns)
+    lab.put(key, text.encode("latin-1"))
+    with pytest.raises(ChS3Error) as caught:
+        lab.load("in/*", table, **arguments)
+    assert caught.value.is_final
+    assert lab.rows(table) == []
+
+
+def test_a_midnight_with_a_comma_is_its_day(lab: Lab) -> None:
+    table = lab.create("t", "v Date, w Nullable(Date32), a Array(Date)")
+    lab.put("in/a.csv", b'v,w,a\n"2024-02-29 00:00:00,000","1924-02-29T00:00:00,0Z","[\'2024-02-29 00:00:00,0\']"\n')
+    lab.load("in/*", table)
+    assert lab.rows(table) == [{"v": "2024-02-29", "w": "1924-02-29", "a": ["2024-02-29"]}]
+
+
+def test_names_of_an_enum_may_have_any_letters(lab: Lab) -> None:
+    table = lab.create("t", "v Enum8('caf\u00e9' = 1, '\u8336' = 2)")
+    lab.put("in/a.csv", "v\ncaf\u00e9\n\u8336\n".encode())
+    lab.load("in/*", table)
+    assert bag(lab.rows(table)) == bag([{"v": "caf\u00e9"}, {"v": "\u8336"}])
+
+
+def test_floats_that_only_an_expression_names_arrive(lab: Lab) -> None:
+    table = lab.create("t", "v Float64")
+    texts = ("0.5", "0.30000000000000004", "12345678901234.567", "-1.2345678901234567", "100000")
+    lab.put("in/a.csv", "\n".join(("x,y", *(f"{text},1" for text in texts), "")).encode())
+    lab.load("in/*", table, select={"v": "x * 1"}, data_format=Csv(header=True))
+    assert sorted(row["v"] for row in lab.rows(table)) == sorted(map(float, texts))
+
+
+@pytest.mark.parametrize("key", ["csv", "tsv"])
+def test_a_second_file_that_lacks_columns(lab: Lab, key: str) -> None:
+    table = lab.create("t", "id Int64, v String, w Nullable(Int64)")
+    mark = {"csv": ",", "tsv": "\t"}[key]
+    lab.put(f"in/a.{key}", "id,v,w\n1,x,7\n".replace(",", mark).encode())
+    lab.put(f"in/b.{key}", b"id\n2\n")
+    lab.put(f"in/c.{key}", b"id\n")  # has no row to fill
+    with pytest.raises(SourceError, match=rf"'in/a\.{key}' has a column 'v', and 'in/b\.{key}' has none"):
+        lab.load("in/*", table)
+    lab.load("in/*", table, columns=Columns(on_missing="default"), task_id="default")
+    lab.load("in/*", table, columns=["id"], mode=Append(on_loaded="load"), task_id="only")
+    expected = [(1, "x", 7), (2, "", None), (1, "", None), (2, "", None)]
+    assert bag(lab.rows(table)) == bag({"id": n, "v": v, "w": w} for n, v, w in expected)

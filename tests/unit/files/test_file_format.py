@@ -15,14 +15,13 @@ from airflow_provider_ch_s3.files.file_format import FORMAT_SETTINGS, FORMATS, f
     [
         pytest.param("Parquet", {"is_typed": True, "has_footers": True, "is_text": False}, id="parquet"),
         pytest.param("ArrowStream", {"is_typed": True, "has_footers": False}, id="typed"),
-        pytest.param("CSV", {"is_text": True, "has_text_fields": True, "with_names": "CSVWithNames"}, id="csv"),
-        pytest.param("CSVWithNames", {"is_text": True, "has_text_fields": True, "with_names": ""}, id="variant"),
+        pytest.param("CSV", {"is_text": True, "with_names": "CSVWithNames"}, id="csv"),
+        pytest.param("CSVWithNames", {"is_text": True, "with_names": ""}, id="variant"),
         pytest.param("TSVRaw", {"is_text": True, "with_names": ""}, id="variant-without-a-header"),
         pytest.param("JSONCompactEachRow", {"is_text": True, "tells_null_from_empty": True}, id="json"),
         pytest.param("JSONAsString", {"is_text": True, "tells_null_from_empty": False}, id="json-as-one-text"),
-        pytest.param("Values", {"is_text": True, "has_text_fields": False}, id="sql-in-the-fields"),
         pytest.param("ParquetMetadata", {"is_typed": False, "has_footers": False}, id="no-variant-of-parquet"),
-        pytest.param("RowBinary", {"is_typed": False, "is_text": False}, id="unknown"),
+        pytest.param("RowBinary", {"is_known": False}, id="unknown"),
     ],
 )
 def test_what_is_known_of_a_format(name: str, known: dict[str, Any]) -> None:
@@ -56,7 +55,6 @@ def test_what_is_known_of_a_format(name: str, known: dict[str, Any]) -> None:
             },
             id="tsv",
         ),
-        pytest.param("Values", {"input_format_parallel_parsing"}, id="values"),
         pytest.param("Native", set(), id="none-of-its-own"),
         pytest.param("RowBinary", set(), id="unknown"),
     ],

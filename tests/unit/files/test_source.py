@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import (
+    AZURE,
     DELTA,
     GCS,
     HTTP,
@@ -95,8 +96,20 @@ def test_the_url_of_an_object_is_an_address_of_its_store(
         (f"https://b-1.s3.{AWS}/d-*", HTTP, "is an address of S3; use S3ToClickHouseOperator for it"),
         ("https://storage.googleapis.com/b/d-*", S3, "is an address of Google Cloud Storage; use GCSToClickHouse"),
         (f"https://b-1.s3.{AWS}/x?X-Amz-Signature=s3cret", S3, "source has a query string in"),
-        (f"https://b-1.s3-website-us-east-1.{AWS}/x", S3, "is an address of HTTP; use HttpToClickHouseOperator"),
-        ("https://example.com/x", S3, "is an address of HTTP; use HttpToClickHouseOperator for it"),
+        (f"https://b-1.s3-website-us-east-1.{AWS}/x", S3, "for files of a web server, use HttpToClickHouseOperator"),
+        (
+            "http://minio:9000/b/x",
+            S3,
+            "write it as 's3://bucket/folder/*.parquet', and put the URL of the store into",
+        ),
+        ("https://example.com/x", GCS, "is an address of HTTP; use HttpToClickHouseOperator for it"),
+        (
+            "abfss://c@a.dfs.core.windows.net/x",
+            S3,
+            "is an address of Azure Blob Storage; use AzureBlobStorageToClick",
+        ),
+        ("https://a.blob.core.windows.net/c/x", AZURE, "is not an Azure Blob Storage address; write it as 'az://"),
+        ("gcs://b/x", S3, "is an address of Google Cloud Storage; use GCSToClickHouseOperator"),
     ],
 )
 def test_what_is_no_address_of_the_store_is_sent_to_the_right_operator(
@@ -127,8 +140,8 @@ def test_a_named_file_of_a_bucket_may_be_loaded_over_http() -> None:
         pytest.param(
             "gs://b/x", "source 'gs://b/x' is an address of Google Cloud Storage; use GCS", id="other-store"
         ),
-        pytest.param("s3://b", "source 's3://b' is not an S3 address", id="no-key"),
-        pytest.param("s3://b/", "source 's3://b/' is not an S3 address", id="empty-key"),
+        pytest.param("s3://b", "source 's3://b' names no file; write 's3://b/**'", id="no-key"),
+        pytest.param("s3://b/", "source 's3://b/' names no file; write 's3://b/**'", id="empty-key"),
         pytest.param("s3://b*/x", "source 's3://b*/x' is not an S3 address", id="glob-in-the-bucket"),
         pytest.param("s3:///x", "source 's3:///x' is not an S3 address", id="no-bucket"),
         pytest.param(["s3://b/x", "s3://a/x"], "source names the buckets a, b; one load reads one", id="two-buckets"),

@@ -23,6 +23,7 @@ from airflow_provider_ch_s3.arguments import (
     Columns,
     CreateTable,
     Csv,
+    Delete,
     Fail,
     Format,
     Keep,
@@ -57,6 +58,7 @@ from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledS
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.transfers import announcements
+from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
@@ -280,6 +282,14 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
         ({"chunks": "none"}, "chunks='none' is unknown; give Chunks(max_files=…, max_bytes=…) or 'off'"),
         ({"chunks": {"max_files": 10_001}}, "chunks.max_files=10001 must be a whole number, from 1 to 10000"),
         ({"chunks": {"max_bytes": "10 GB"}}, "chunks.max_bytes='10 GB' must be a whole number, 1 or more"),
+        ({"chunks": {"max_file": 5}}, "chunks has no field 'max_file'; it has max_files, max_bytes"),
+        ({"mode": Merge}, "mode='merge' lacks what it needs; give Merge(key=…)"),
+        (
+            {"arrivals": Arrivals},
+            "arrivals=<class 'airflow_provider_ch_s3.arguments.Arrivals'> is of type type; give",
+        ),
+        ({"table": ""}, "table='' is empty; give a name"),
+        ({"table": "a.b.c"}, "table 'a.b.c' is not a table name; write it as 'table' or 'database.table'"),
         ({"after_load": "move"}, "after_load='move' lacks what it needs; give Move(folder=…)"),
         ({"bad_rows": Reject(max_ratio=3)}, "bad_rows.max_ratio=3 must be a number from 0 to 1, such as 0.01"),
         ({"create_table": 5}, "create_table=5 is of type int; give 'auto', or CreateTable(order_by=…)"),
@@ -398,3 +408,25 @@ def test_a_value_is_shown_as_a_dag_writes_it() -> None:
     assert repr(Move("done")) == "Move('done')"
     assert repr(Role("arn:aws", external_id="only-for-us")) == "Role('arn:aws', external_id='***')"
     assert repr(make_request(mode=Append(on_loaded="load")).mode) == "Append(on_loaded='load')"
+
+
+def test_a_value_without_arguments_needs_no_parentheses() -> None:
+    request = make_request(mode=ReplaceTable, after_load=Delete)
+    assert (request.mode, request.after_load) == (ReplaceTable(), Delete())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": "SELECT 1", "table": "t"}, "query='SELECT 1' and table='t': an export has one of them"),
+        ({}, "query='' and table='': an export has one of them"),
+        ({"table": "a.b.c"}, "table 'a.b.c' is not a table name"),
+        ({"table": "t", "destination": "/tmp/x"}, "destination '/tmp/x' is not the address of a folder in S3"),
+        ({"table": "t", "destination": "s3://b/*/"}, "destination 's3://b/*/' contains '*'"),
+        ({"table": "t", "clickhouse_conn_id": ""}, "clickhouse_conn_id='' is empty; give a name"),
+    ],
+)
+def test_a_wrong_export_is_an_error_of_the_import(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClickHouseToS3Operator(task_id="export", **{"destination": "s3://b/d/", **arguments})
+    assert caught.value.sentence.startswith(message)
