@@ -127,6 +127,8 @@ class ReadyFiles:
     missed_key: str = field(default="", init=False)
     left_out_count: int = field(default=0, init=False)
     left_out_key: str = field(default="", init=False)
+    empty_count: int = field(default=0, init=False)
+    empty_key: str = field(default="", init=False)
     folders: set[str] = field(default_factory=set, init=False)
     markers: set[str] = field(default_factory=set, init=False)
 
@@ -159,6 +161,9 @@ class ReadyFiles:
                 check_key(key, pattern)
                 self.ready_count += 1
                 yield file
+            else:
+                self.empty_count += 1
+                self.empty_key = self.empty_key or key
 
     def _note_unselected(self, file: SourceFile) -> None:
         pattern, key = self.request.pattern, file.key
@@ -179,6 +184,8 @@ class ReadyFiles:
         request = self.request
         if self.left_out_count:
             log.info("leaving out %s, because %s", self.left_out, LEFT_OUT_REMEDY)
+        if self.empty_count:
+            log.info("leaving out %s without content", name_first(self.empty_key, self.empty_count))
         if (self.after or self.is_incremental) and not (self.ready_count or self.young_count):
             return
         if self.folders or isinstance(request.after_load, (Keep, Tag)):

@@ -180,7 +180,7 @@ OWN_EXAMPLES = {
 MADE = "<!-- Made from the code by `pytest tests/unit/test_reference.py --update-golden`: do not edit. -->"
 INDEX = """\
 Each argument has a heading to link to, with the type, the default, whether the argument is templated, and an example.
-*Templated SQL* may be the name of a [`.sql` file](operator.md#templates).
+*Templated SQL* may be the name of a [`.sql` file](templates.md#sql-from-a-file).
 
 ## Operators, sensor and triggers
 
