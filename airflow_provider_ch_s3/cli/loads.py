@@ -225,17 +225,9 @@ def _adopt(hook: ClickHouseS3Hook, args: argparse.Namespace) -> str:
     if not args.source:
         return adopt(target, source=args.earlier, is_anew=args.anew)
     load = read_load(complete_arguments(args), hook)
-    may_differ = partial(
-        _is_confirmed, question="record these files as loaded?", otherwise="nothing was recorded", is_sure=args.yes
-    )
-    return adopt_files(target, load, may_differ=may_differ)
-
-
-def _is_confirmed(planned: str, *, question: str, otherwise: str, is_sure: bool) -> bool:
-    """:raises ConfigError: if the answer is not yes, or there is no terminal to ask on."""
-    if not is_sure:
-        confirm(planned, question, otherwise=otherwise)
-    return True
+    question, otherwise = "record these files as loaded?", "nothing was recorded"
+    ask = partial(confirm, question=question, otherwise=otherwise, is_sure=args.yes)
+    return adopt_files(target, load, confirm=ask)
 
 
 def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) -> str:
@@ -257,10 +249,8 @@ def _undo(hook: ClickHouseS3Hook, view: LedgerView, args: argparse.Namespace) ->
             " that table was renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
         )
     target = _find_target(hook, args, str(table))
-    may_remove = partial(
-        _is_confirmed, question="remove these rows?", otherwise="nothing was removed", is_sure=args.yes
-    )
-    return undo(target, args.load_id, may_remove=None if args.dry_run else may_remove, abandons_open=args.abandon)
+    ask = partial(confirm, question="remove these rows?", otherwise="nothing was removed", is_sure=args.yes)
+    return undo(target, args.load_id, confirm=None if args.dry_run else ask, abandons_open=args.abandon)
 
 
 def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -> Target:

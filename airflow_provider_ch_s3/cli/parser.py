@@ -33,7 +33,17 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with the message, and without the synopsis."""
-        self.exit(USAGE_ERROR, f"{self.prog}: {message} (`{self.prog} --help` lists the options)\n")
+        listed = "commands" if self._subparsers else "options"
+        self.exit(USAGE_ERROR, f"{self.prog}: {message} (`{self.prog} --help` lists the {listed})\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an unknown option here: the parser of the command knows the nearest option."""
+        found, unknown = super().parse_known_args(args, namespace)
+        for option in unknown:
+            if option.startswith("-"):
+                near = difflib.get_close_matches(option.partition("=")[0], self._option_string_actions, n=1)
+                self.error(f"there is no option {option}" + (f"; did you mean {near[0]}?" if near else ""))
+        return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the nearest choice; Python does the same from 3.14 on."""

@@ -34,11 +34,13 @@ def clean_output() -> Iterator[None]:
         yield
 
 
-def confirm(planned: str, question: str, *, otherwise: str) -> None:
-    """Show what is about to be done, and ask.
+def confirm(planned: str, question: str, *, otherwise: str, is_sure: bool = False) -> None:
+    """Show what is about to be done, and ask, unless the user is sure.
 
     :raises ConfigError: if the answer is not yes, or there is no terminal to ask on.
     """
+    if is_sure:
+        return
     if not sys.stdin.isatty():
         raise ConfigError("not-confirmed", f"{planned}; {otherwise}: give --yes, as there is no terminal to ask on")
     if input(f"{showable(planned)}\n{question} [y/N] ").strip().lower() not in ("y", "yes"):

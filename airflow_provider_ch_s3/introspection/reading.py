@@ -13,17 +13,13 @@ from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.introspection.explain import build_failure, explain, read_misfit
 from airflow_provider_ch_s3.sql import server_queries
 from airflow_provider_ch_s3.table.path_columns import path_column_names
-from airflow_provider_ch_s3.table.target import TargetSpec
 
 log = get_log(__name__)
 
 
-def query_files(
-    client: ClickHouseClient, statement: Statement, source: SourceSpec, target: TargetSpec | None = None
-) -> list[dict[str, Any]]:
+def query_files(client: ClickHouseClient, statement: Statement, source: SourceSpec) -> list[dict[str, Any]]:
     """Read files by a statement.
 
-    :param target: the table whose column types the error message may name.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
     """
     try:
@@ -31,7 +27,7 @@ def query_files(
     except ServerError as error:
         if error.server_code == ErrorCode.NAMED_COLLECTION_DOESNT_EXIST:
             raise _collection_missing(client, source.access.named_collection) from error
-        raise unreadable(source, error, target) from error
+        raise unreadable(source, error) from error
 
 
 def _collection_missing(client: ClickHouseClient, name: str) -> ConfigError:
@@ -56,9 +52,8 @@ def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
     return name if name in path_column_names(source.files, source.pattern.scheme) else ""
 
 
-def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None = None) -> ChS3Error:
+def unreadable(source: SourceSpec, error: ServerError) -> ChS3Error:
     """Build the error for files that the servers cannot read, or cannot read as requested."""
-    types = target.column_types if target else {}
     if twice := _in_file_and_folder(source, error):
         return SourceError(
             "column-in-folder",
@@ -66,7 +61,7 @@ def unreadable(source: SourceSpec, error: ServerError, target: TargetSpec | None
             f" ClickHouse reads only that of the folders from {source.data_format}; give"
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
         )
-    if misfit := read_misfit(error.sentence, types):
+    if misfit := read_misfit(error.sentence):
         text = str(misfit.somewhere_in(source.pattern))
     else:
         explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)

@@ -37,6 +37,8 @@ class MetadataStore:
         try:
             if body.startswith(_GZIP):
                 body = _inflate(body, self.limit_bytes)
+            if key.endswith(".parquet") and not body.startswith(parquet.MAGIC):
+                raise ValueError("not a Parquet file")  # which readers would not mind, and no limit would hold
             size_bytes = _unpacked_bytes(body, self.limit_bytes)
         except MemoryError:
             raise

@@ -63,12 +63,12 @@ def adopt(target: Target, *, source: str = "", is_anew: bool = False) -> str:
     return f"{ledger.target} holds the files that loads into {name} have added until now"
 
 
-def adopt_files(target: Target, load: Load, *, may_differ: Callable[[str], bool]) -> str:
+def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -> str:
     """Record that a table holds the rows of files, as if a load had added them; return a description of the record.
 
     :param load: names the files.
-    :param may_differ: asked if the files are not known to have as many rows as the table; without a yes, nothing is
-        recorded.
+    :param confirm: called if the files are not known to have as many rows as the table; raises an error to record
+        nothing.
     :raises ConfigError: if the ledger knows what the table holds.
     :raises SourceError: if there is no file, or a file cannot be read.
     :raises LoadError: if others change the table meanwhile.
@@ -87,8 +87,8 @@ def adopt_files(target: Target, load: Load, *, may_differ: Callable[[str], bool]
         adopted = f"{adopted}, whose rows were not counted: only Parquet files have footers"
     elif counted != rows:
         adopted = f"{adopted}, whose footers count {count_of(counted, 'row')}"
-    if counted != rows and not may_differ(adopted):
-        return f"nothing was recorded: {adopted}"
+    if counted != rows:
+        confirm(adopted)
     with owned(target) as owner:
         _check_unknown(target)
         if target.partition_rows(local) != partitions:

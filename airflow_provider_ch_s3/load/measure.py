@@ -73,7 +73,7 @@ def measure_rows(
     try:
         sample = client.query(statement)[0]
     except ServerError as error:
-        problem = unreadable(source, error, target)
+        problem = unreadable(source, error)
         misfit = read_misfit(error.sentence, target.column_types)
         if misfit is None:
             raise problem from error

@@ -15,11 +15,11 @@ from airflow_provider_ch_s3.load.removal import remove_rows
 from airflow_provider_ch_s3.load.rights import check_tables
 
 
-def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None, abandons_open: bool = False) -> str:
+def undo(target: Target, name: str, *, confirm: Callable[[str], None] | None, abandons_open: bool = False) -> str:
     """Take back a load, or a single attempt; return what was done, or would be done.
 
     :param name: the id of the load, or the query id of an INSERT.
-    :param may_remove: asked with what would be removed; without a yes, nothing is removed. None: nothing is changed.
+    :param confirm: called with what would be removed; raises an error to remove nothing. None: nothing is changed.
     :param abandons_open: first end the work of a try that died for good.
     :raises ConfigError: if the ledger has no such load of this table.
     :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
@@ -30,14 +30,15 @@ def undo(target: Target, name: str, *, may_remove: Callable[[str], bool] | None,
     check_tables(target, UNDO.effect, ())
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
     # An earlier undo may have died halfway, when a part of the rows was gone.
-    if may_remove is None:
+    if confirm is None:
         _check_finished(target)
     else:
         tidy_up(target)
     if (found := find()) is not None:
         planned = f"{name} into {target.spec.local}: would remove {found.what}"
-        if may_remove is None or not may_remove(planned):
+        if confirm is None:
             return planned
+        confirm(planned)
         if abandons_open:
             _abandon_open(target, name)
         found = remove_rows(target, find)

@@ -44,27 +44,37 @@ def field_text(column: LineColumn, line_format: LineFormat) -> Sql:
     )
 
 
-# A whole number in an object, with what precedes and what follows it.
-_LONG_INTEGER = r'((?:"(?:[^"\\]|\\.)*"|[^"])*?[:,\[]\s*)(-?[0-9]{19,})(\s*[,}\]])'
+# A text, or what is between two texts.
+_PIECE = r'"(?:[^"\\]|\\.)*"|[^"]+|"'
+# A whole number between two texts, with what precedes and what follows it.
+_LONG_INTEGER = r"([:,\[]\s*)(-?[0-9]{19,})(\s*[,}\]])"
 _IN_QUOTES = r'\1"\2"\3'
 
 
 def read_object() -> Sql:
     """Render the object of a line, long whole numbers as texts: the JSON parser has no integer beyond 64 bits."""
-    quoted = f"replaceRegexpAll(line, {literal(_LONG_INTEGER)}, {literal(_IN_QUOTES)})"
-    return Sql(f"if(match(line, '[0-9]{{19}}'), {quoted}, line)")
+    quoted = "piece"
+    for _ in range(2):  # what follows a number may precede the next number
+        quoted = f"replaceRegexpAll({quoted}, {literal(_LONG_INTEGER)}, {literal(_IN_QUOTES)})"
+    pieces = f"extractAll(line, {literal(_PIECE)})"
+    whole = f"arrayStringConcat(arrayMap(piece -> if(startsWith(piece, '\"'), piece, {quoted}), {pieces}))"
+    return Sql(f"if(match(line, '[0-9]{{19}}'), {whole}, line)")
 
 
 def is_inexact(name: str) -> Sql:
     """Render whether a value of an object cannot be read exactly as written.
 
     The JSON parser returns a number as a double prints it. So the written text is also searched in the line by the
-    field's name. If the name stands in the line a second time, the numbers differ.
+    field's name, which may be in the line only once.
 
     :param name: of the field.
     """
     field = f"{_OBJECT}, {literal(name)}"
-    is_same = f"toFloat64OrNull({_number(name)}) = toFloat64OrNull(JSONExtractRaw({field}))"
+    key = literal(rf'"{re.escape(name)}"\s*:')
+    is_same = (
+        f"toFloat64OrNull({_number(name)}) = toFloat64OrNull(JSONExtractRaw({field}))"
+        f" AND countMatches({_OBJECT}, {key}) = 1"
+    )
     return Sql(
         f"JSONType({field}) IN ('Object', 'Array') OR (JSONType({field}) = 'Double' AND ifNull({is_same}, 0) = 0)"
     )

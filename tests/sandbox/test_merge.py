@@ -292,6 +292,7 @@ def test_a_table_that_folds_rows_is_refused(lab: Lab, engine: str) -> None:
         lab.load("in/*.csv", table, **VERSIONED)
 
 
+@pytest.mark.thorough
 def test_a_row_that_violates_a_constraint(lab: Lab) -> None:
     """Only rows that stay are checked: a deletion may have nothing but its key."""
     table = lab.create("t", "id UInt32, n Int32, CONSTRAINT positive CHECK n > 0", "MergeTree ORDER BY id")

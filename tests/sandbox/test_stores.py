@@ -370,7 +370,7 @@ class TestAzure:
         assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
 
     def test_a_signed_address_is_not_shown(self, lab: Lab, azure: Store, table: str) -> None:
-        with pytest.raises(ConfigError, match="has a query string") as raised:
+        with pytest.raises(ConfigError, match="is not an Azure Blob Storage address") as raised:
             azure.load(lab, "x", table, source="https://a.blob.core.windows.net/c/1.csv?sig=SECRET")
         assert "SECRET" not in raised.value.sentence
 

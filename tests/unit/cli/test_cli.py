@@ -210,6 +210,10 @@ def test_an_unknown_connection_is_one_line(capsys: pytest.CaptureFixture[str]) -
         pytest.param(["plan", "--json", "--sql"], "not allowed with argument --json", id="two-forms"),
         pytest.param(["nothing"], "invalid choice: 'nothing'", id="no-command"),
         pytest.param(["laods"], "ch-s3: there is no command 'laods'; did you mean loads?", id="command"),
+        pytest.param(
+            ["plan", "--tabel", "t"], "ch-s3 plan: there is no option --tabel; did you mean --table?", id="option"
+        ),
+        pytest.param(["docs", "--odd"], "ch-s3 docs: there is no option --odd (", id="odd-option"),
         pytest.param(["loads", "undoo"], "there is no action 'undoo'; did you mean undo?", id="action"),
         pytest.param(
             ["loads", "--state", "commited"],
@@ -223,7 +227,7 @@ def test_a_usage_error_is_one_line(arguments: list[str], said: str, capsys: pyte
         main(arguments)
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
-    assert line.endswith("--help` lists the options)")
+    assert line.endswith(("--help` lists the options)", "--help` lists the commands)"))
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,7 @@ def undo_model_load(load: Load, process: Process, *, name: str = "") -> str:
     since = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
     identity = LoadIdentity(dag_id="ch-s3", task_id="undo", run_id=load.name, table=str(TABLE), since=since)
     target = find_model_target(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
-    return undo.undo(target, name or load.identity(Life(0, 1)).load_id, may_remove=lambda _: True)
+    return undo.undo(target, name or load.identity(Life(0, 1)).load_id, confirm=lambda _: None)
 
 
 def undo_model_load_as_soon_as_possible(load: Load, process: Process) -> str:

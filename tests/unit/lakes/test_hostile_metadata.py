@@ -100,6 +100,9 @@ def test_a_checkpoint_that_becomes_larger_than_memory() -> None:
         read(out.getvalue(), 80_000)
     with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/m")):
         read(out.getvalue()[:-9], 100_000)
+    files: Any = Objects(b"none" + out.getvalue()[4:])
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/1.checkpoint.parquet")):
+        MetadataStore(files=files, limit_bytes=80_000, remedy="").read("b", "1.checkpoint.parquet")
 
 
 @pytest.mark.parametrize(
