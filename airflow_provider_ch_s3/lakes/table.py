@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, Layout, Snapshot, count_rows
+from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 
 LATEST = "latest"
@@ -109,7 +109,8 @@ def check_files(address: str, files: Iterable[SourceFile]) -> None:
     """
     for file in files:
         check_key(address, file.key)
-        for what, number in (("bytes", file.size_bytes), ("rows", count_rows([file]))):
+        rows = file.rows if isinstance(file, DataFile) else None
+        for what, number in (("bytes", file.size_bytes), ("rows", rows)):
             if number is not None and not (type(number) is int and 0 <= number < _MAX_NUMBER):
                 raise SnapshotError(
                     "metadata-unreadable",

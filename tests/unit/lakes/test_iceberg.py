@@ -49,6 +49,17 @@ def copy(server: S3Server, uri: str) -> Copy:
     return Copy(server, uri)
 
 
+def test_more_rows_are_deleted_than_a_file_has(lake: IcebergLake, copy: Copy) -> None:
+    """The deleted rows are known of the snapshot, not of its files."""
+    lake.append(orders(1))
+    lake.append(orders(2, 3, 4))
+    largest = max((task.file for task in lake.table.scan().plan_files()), key=lambda file: file.record_count)
+    lake.delete_by_position(0, 1, data_file=largest)
+    store = open_lake(lake, copy.uri)
+    files = list(store.at(store.pin(())).list_files(store.pattern))
+    assert (len(files), count_rows(files)) == (2, 2)
+
+
 @pytest.mark.parametrize("content", [DataFileContent.POSITION_DELETES, DataFileContent.EQUALITY_DELETES])
 def test_delete_files_are_refused(lake: IcebergLake, copy: Copy, content: DataFileContent) -> None:
     lake.append(orders(*range(5)))
