@@ -326,16 +326,16 @@ def _is_of(scheme: Scheme, address: str) -> bool:
 def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     shown = repr(mask_malformed(address) if isinstance(address, str) else address)
     text = str(address)
-    other = next((one for one in SCHEMES if re.match(one.elsewhere, text)), None) or find_scheme(text)
-    if other is HTTP and "?" in str(address) and "@" not in str(address):
-        read_url_glob(str(address))  # raises an error with the reason
+    other = next((one for one in SCHEMES if _is_of(one, text) or re.match(one.elsewhere, text)), None)
+    if other is HTTP and "?" in text and "@" not in text:
+        read_url_glob(text)  # raises an error with the reason
     if other is HTTP and scheme is S3:
         return ConfigError(
             "address-invalid",
             f"source {shown} is a URL; for an S3-compatible store, write it as {S3.example!r}, and put the URL of the"
             f" store into endpoint_url of aws_conn_id; for files of a web server, use {HTTP.operator}",
         )
-    if other is not scheme and (_is_of(other, text) or re.match(other.elsewhere, text)):
+    if other not in (None, scheme):
         return ConfigError(
             "address-invalid",
             f"source {shown} is an address of {other.store}; use {other.operator} for it, and write it as"

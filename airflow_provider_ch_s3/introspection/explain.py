@@ -239,9 +239,10 @@ def build_failure(
         return kind("file-changed-meanwhile", text)
     if _DAMAGED.search(message):
         return kind("file-truncated", text)
-    is_denied = _code_of(message) == ErrorCode.ACCESS_DENIED.name
+    server_code = _code_of(message)
+    is_denied = server_code == ErrorCode.ACCESS_DENIED.name
     error = kind("grant-missing" if is_denied else code, text)
-    is_violation = _code_of(message) == ErrorCode.VIOLATED_CONSTRAINT.name
+    is_violation = server_code == ErrorCode.VIOLATED_CONSTRAINT.name
     error.is_final = is_denied or (is_violation and is_whole) or _NEWER_TYPE in message
     return error
 

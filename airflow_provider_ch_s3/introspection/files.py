@@ -39,7 +39,6 @@ from airflow_provider_ch_s3.tuning import SettingValue
 
 log = get_log(__name__)
 
-_OTHER_FORMATS = "Parquet, Avro, CSV, TSV or JSONEachRow"
 GUESSED = "the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)"
 
 # A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
@@ -77,8 +76,8 @@ def _find_format(
         raise ConfigError(
             "format-unsupported",
             f"data_format={given!r} cannot be loaded: ClickHouse changes values of this format that do not fit the"
-            " column, and no rule of a load finds these values; write the files in another format, such as"
-            f" {_OTHER_FORMATS}",
+            " column, and no rule of a load finds these values; write the files in another format, such as Parquet,"
+            " Avro, CSV, TSV or JSONEachRow",
         )
     data_format, compression = infer_format((file.key for file in files), given, request.data_format.compression)
     return SourceSpec(
@@ -152,11 +151,11 @@ def read_source(
         if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
             source = _with_delimiter(source, delimiter, request)
         source = _with_header(source, beginnings, given_types, request)
-        _check_columns(source, beginnings, request, target)
+        beginnings.check_columns(source, request, target)
         return source
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
-    _check_columns(source, beginnings, request, target)
+    beginnings.check_columns(source, request, target)
     guessed = {name: kind for name, kind in types.items() if name not in wanted}
     check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
     described = (
@@ -164,11 +163,6 @@ def read_source(
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=request.select, renamed=find_renamed_in(request))
-
-
-def _check_columns(source: SourceSpec, beginnings: Beginnings, request: LoadRequest, target: TargetSpec) -> None:
-    if source.has_header and not request.may_lack_columns:
-        beginnings.check_columns(source, request, target)
 
 
 def find_renamed_in(request: LoadRequest) -> dict[str, str]:

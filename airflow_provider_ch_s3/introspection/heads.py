@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -110,7 +110,7 @@ class Beginnings:
         kind = "csv" if source.format.is_csv else "tsv"
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
-        split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
+        split = self._splitter(source, request)
         texts = (*request.select.values(), request.where, request.mode.deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
@@ -144,7 +144,7 @@ class Beginnings:
 
     def first_fields(self, source: SourceSpec, request: LoadRequest) -> tuple[str, ...]:
         """Return the fields of the first line of the first file."""
-        return tuple(split_line(self.lines, delimiter_of(source, request), self.dialect.escape))
+        return tuple(self._splitter(source, request)(self.lines))
 
     def names_in_objects(self) -> set[str]:
         """Return the names of the fields in the first JSON objects; empty if no line is an object."""
@@ -163,10 +163,9 @@ class Beginnings:
 
         :raises SourceError: if a file does not.
         """
-        first = self.first_fields(source, request)
+        first, split = self.first_fields(source, request), self._splitter(source, request)
         for head in self.heads:
-            fields = split_line(self._lines(head), delimiter_of(source, request), self.dialect.escape)
-            if tuple(fields) != first:
+            if tuple(split(self._lines(head))) != first:
                 raise SourceError(
                     "header-ambiguous",
                     f"{head.file.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
@@ -176,16 +175,19 @@ class Beginnings:
     def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
         """Check that all files with a header have the columns of the first file: the parser fills what is missing.
 
-        :raises SourceError: if a file with rows lacks a column that the load needs.
+        :raises SourceError: if a file with rows lacks a column that the load needs, unless files may lack columns.
         """
-        split = partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
+        if not source.has_header or request.may_lack_columns:
+            return
+        split = self._splitter(source, request)
         lines = {head.file.key: self._lines(head) for head in self.heads}
         names = {key: split(some) for key, some in lines.items() if len(some) > 1}
-        first = next(iter(names.values()), [])
+        having, first = next(iter(names.items()), ("", []))
         for key, found in names.items():
+            known = set(found)
             for name in first:
-                if name not in found and is_used(request, target, name):
-                    raise lacks_column(name, next(iter(names)), key, source.pattern.scheme)
+                if name not in known and is_used(request, target, name):
+                    raise lacks_column(name, having, key, source.pattern.scheme)
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
         """Check that no byte order mark would become a part of a text, as happens without a header.
@@ -240,6 +242,9 @@ class Beginnings:
                     f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
                     f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
+
+    def _splitter(self, source: SourceSpec, request: LoadRequest) -> Callable[[Sequence[str]], list[str]]:
+        return partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
 
     def _lines(self, head: Head) -> list[str]:
         return head.lines(self.dialect.encoding)[self.dialect.skip_lines :]

@@ -338,7 +338,9 @@ class IcebergTable:
         self._check_each_once(files)
         deletes = [one.data_file for partition, one in found if _may_delete(one, partition, oldest)]
         for one in deletes:
-            if elsewhere := self._find_elsewhere(one.file_path):
+            bucket, key = split_location(one.file_path)
+            check_key(self._place, key)  # as check_files does for data files
+            if elsewhere := self._find_elsewhere(bucket, key):
                 raise SnapshotError("lake-files-elsewhere", f"the delete file {one.file_path} {elsewhere}; {REWRITE}")
             needs.append(_need_of_deletes(one, snapshot))
         by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
@@ -443,7 +445,7 @@ class IcebergTable:
         bucket, key = split_location(file.file_path)
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
-        elif elsewhere := self._find_elsewhere(file.file_path):
+        elif elsewhere := self._find_elsewhere(bucket, key):
             what = elsewhere
         elif file.key_metadata:
             what = "is encrypted"
@@ -459,16 +461,15 @@ class IcebergTable:
         size, rows = file.file_size_in_bytes, file.record_count
         return DataFile(key=key, size_bytes=size, rows=rows, columns=columns.in_files)
 
-    def _find_elsewhere(self, path: str) -> str:
-        """Say that a file is not in the table's location; '' if it is.
+    @property
+    def _place(self) -> str:
+        """Address of the table's location."""
+        return f"s3://{self._bucket}/{self._location}"
 
-        :raises SnapshotError: if the path may name several files.
-        """
-        bucket, key = split_location(path)
-        place = f"s3://{self._bucket}/{self._location}"
-        check_key(place, key)
+    def _find_elsewhere(self, bucket: str, key: str) -> str:
+        """Say that a file is not in the table's location; '' if it is."""
         is_inside = bucket == self._bucket and key.startswith(f"{self._location}/")
-        return "" if is_inside else f"is outside of {place}, and one load reads one location"
+        return "" if is_inside else f"is outside of {self._place}, and one load reads one location"
 
     def _check_each_once(self, files: Sequence[SourceFile]) -> None:
         if len(set(files)) < len(files):

@@ -70,18 +70,21 @@ def is_inexact(name: str) -> Sql:
     :param name: of the field.
     """
     field = f"{_OBJECT}, {literal(name)}"
-    key = literal(rf'"{re.escape(name)}"\s*:')
     is_same = (
         f"toFloat64OrNull({_number(name)}) = toFloat64OrNull(JSONExtractRaw({field}))"
-        f" AND countMatches({_OBJECT}, {key}) = 1"
+        f" AND countMatches({_OBJECT}, {literal(_key(name))}) = 1"
     )
     return Sql(
         f"JSONType({field}) IN ('Object', 'Array') OR (JSONType({field}) = 'Double' AND ifNull({is_same}, 0) = 0)"
     )
 
 
+def _key(name: str) -> str:
+    return rf'"{re.escape(name)}"\s*:'
+
+
 def _number(name: str) -> Sql:
-    pattern = rf'"{re.escape(name)}"\s*:\s*(-?[0-9][0-9.eE+-]*)'
+    pattern = rf"{_key(name)}\s*(-?[0-9][0-9.eE+-]*)"
     return Sql(f"extract({_OBJECT}, {literal(pattern)})")
 
 

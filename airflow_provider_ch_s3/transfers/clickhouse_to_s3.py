@@ -132,7 +132,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         self.check_as_written(self.kinds)
         names = (*_OF_REQUEST, "destination", "partition_by", "settings")
         if all(getattr(self, name) is None or self.is_as_written(name) for name in names):
-            self._build_request().check()
+            self._build_request({}).check()
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         if self._export is not None:
             self._export.kill()
 
-    def _build_request(self, **more: Any) -> ExportRequest:
+    def _build_request(self, connection_settings: Mapping[str, SettingValue]) -> ExportRequest:
         """:raises ConfigError: for the first wrong argument."""
         given = parse_arguments(self, _OF_REQUEST)
         return ExportRequest(
@@ -186,8 +186,8 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
             destination=parse_destination(TEXT.parse("destination", self.destination)),
             partition_by=EXPRESSIONS.parse("partition_by", self.partition_by or {}),
             settings=SETTINGS.parse("settings", self.settings or {}),
+            connection_settings=connection_settings,
             timeout_seconds=timeout_of(self),
-            **more,
         )
 
     @contextmanager
@@ -200,14 +200,13 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
         hook = ClickHouseS3Hook(clickhouse_conn_id=NAME.parse("clickhouse_conn_id", self.clickhouse_conn_id))
         store = S3ExportStore(**s3_arguments(self, self.destination))
         hook.keep_secret(lambda: store.access().secrets)
-        destination = parse_destination(TEXT.parse("destination", self.destination))
-        identity = identify(context, table=str(destination))
-        limit = limit_of(self, is_mapped=identity.map_index >= 0)
+        request = self._build_request(hook.connection_settings)
+        identity = identify(context, table=str(request.destination))
         self._export = Export(
             client=hook,
             store=store,
             declaration=hook.declaration,
-            request=self._build_request(connection_settings=hook.connection_settings, limit=limit),
+            request=dataclasses.replace(request, limit=limit_of(self, is_mapped=identity.map_index >= 0)),
             identity=identity,
             timing=dataclasses.replace(self.timing, poll_seconds=self.poll_interval),
         )

@@ -38,7 +38,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import SnapshotStore
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, is_about_expression
+from airflow_provider_ch_s3.introspection.explain import explain, is_about_expression
 from airflow_provider_ch_s3.introspection.table import read_columns, read_sizes
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, merge_queries
@@ -175,10 +175,9 @@ class SurvivorsOfMerge(Survivors):
             except ServerError as error:
                 if error.server_code != ErrorCode.VIOLATED_CONSTRAINT:
                     raise
-                text = explain(error.sentence)
-                raise build_failure(
-                    LoadError, "query-failed", text, error.sentence, is_typed=True, is_whole=True
-                ) from error
+                violated = LoadError("query-failed", explain(error.sentence))
+                violated.is_final = True
+                raise violated from error
         new = touched.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
         self._check_complete(merged, touched, kept=kept, new=new)
 

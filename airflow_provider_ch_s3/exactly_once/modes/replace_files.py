@@ -117,10 +117,11 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
     """Find as many files as a commit can name. An address without any file is rather a mistake: the rows stay."""
     request, pattern = site.request, site.request.pattern
     holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
+    present = listing.filled | listing.young
     for glob in pattern.globs if _removes_missing(request) else ():
         address = replace(pattern, globs=(glob,))
         if any(map(address.covers, listing.filled)):
-            holding |= _find_missing(target, address, listing.filled | listing.young)
+            holding |= _find_missing(target, address, present)
         else:
             log.info("%s has no file now that a load would take, so the rows of its files stay", address)
     holding = {path: by for path, by in holding.items() if all(one.number <= listing.epoch for one in by)}
