@@ -28,7 +28,7 @@ test: $(READY)
 	$(MAKE) --jobs=2 lint compiled-tests
 	$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25
 
-# What each push runs besides `make test`: the other tests on real servers, each with its first case.
+# What each push runs besides `make test`: five more tests of each module on real servers, each with its first case.
 test-push: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 
@@ -36,7 +36,7 @@ test-push: $(READY)
 compiled-tests: $(READY)
 	-$(BIN)/pytest --collect-only > /dev/null
 
-# All tests, with fifty times as many interleavings of the protocol, and 60 histories of lakes' tables.
+# All tests, with 75 times as many interleavings of the protocol, and 60 histories of lakes' tables.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 

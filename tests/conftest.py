@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -51,14 +52,20 @@ SHARED = (
 )
 
 
+PUSHED = 6
+"""So many tests of a module on real servers, the first ones, run with each push."""
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist and -m evaluate the markers
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None]:
     """Group tests by the fixture that they share; mark tests on real servers that others represent.
 
-    The first case represents a test: all others are thorough. The first test represents a module: all others are for
-    a push, and so is what shares a fixture that takes long to set up, so that it is set up once.
+    The first case represents a test, and the first ``PUSHED`` tests represent a module: all others are thorough. The
+    first of these tests is for everybody: the others are for a push, and so is what shares a fixture that takes long
+    to set up, so that the fixture is set up once.
     """
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
+    pushed = Counter[Path]()
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
@@ -69,9 +76,12 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
                     item.add_marker(pytest.mark.thorough)
                 stood_for.add(test)
             if not item.get_closest_marker("thorough"):
-                if item.path in opened or shared:
+                pushed[item.path] += 1
+                if pushed[item.path] > PUSHED:
+                    item.add_marker(pytest.mark.thorough)
+                elif item.path in opened or shared:
                     item.add_marker(pytest.mark.push)
-                if not item.get_closest_marker("push"):
+                elif not item.get_closest_marker("push"):
                     opened.add(item.path)
     yield
     items.sort(key=_place)
@@ -90,6 +100,15 @@ def _place(item: pytest.Function) -> tuple[int, str]:
     """Order the groups: each fixture, and each cluster, is started once."""
     name, parameter = _shared(item) or ("", "")
     return (SHARED.index(name) if name else len(SHARED)), parameter
+
+
+@pytest.hookimpl(trylast=True)  # after what depends on the fixture
+def pytest_runtest_teardown(item: pytest.Function, nextitem: pytest.Function | None) -> None:
+    """Stop a cluster after its last test: four idle servers and their ZooKeeper take a sixth of a core."""
+    shared = _shared(item)
+    if shared and nextitem and _shared(nextitem) != shared:
+        for definition in item._fixtureinfo.name2fixturedefs[shared[0]]:
+            definition.finish(item._request)  # type: ignore[arg-type]
 
 
 def pytest_unconfigure() -> None:

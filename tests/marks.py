@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from _pytest.mark import ParameterSet
 
-USUAL_SEEDS = 15
+USUAL_SEEDS = 8
 
 
 def thorough(*values: object, id: str | None = None) -> ParameterSet:

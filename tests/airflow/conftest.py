@@ -237,7 +237,7 @@ def look(page: Page, flights_sandbox: Sandbox) -> Look:
     return look_at
 
 
-def wait_for(condition: Any, what: str, seconds: float = 180.0) -> Any:
+def wait_for(condition: Any, what: str, seconds: float = 400.0) -> Any:
     """Wait until a condition returns something true; returns that."""
     found = REAL_TIME.poll(condition, seconds=seconds, pause_seconds=0.3)
     assert found, f"waited {seconds:.0f} s for {what}"

@@ -36,6 +36,7 @@ def test_a_pair_without_a_level_of_a_third_factor_is_told() -> None:
     assert impossible == [frozenset({("a", "p"), ("b", "s")})]
 
 
+@pytest.mark.thorough
 def test_any_two_levels_are_in_a_run() -> None:
     cases, impossible = cover(FACTORS, 2, goes_together, SEED)
     covered = {frozenset(one) for case in cases for one in combinations(case.items(), 2)}

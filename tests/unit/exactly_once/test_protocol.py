@@ -83,7 +83,7 @@ from tests.unit.exactly_once.cluster_model import (
     is_replaced,
 )
 
-EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("CH_S3_PROTOCOL_EXAMPLES", "40"))
 MAX_STEPS = 12_000
 MERGE_RATIO = 0.02
 ONE_CHUNK = 10
@@ -1102,7 +1102,7 @@ def test_an_owner_that_was_overtaken_replaces_nothing() -> None:
 
 
 @pytest.mark.parametrize("dies", ["in-line", "as-owner", "both", "all"])
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20)
 def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: str) -> None:
     """Three loads wait for a fourth; some die in the line, or as owners whose place in the line is still there.
 
