@@ -14,6 +14,8 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 DELIMITER_SETTING = "format_csv_delimiter"
 CSV_SKIP_SETTING, TSV_SKIP_SETTING = "input_format_csv_skip_first_lines", "input_format_tsv_skip_first_lines"
+CSV_END_SETTING = "input_format_csv_skip_trailing_empty_lines"
+TSV_END_SETTING = "input_format_tsv_skip_trailing_empty_lines"
 TRIM_SETTING = "input_format_csv_trim_whitespaces"
 DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")

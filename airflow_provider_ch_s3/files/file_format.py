@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
+from airflow_provider_ch_s3.files.data_format import (
+    CSV_END_SETTING,
+    CSV_SKIP_SETTING,
+    TRIM_SETTING,
+    TSV_END_SETTING,
+    TSV_SKIP_SETTING,
+)
 
 _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
 
@@ -81,8 +87,8 @@ class FileFormat:
 
 
 _PARSING = "input_format_parallel_parsing"
-_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", TRIM_SETTING, CSV_SKIP_SETTING})
-_TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default", TSV_SKIP_SETTING})
+_CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", TRIM_SETTING, CSV_SKIP_SETTING, CSV_END_SETTING})
+_TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default", TSV_SKIP_SETTING, TSV_END_SETTING})
 JSON_AS_TEXT = ("input_format_json_read_numbers_as_strings", "input_format_json_read_bools_as_strings")
 _JSON = frozenset(
     {

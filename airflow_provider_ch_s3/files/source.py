@@ -126,8 +126,8 @@ class FileColumn:
     :param type: the type in the load and in the user's expressions.
     :param in_path: the column comes from a ``name=value/`` folder.
     :param read_as: the type that the server parses, if different; '' for ``type``.
-    :param has_bare_values: the column is an array, map or tuple, written with numbers without quotes, and the server
-        parses the text as a whole.
+    :param is_parsed_whole: the column is an array, map or tuple, and the text is put between brackets and parsed as
+        a list of one value, with numbers in quotes.
     :param forms: pairs of the type of a single value and a regular expression that the value's text has to match.
     :param encoding: of the text; '' for UTF-8.
     :param null_words: texts for a missing value.
@@ -146,7 +146,7 @@ class FileColumn:
     type: str = ""
     in_path: bool = False
     read_as: str = ""
-    has_bare_values: bool = False
+    is_parsed_whole: bool = False
     forms: tuple[tuple[str, str], ...] = ()
     encoding: str = ""
     null_words: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class FileColumn:
     @property
     def parsed_type(self) -> str:
         """The type that the server parses."""
-        return "String" if self.has_bare_values else self.read_as or self.type
+        return "String" if self.is_parsed_whole else self.read_as or self.type
 
     @property
     def conversion(self) -> Conversion | None:

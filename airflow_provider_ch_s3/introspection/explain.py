@@ -31,6 +31,12 @@ _MISFIT = frozenset(
         "TOO_LARGE_STRING_SIZE",
     }
 )
+_UNPARSED = (
+    "CANNOT_PARSE",
+    "CANNOT_READ_ARRAY_FROM_TEXT",
+    "CANNOT_READ_MAP_FROM_TEXT",
+    "UNEXPECTED_DATA_AFTER_PARSED_VALUE",
+)
 _BROKEN = frozenset({"INCORRECT_DATA"})
 """The part of ``_MISFIT`` that a file may cause if it is broken, or still being written."""
 _ACCESS = frozenset(
@@ -106,6 +112,7 @@ _VALUES = (
     r"Value (?P<value>\S+) is out of bounds",
     r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',
     r"Cannot parse string '(?P<value>[^']*)'",
+    r"after parsed Array value '\[(?P<value>.*)\]'",
 )
 # The words of the load's own SQL.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
@@ -188,7 +195,7 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
         return None
     day = _DAY.search(message)
     is_null = code in _NULL
-    if not (day or is_null or code in _MISFIT or code.startswith("CANNOT_PARSE")):
+    if not (day or is_null or code in _MISFIT or code.startswith(_UNPARSED)):
         return None
     column = named_column(message)
     return Misfit(

@@ -276,7 +276,8 @@ def _describe_csv(
     if problem is not None:
         if not source.format.with_names and (names := beginnings.only_names(source, request)):
             return source, dict.fromkeys(names, "Nullable(String)")
-        raise problem
+        _check_uneven(problem, source, beginnings, columns, request)
+        types = _describe_text(client, source.read_with(**OF_ANY_LENGTH), in_path, request, target)
     if not source.format.with_names:
         return source, types
     by_server = not are_nameless(types)
@@ -288,7 +289,36 @@ def _describe_csv(
         return named, dict.fromkeys(names, "Nullable(String)")
     undetected = {f"input_format_{kind}_detect_header": 0 for kind in ("csv", "tsv")}
     asked = named if is_named else named.read_with(**undetected)
+    if problem is not None:
+        asked = asked.read_with(**OF_ANY_LENGTH)
     return named, _describe_text(client, asked, in_path, request, target)
+
+
+# What the server says of rows with different numbers of fields. An empty line at the end is such a row for the guess,
+# and none for the load, which names the row that is too short.
+_UNEVEN = "Rows have different amount of values"
+OF_ANY_LENGTH: Mapping[str, SettingValue] = {
+    "input_format_csv_allow_variable_number_of_columns": 1,
+    "input_format_tsv_allow_variable_number_of_columns": 1,
+}
+
+
+def _check_uneven(
+    problem: SourceError,
+    source: SourceSpec,
+    beginnings: Beginnings,
+    columns: Mapping[str, str],
+    request: LoadRequest,
+) -> None:
+    """Check that the server could not guess the columns because rows have different numbers of fields.
+
+    :raises SourceError: what is wrong with the header, or the problem.
+    """
+    if _UNEVEN in str(problem):
+        return
+    if source.has_header or beginnings.has_header(source, request, columns):
+        beginnings.check_header(source, request)
+    raise problem
 
 
 def _with_header(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -51,6 +52,8 @@ SHOWN_CHARACTERS = 120
 # Lines enough to tell delimiters apart.
 SHOWN_LINES = 20
 
+# A first line that tells Excel the delimiter.
+_EXCEL = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
 REMEDY_FOR_CONTENT = (
     "nothing was loaded; remove the file, have it written again, or give data_format and compression as they are"
 )
@@ -71,6 +74,13 @@ def look_at_files(
                 "format-wrong",
                 f"{head.file.key!r} is read as {source.data_format}, and its first bytes are those of {other}"
                 f" ({show_head(head.content)}): {REMEDY_FOR_CONTENT}",
+            )
+        if source.format.is_csv and (note := _EXCEL.match(head.content)) and not request.csv.skip_lines:
+            delimiter = note[1].decode("latin-1")
+            raise SourceError(
+                "format-wrong",
+                f"{head.file.key!r} begins with 'sep={delimiter}', a line for Excel; give"
+                f" data_format=Csv(delimiter={delimiter!r}, skip_lines=1)",
             )
         if source.data_format == "JSONEachRow" and states_types(head.content):
             raise SourceError(
@@ -110,17 +120,14 @@ class Beginnings:
         kind = "csv" if source.format.is_csv else "tsv"
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
-        split = self._splitter(source, request)
         texts = (*request.select.values(), request.where, request.mode.deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
         others = {*(request.columns.only or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
         firsts = set()
-        for head in self.heads:
-            lines = self._lines(head)
-            line = FirstLine(key=head.file.key, fields=split(lines), next_fields=split(lines[1:]))
-            found[head.file.key] = line.names_columns(columns, others)
+        for line in self._first_lines(source, request):
+            found[line.key] = line.names_columns(columns, others)
             firsts.add(tuple(line.fields))
         first = next((key for key, is_header in found.items() if is_header), "")
         other = next((key for key, is_header in found.items() if not is_header), "")
@@ -172,12 +179,24 @@ class Beginnings:
                     " different headers one by one",
                 )
 
+    def check_header(self, source: SourceSpec, request: LoadRequest) -> None:
+        """Check that the headers name each field of a row, and no field twice.
+
+        :raises SourceError: if a header does not.
+        """
+        for line in self._first_lines(source, request):
+            line.check_names(takes_all=request.takes_all_columns)
+
     def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
         """Check that all files with a header have the columns of the first file: the parser fills what is missing.
 
-        :raises SourceError: if a file with rows lacks a column that the load needs, unless files may lack columns.
+        :raises SourceError: if a header is incomplete, or if a file with rows lacks a column that the load needs,
+            unless files may lack columns.
         """
-        if not source.has_header or request.may_lack_columns:
+        if not source.has_header:
+            return
+        self.check_header(source, request)
+        if request.may_lack_columns:
             return
         split = self._splitter(source, request)
         lines = {head.file.key: self._lines(head) for head in self.heads}
@@ -242,6 +261,12 @@ class Beginnings:
                     f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
                     f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
+
+    def _first_lines(self, source: SourceSpec, request: LoadRequest) -> Iterator[FirstLine]:
+        split = self._splitter(source, request)
+        for head in self.heads:
+            lines = self._lines(head)
+            yield FirstLine(key=head.file.key, fields=split(lines), next_fields=split(lines[1:]))
 
     def _splitter(self, source: SourceSpec, request: LoadRequest) -> Callable[[Sequence[str]], list[str]]:
         return partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)

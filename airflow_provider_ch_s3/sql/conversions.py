@@ -131,8 +131,8 @@ BLANKS = " \t"
 """White space around a field, not part of the field's value."""
 _QUOTED = r"\1'\2'"
 # Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is in double
-# quotes cannot be read then.
-_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:\"]|NULL)*)([^\s\[\](){},:'\"]+)"
+# quotes or has a backslash cannot be read then.
+_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:\"]|NULL)*)([^\s\[\](){},:'\"\\]+)"
 # A quote or a backslash with the backslash before it.
 _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
@@ -169,12 +169,14 @@ def _read_text(column: FileColumn) -> Sql:
         bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"
         kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
         text = Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
-    if column.has_bare_values:
+    if column.is_parsed_whole:
         # The regular expression passes over NULL before the next value, so a value is appended. Text has no cast to
         # Map.
         quoted = f"replaceRegexpAll(concat('[', {text}, ']!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"
-        whole = Sql(f"substring({quoted}, 1, length({quoted}) - 3)")
-        return Sql(f"arrayElement({plain_cast(whole, f'Array({column.read_as})')}, 1)")
+        whole, kind = Sql(f"substring({quoted}, 1, length({quoted}) - 3)"), f"Array({column.read_as})"
+        parsed = plain_cast(whole, kind)
+        refused = plain_cast(Sql(f"concat({whole}, ' has more than one value')"), kind)
+        return Sql(f"arrayElement(if(length({parsed}) <= 1, {parsed}, {refused}), 1)")
     if column.is_trimmed:
         text = Sql(f"trim(BOTH {literal(BLANKS)} FROM {text})")
         if column.conversion and column.conversion.is_nullable:

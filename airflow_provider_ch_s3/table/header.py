@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import count_of, show_name
 from airflow_provider_ch_s3.errors import SourceError
 
 REMEDY = "give data_format=Csv(header=True) or Csv(header=False) (data_format='TSVWithNames' or 'TSV' for TSV)"
@@ -60,6 +61,33 @@ class FirstLine:
                 f"the first line of {self.key!r} may be a header with years or a row: {line}; {REMEDY}",
             )
         return False if has_values and self._fits(columns) else None
+
+    def check_names(self, *, takes_all: bool) -> None:
+        """Check that the fields name each field of a row, and no field twice.
+
+        :param takes_all: no field of the rows may be left out.
+        :raises SourceError: if they do not.
+        """
+        names, count = f"the header of {self.key!r}", len(self.fields)
+        if count < len(self.next_fields):
+            raise SourceError(
+                "header-incomplete",
+                f"{names} has {count_of(count, 'field')}, and the row below it has {len(self.next_fields)}; correct"
+                " the header, or the delimiter at the end of the rows",
+            )
+        if twice := [name for name, found in Counter(self.fields).items() if name and found > 1]:
+            raise SourceError(
+                "header-incomplete",
+                f"{names} has {show_name(twice[0])} more than once; rename one of them, or leave the header out with"
+                " data_format=Csv(header=False, skip_lines=1, structure='name Type, …')",
+            )
+        if takes_all and "" in self.fields:
+            place = self.fields.index("") + 1
+            raise SourceError(
+                "header-incomplete",
+                f"{names} has no name for field {place}: an index that pandas wrote, or a delimiter at the end of the"
+                " line; leave it out when the files are written (index=False), or name what to load with columns=[…]",
+            )
 
     def _is_in_its_place(self, columns: Mapping[str, str]) -> bool:
         pairs = zip(self.fields, columns, strict=False)

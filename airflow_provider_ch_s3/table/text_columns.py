@@ -202,17 +202,25 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     """Have the values in an array, map or tuple read as text.
 
     In JSON any value can be read as text, and is missing if an object lacks a key. Further formats have texts and
-    times in quotes, and numbers without quotes. A Tuple in CSV is several fields.
+    times in quotes, and numbers without quotes. A Tuple in CSV is several fields. The parser of an Array in CSV
+    ignores what follows the list.
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
+    if is_fields and any("Array(" in kind for kind in parts(base_type(wide)).values()):
+        raise ConfigError(
+            "type-not-convertible",
+            f"column {column.name!r} is {column.type}, and the servers' CSV parser ignores what follows a list"
+            " within a Tuple; write the list as a column, or the files in another format",
+        )
     if file_format.may_lack_fields:
         read_as = texts_inside(wide, lambda base: family(base) in SCALARS or _is_object(base), may_lack=True)
     elif is_fields:
         read_as = texts_inside(wide, _is_parsed)
     else:
         read_as = texts_inside(wide, _is_parsed)
-        if any(family(base) in ("number", _UNTYPED) for base in leaves(wide)):
-            return replace(column, read_as=read_as, has_bare_values=True)
+        is_cut = file_format.is_csv and base_type(wide).startswith("Array(")
+        if is_cut or any(family(base) in ("number", _UNTYPED) for base in leaves(wide)):
+            return replace(column, read_as=read_as, is_parsed_whole=True)
     return replace(column, read_as=read_as if read_as != column.type else "")
 
 

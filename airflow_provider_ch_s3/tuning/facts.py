@@ -138,6 +138,7 @@ class LoadFacts(PlanFacts):
     :param may_lack_columns: a file may lack columns of the remaining files.
     :param reads_other_files: the address also matches files that are not part of the load; a filter drops their rows.
     :param has_path_columns: folders are named ``name=value/``.
+    :param has_one_field: the files have a single column.
     :param is_lake_function: the servers' own function for a lake reads the files.
     :param has_null_lists: rows may have NULL in place of an array, map or tuple, and all single values are read as
         Nullable.
@@ -170,6 +171,7 @@ class LoadFacts(PlanFacts):
     may_lack_columns: bool = False
     reads_other_files: bool = False
     has_path_columns: bool = False
+    has_one_field: bool = False
     is_lake_function: bool = False
     has_null_lists: bool = False
     parses_times: bool = False

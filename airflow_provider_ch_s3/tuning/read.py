@@ -108,6 +108,13 @@ def input_format_null_as_default(facts: LoadFacts) -> Decision:
     return Decision(0, NULLS)
 
 
+def skip_empty_end(facts: LoadFacts) -> Decision:
+    """1 unless the files have one column: then an empty line is a row."""
+    if facts.has_one_field:
+        return Decision(0, "in files of one column, an empty line is an empty text")
+    return Decision(1, "rows of several columns have delimiters, so an empty line at the end of a file is not a row")
+
+
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     """Off (0) unless ``columns`` or ``select`` is given: a column that only later files have must not be dropped.
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
+from airflow_provider_ch_s3.files.data_format import (
+    CSV_END_SETTING,
+    CSV_SKIP_SETTING,
+    TRIM_SETTING,
+    TSV_END_SETTING,
+    TSV_SKIP_SETTING,
+)
 from airflow_provider_ch_s3.files.file_format import JSON_AS_TEXT, MISSING_COLUMNS_SETTINGS, STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
@@ -291,6 +297,7 @@ RULES: tuple[Rule[LoadFacts], ...] = (
         )
         for name in (CSV_SKIP_SETTING, TSV_SKIP_SETTING)
     ),
+    *(computed(read.skip_empty_end, name=name, protects_data=True) for name in (CSV_END_SETTING, TSV_END_SETTING)),
     computed(read.input_format_skip_unknown_fields, protects_data=True),
     fixed(
         "input_format_json_defaults_for_missing_elements_in_named_tuple",

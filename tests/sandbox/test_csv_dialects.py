@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.files.data_format import Csv
+from airflow_provider_ch_s3.modes import Append
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -111,3 +113,84 @@ def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
         ConfigError, match=r"data_format=Csv\(…\) says how CSV files are written, and these are JSONEachRow"
     ):
         lab.load("in/*.jsonl", lab.create("t", "id UInt8"), data_format={"csv": {"null_words": ["NA"]}})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        pytest.param("in/a.csv", "a,b\n1,x\n2,\n\n", id="csv"),
+        pytest.param("in/a.csv", "1,x\r\n2,\r\n\r\n\r\n", id="windows-without-header"),
+        pytest.param("in/a.tsv", "a\tb\n1\tx\n2\t\n\n", id="tsv"),
+    ],
+)
+def test_an_empty_line_at_the_end_is_no_row(lab: Lab, key: str, text: str) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put(key, text.encode())
+    lab.load("in/*", table)
+    assert bag(lab.rows(table)) == bag([{"a": 1, "b": "x"}, {"a": 2, "b": ""}])
+    if key.endswith("csv"):
+        lab.load("in/*", table, mode=Append(on_loaded="load"), bad_rows=Reject(), task_id="reject")
+        assert len(lab.rows(table)) == 4
+
+
+def test_an_empty_line_of_one_column_is_a_row(lab: Lab) -> None:
+    table = lab.create("t", "a String")
+    lab.put("in/a.csv", b"a\nx\n\n")
+    lab.put("in/b.tsv", b"a\ny\n\n")
+    for ending in ("csv", "tsv"):
+        lab.load(f"in/*.{ending}", table, task_id=ending)
+    assert sorted(row["a"] for row in lab.rows(table)) == ["", "", "x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", "row 2 of .*a.csv", id="short"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", "row 2 of .*a.csv", id="long"),
+        pytest.param("in/a.csv", b"1,x\n2,y,z\n3,z\n", "3 columns without names", id="no-header"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", "row 2 of .*a.csv", id="empty-in-the-middle"),
+        pytest.param("in/a.tsv", b"a\tb\n1\tx\n2\n3\tz\n", "row 2 of .*a.tsv", id="tsv"),
+    ],
+)
+def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said: str) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put(key, text)
+    with pytest.raises(ChS3Error, match=f"(?s){said}"):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "arguments"),
+    [
+        pytest.param(",a,b\n0,1,x\n", "no name for field 1: an index", {"columns": ["a", "b"]}, id="pandas-index"),
+        pytest.param("a,b,\n1,x,\n", "no name for field 3", {"columns": ["a", "b"]}, id="delimiter-at-the-end"),
+        pytest.param("a,b\n1,x,\n", "header of 'in/a.csv' has 2 fields, and the row below it has 3", {}, id="short"),
+        pytest.param(
+            "a,b,b\n1,x,y\n",
+            "has b more than once",
+            {
+                "data_format": Csv(header=False, skip_lines=1, structure="a Int64, b String, c String"),
+                "columns": Columns(on_new="ignore"),
+            },
+            id="twice",
+        ),
+        pytest.param(
+            "sep=;\na;b\n1;x\n",
+            "begins with 'sep=;', a line for Excel",
+            {"data_format": Csv(delimiter=";", skip_lines=1)},
+            id="excel",
+        ),
+    ],
+)
+def test_an_odd_first_line_is_told_and_the_remedy_works(
+    lab: Lab, text: str, said: str, arguments: dict[str, Any]
+) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put("in/a.csv", text.encode())
+    with pytest.raises(ChS3Error, match=said) as caught:
+        lab.load("in/*", table)
+    assert "in/a.csv" in str(caught.value)
+    if arguments:
+        lab.load("in/*", table, **arguments)
+        assert lab.rows(table) == [{"a": 1, "b": "x"}]

@@ -467,6 +467,18 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
     ("columns", "key", "text", "arguments"),
     [
         pytest.param("v Array(String)", "in/a.csv", "v\n['\xe9']\n", {"data_format": LATIN}, id="encoding-in-a-list"),
+        pytest.param("v Array(String)", "in/a.csv", "v\n\"['a'],['b']\"\n", {}, id="two-lists"),
+        pytest.param("v Array(Int64)", "in/a.tsv", "v\n[1],[2]\n", {}, id="two-lists-of-numbers"),
+        pytest.param("v Map(String, Int64)", "in/a.tsv", "v\n{'a':1},{'b':2}\n", {}, id="two-maps"),
+        pytest.param("v Array(String)", "in/a.csv", "v\n['a'] b\n", {}, id="text-after-a-list"),
+        pytest.param("v Array(Tuple(String, Int64))", "in/a.csv", 'v\n"[(a\\nb,1)]"\n', {}, id="bare-backslash"),
+        pytest.param(
+            "v Tuple(Int8, Array(String))",
+            "in/a.csv",
+            "1,['a'] b\n",
+            {"data_format": Format(structure="v Tuple(Int8, Array(String))")},
+            id="list-in-a-tuple",
+        ),
         pytest.param(
             "v JSON", "in/a.jsonl", '{"v": {"c": [9007199254740993, 0.5]}}\n', {}, id="list-with-a-fraction"
         ),
@@ -498,6 +510,22 @@ def test_what_a_parser_would_change_fails(
         lab.load("in/*", table, **arguments)
     assert caught.value.is_final
     assert lab.rows(table) == []
+
+
+def test_lists_in_csv_arrive(lab: Lab) -> None:
+    table = lab.create("t", "n UInt8, v Array(Nullable(String)), w Array(Array(String)), d Array(Date)")
+    rows = (
+        """1,"['a,b', 'it\\'s [x]', NULL, '']",[],['2024-02-29']""",
+        """2," [ ] ","[['a'], []]",""",
+        """3,"['C:\\\\new', 'say ""no""']","[['NULL']]",[2024-02-29]""",
+    )
+    lab.put("in/a.csv", "\n".join(("n,v,w,d", *rows, "")).encode())
+    lab.load("in/*", table)
+    assert sorted(lab.rows(table), key=lambda row: row["n"]) == [
+        {"n": 1, "v": ["a,b", "it's [x]", None, ""], "w": [], "d": ["2024-02-29"]},
+        {"n": 2, "v": [], "w": [["a"], []], "d": []},
+        {"n": 3, "v": ["C:\\new", 'say "no"'], "w": [["NULL"]], "d": ["2024-02-29"]},
+    ]
 
 
 def test_a_midnight_with_a_comma_is_its_day(lab: Lab) -> None:

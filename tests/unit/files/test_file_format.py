@@ -52,6 +52,7 @@ def test_what_is_known_of_a_format(name: str, known: dict[str, Any]) -> None:
                 "input_format_parallel_parsing",
                 "input_format_tsv_empty_as_default",
                 "input_format_tsv_skip_first_lines",
+                "input_format_tsv_skip_trailing_empty_lines",
             },
             id="tsv",
         ),
