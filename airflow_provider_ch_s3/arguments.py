@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.common.declared import (
     one_of,
     value_of,
 )
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.data_format import Csv, Format
 from airflow_provider_ch_s3.files.source import MAX_LISTED_FILES
 from airflow_provider_ch_s3.table.new_table import CreateTable
@@ -294,6 +295,12 @@ class CatalogKeys(Value):
 
 
 def _parse_folder(folder: str) -> str:
+    if "://" in folder:
+        raise ConfigError(
+            "argument-invalid",
+            f"after_load=Move({folder!r}) is an address, and files move within their bucket or container; give a"
+            " folder of the bucket, such as 'loaded/orders'",
+        )
     return f"{folder.strip('/')}/" if folder.strip("/") else ""
 
 

@@ -11,9 +11,11 @@ from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
+from airflow_provider_ch_s3.files.file_format import check_dialect, format_of_key
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.modes import Append, Direct, OnChangedFiles, OnMissingFiles, ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
+from airflow_provider_ch_s3.table.bad_rows import check_has_lines
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.provenance import Origin
 
@@ -27,6 +29,7 @@ def check_request(request: LoadRequest) -> None:
     :raises ConfigError: for the first mistake.
     """
     _check_expressions(request)
+    _check_format(request)
     if request.pattern.scheme.is_lake:
         _check_lake(request)
     _check_direct(request)
@@ -57,6 +60,14 @@ def _check_expressions(request: LoadRequest) -> None:
             parse_expression(text)
         except ConfigError as error:
             raise ConfigError(error.code, f"{name}: {error.sentence}") from error
+
+
+def _check_format(request: LoadRequest) -> None:
+    """Refuse arguments about lines of text for files that have none, as far as the names of the files tell."""
+    if name := request.data_format.format or next(filter(None, map(format_of_key, request.pattern.globs)), None):
+        check_dialect(name, request.csv)
+        if request.rejects:
+            check_has_lines(name)
 
 
 def _check_beside(argument: str, others: Mapping[str, tuple[object, str]]) -> None:

@@ -20,6 +20,8 @@ LAB_COMMANDS = {"bench": "./lab[bench]", "demo": "./lab[demo]", "sandbox": "./la
 """What pip installs in a clone of the repository for each command of the lab."""
 ENTRY_POINTS = "ch_s3.commands"
 """The entry points of the lab's commands: name → module."""
+DRIVERS = ("urllib3.connectionpool", "clickhouse_connect")
+"""Loggers that tell of each failed request; the error of the command says the same."""
 INTERRUPTED = 130
 """The exit code of a shell's command ended by Ctrl-C."""
 
@@ -28,6 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command; an error of this package ends with a message and exit code 1, Ctrl-C with exit code 130."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("airflow_provider_ch_s3").setLevel(logging.INFO)
+    for name in DRIVERS:
+        logging.getLogger(name).setLevel(logging.ERROR)
     argv = sys.argv[1:] if argv is None else argv
     # Like Ctrl-C: before the end, a command removes what the command created.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.cli.request import (
     read_load,
 )
 from airflow_provider_ch_s3.cli.screen import clean_output, confirm, print_json, print_table, print_text
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -43,7 +44,7 @@ def add_parser(subparsers: Subparsers) -> None:
             "ch-s3 loads show ch-s3-94e0a3c1d9fd0e6e0f4c",
         ),
     )
-    parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
+    parser.add_argument("--conn-id", default=DEFAULT_CONNECTION, help="Airflow connection to ClickHouse")
     parser.add_argument("--database", help="database of the ledger (default: the connection's)")
     parser.add_argument("--cluster", help="cluster whose nodes hold the ledger (default: the connection's)")
     parser.add_argument("--dag", default="", help="list only the loads of this DAG")

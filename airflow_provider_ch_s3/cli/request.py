@@ -7,6 +7,7 @@ import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.task import find_operator
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import MODE, Append
 from airflow_provider_ch_s3.table.new_table import AUTO
@@ -23,7 +24,7 @@ def add_load_arguments(parser: argparse.ArgumentParser, *, is_optional: bool = F
 
     :param is_optional: the command may run without a load, or take the load from a task.
     """
-    parser.add_argument("--conn-id", default="clickhouse_s3_default", help="Airflow connection to ClickHouse")
+    parser.add_argument("--conn-id", default=DEFAULT_CONNECTION, help="Airflow connection to ClickHouse")
     add_source_argument(
         parser,
         is_required=not is_optional,

@@ -244,7 +244,7 @@ def _parse_address(name: str, value: Any, remedy: str = f"give an address such a
 
 
 SOURCE = Kind(_parse_addresses, Form.TEXT, of=TEXT)
-LOCATION = Kind(lambda name, value: _parse_address(name, value, "give the location of one table"), Form.TEXT)
+LOCATION = Kind(lambda name, value: _parse_location(name, value), Form.TEXT)
 
 
 def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:
@@ -295,8 +295,19 @@ def parse_location(source: object, scheme: Scheme) -> SourcePattern:
     pattern = parse_source(source.rstrip("/"), scheme)
     (folder,) = pattern.globs
     if WILDCARD.search(folder):
-        raise ConfigError("address-invalid", f"source={source!r} has wildcards; give the location of one table")
+        raise _names_tables(source)
     return replace(pattern, globs=(f"{folder}/**",))
+
+
+def _parse_location(name: str, value: Any) -> str:
+    location = _parse_address(name, value, "give the location of one table")
+    if "*" in location:
+        raise _names_tables(location)
+    return location
+
+
+def _names_tables(location: str) -> ConfigError:
+    return ConfigError("address-invalid", f"source={location!r} has wildcards; give the location of one table")
 
 
 def find_scheme(address: str) -> Scheme:

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from airflow_provider_ch_s3.errors import SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.data_format import (
     CSV_END_SETTING,
     CSV_SKIP_SETTING,
     TRIM_SETTING,
     TSV_END_SETTING,
     TSV_SKIP_SETTING,
+    Csv,
 )
 
 _COMPRESSION_EXTENSIONS = frozenset({"gz", "zst", "lz4", "bz2", "xz", "br"})
@@ -228,6 +229,19 @@ def find_format(name: str) -> FileFormat:
     return FileFormat(name=name)
 
 
+def check_dialect(data_format: str, dialect: Csv) -> None:
+    """Check that a dialect is given only for CSV files.
+
+    :raises ConfigError: if the files have another format.
+    """
+    if dialect != Csv() and not find_format(data_format).is_csv:
+        raise ConfigError(
+            "argument-invalid",
+            f"data_format=Csv(…) says how CSV files are written, and these are {data_format}; remove it, or give"
+            " data_format='CSV'",
+        )
+
+
 def infer_format(keys: Iterable[str], data_format: str | None, compression: str | None) -> tuple[str, str]:
     """Infer format and compression from the file names, unless the user gave them.
 
@@ -238,7 +252,7 @@ def infer_format(keys: Iterable[str], data_format: str | None, compression: str 
         return data_format, compression or "auto"
     first: tuple[str, str] | None = None
     for key in keys:
-        found = _format_name_of(key)
+        found = format_of_key(key)
         if found is None:
             raise SourceError(
                 "format-unknown",
@@ -268,5 +282,6 @@ def file_extension(key: str) -> str:
     return os.path.splitext(key.lower())[1][1:]
 
 
-def _format_name_of(key: str) -> str | None:
+def format_of_key(key: str) -> str | None:
+    """The format that the end of a key, or of a pattern of keys, tells; None if it tells none."""
     return _BY_EXTENSION.get(file_extension(os.path.splitext(key)[0] if is_compressed(key) else key))

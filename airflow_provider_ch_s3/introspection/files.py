@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
-from airflow_provider_ch_s3.files.file_format import find_format, infer_format
+from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.explain import explain_expression
 from airflow_provider_ch_s3.introspection.heads import (
@@ -122,7 +122,7 @@ def read_source(
     wanted = {c.name: c.type for c in target.columns if c.is_insertable and (not named or c.name in named)}
     check_nesting(wanted, f"of {target.name}", "make it a String or a JSON column")
     source = _find_format(client, access, files, request)
-    check_csv(source, request)
+    check_dialect(source.data_format, request.csv)
     beginnings = Beginnings()
     if source.format.has_lines:
         source, beginnings = look_at_files(client, source, request)
@@ -195,19 +195,6 @@ def _read_typed(
     except SourceError as error:
         check_stored(client, source, error)
         raise
-
-
-def check_csv(source: SourceSpec, request: LoadRequest) -> None:
-    """Check that a dialect is given only for CSV files.
-
-    :raises ConfigError: if the files have another format.
-    """
-    if request.csv != Csv() and not source.format.is_csv:
-        raise ConfigError(
-            "argument-invalid",
-            f"data_format=Csv(…) says how CSV files are written, and these are {source.data_format}; remove it, or"
-            " give data_format='CSV'",
-        )
 
 
 def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -83,6 +84,15 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
             " time with its zone, such as '{{ data_interval_end }}'; branches and tags are not supported",
         )
     return time
+
+
+def _check_wanted(name: str, value: object) -> str:
+    text: str = TEXT.parse(name, value)
+    parse_wanted(text)
+    return text
+
+
+SNAPSHOT = Kind(_check_wanted, Form.TEXT)
 
 
 def show_time(milliseconds: int) -> str:

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.common.declared import NAME, TEXT, Kind
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.identity import LOAD_PREFIX
+from airflow_provider_ch_s3.table.target import TABLE
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments, renderers_of
 
@@ -29,7 +30,7 @@ log = get_log(__name__)
 class HeldLoadOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
     """End a held load (``commit="held"``); the base of two operators."""
 
-    kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TEXT, "clickhouse_conn_id": NAME}
+    kinds: ClassVar[Mapping[str, Kind]] = {"load": TEXT, "table": TABLE, "clickhouse_conn_id": NAME}
     template_fields: Sequence[str] = tuple(kinds)
     template_fields_renderers = renderers_of(kinds)
     ui_color = "#faff69"

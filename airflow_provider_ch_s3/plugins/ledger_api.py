@@ -41,6 +41,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag, requires_access_view
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 
+from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ServerError
 from airflow_provider_ch_s3.plugins.ledger_access import describe_absent, may_see, reading_ledger
@@ -54,9 +55,7 @@ STATES = {"": (), "open": OPEN, "committed": ("committed",), "undone": ("undone"
 Text = Annotated[str, Query(max_length=2_000)]
 
 
-def check_connection(
-    user: GetUserDep, conn_id: Annotated[str, Query(max_length=250)] = "clickhouse_s3_default"
-) -> str:
+def check_connection(user: GetUserDep, conn_id: Annotated[str, Query(max_length=250)] = DEFAULT_CONNECTION) -> str:
     """Look only for a connection that the user may see."""
     if not may_see(conn_id, user):
         raise HTTPException(404, describe_absent(conn_id))

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.introspection.heads import look_at_files
 from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
-from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat
+from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat, check_has_lines
 from airflow_provider_ch_s3.table.path_columns import (
     check_folders_of_url,
     folder_values,
@@ -65,13 +65,8 @@ def read_line_format(
     data_format, compression = infer_format(
         (file.key for file in files), request.data_format.format, request.data_format.compression
     )
-    is_csv = data_format in ("CSV", "CSVWithNames")
-    if not is_csv and data_format != JSON:
-        raise SourceError(
-            "arguments-contradict",
-            f"bad_rows=Reject(…) reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
-            " it: values of other formats fail the load if they do not fit",
-        )
+    check_has_lines(data_format)
+    is_csv = data_format != JSON
     source = SourceSpec(
         pattern=request.pattern,
         access=access,

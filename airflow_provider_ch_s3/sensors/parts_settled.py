@@ -35,7 +35,7 @@ from airflow_provider_ch_s3.table.settle import (
     find_absent,
     judge_parts,
 )
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.table.target import TABLE, TableName
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.task import timeout_of
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, parse_arguments
@@ -116,7 +116,7 @@ class ClickHousePartsSettledSensor(RendersArguments, BaseSensorOperator):  # typ
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
-        "table": TEXT,
+        "table": TABLE,
         "partitions": Kind(lambda _name, value: parse_partitions(value), of=TEXT),
         "clickhouse_conn_id": NAME,
         "max_parts": count(),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.table.target import TableColumn, TableName
 
 CSV = "CSV"
@@ -13,6 +14,19 @@ JSON = "JSONEachRow"
 
 OPEN_QUOTE = "a quote is not closed"
 """The reason of a line that may begin or end a longer text."""
+
+
+def check_has_lines(data_format: str) -> None:
+    """Check that files are read line by line.
+
+    :raises ConfigError: if the format has no lines, or values of several lines.
+    """
+    if data_format not in (CSV, "CSVWithNames", JSON):
+        raise ConfigError(
+            "arguments-contradict",
+            f"bad_rows=Reject(…) reads CSV and JSONEachRow line by line, and these files are {data_format}; remove"
+            " it: values of other formats fail the load if they do not fit",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import CatalogKeys
-from airflow_provider_ch_s3.common.declared import CONNECTION, TEXT, Kind, count
+from airflow_provider_ch_s3.common.declared import CONNECTION, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern
+from airflow_provider_ch_s3.lakes.table import SNAPSHOT
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     kinds: ClassVar[Mapping[str, Kind]] = {
         **S3ToClickHouseOperator.kinds,
         "source": LOCATION,
-        "snapshot": TEXT,
+        "snapshot": SNAPSHOT,
         "max_metadata_bytes": count(least=1),
     }
     template_fields: Sequence[str] = (*kinds, "sql")
@@ -78,7 +79,7 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
         check_catalog(files.credentials, lake.catalog_conn_id)
         if isinstance(files.credentials, CatalogKeys):
             files.vend = partial(lake.vend_keys, files)
-        return lake.open(files, TEXT.parse("snapshot", self.snapshot))
+        return lake.open(files, SNAPSHOT.parse("snapshot", self.snapshot))
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""

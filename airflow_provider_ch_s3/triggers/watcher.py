@@ -17,6 +17,7 @@ from airflow_provider_ch_s3.common.declared import SECONDS, TEXT
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.addresses import Scheme
+from airflow_provider_ch_s3.table.target import TABLE
 from airflow_provider_ch_s3.triggers.describe import describe
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
         clickhouse_conn_id: str,
     ) -> None:
         super().__init__()
-        self.table: str = TEXT.parse("table", table)
+        self.table: str = TABLE.parse("table", table)
         self.again_after: float = SECONDS.parse("again_after", again_after)
         self.poll_interval = poll_interval
         self.clickhouse_conn_id: str = TEXT.parse("clickhouse_conn_id", clickhouse_conn_id)

@@ -410,13 +410,15 @@ def test_a_command_of_the_lab_logs_its_steps() -> None:
 
 
 def test_the_log_of_airflow_is_not_in_the_answer(tmp_path: Path) -> None:
-    """The driver warns while it looks for a server that is not there."""
-    connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}
+    """Airflow warns of a short password; the driver, of the server that is not there, says nothing."""
+    connection = {"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1, "password": "b"}
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW_CONN_CH": json.dumps(connection)}
     command = [sys.executable, "-m", "airflow_provider_ch_s3", "tune", *PLAN[1:], "--conn-id", "ch"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
+    assert [line for line in done.stderr.splitlines() if "[warning  ]" in line and "too short" not in line] == []
     assert "[warning  ]" in done.stderr
+    assert "ch-s3: no answer from ClickHouse at 127.0.0.1:1: " in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -52,6 +52,7 @@ from airflow_provider_ch_s3.modes import (
     ReplaceWhere,
     Views,
 )
+from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
@@ -59,7 +60,9 @@ from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.provenance import Origin
 from airflow_provider_ch_s3.transfers import announcements
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
+from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
+from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
@@ -291,6 +294,7 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
         ({"table": ""}, "table='' is empty; give a name"),
         ({"table": "a.b.c"}, "table 'a.b.c' is not a table name; write it as 'table' or 'database.table'"),
         ({"after_load": "move"}, "after_load='move' lacks what it needs; give Move(folder=…)"),
+        ({"after_load": Move("s3://b/done")}, "after_load=Move('s3://b/done') is an address, and files move within"),
         ({"bad_rows": Reject(max_ratio=3)}, "bad_rows.max_ratio=3 must be a number from 0 to 1, such as 0.01"),
         ({"create_table": 5}, "create_table=5 is of type int; give 'auto', or CreateTable(order_by=…)"),
         ({"source": "['s3://b/a'"}, "source=\"['s3://b/a'\" is neither a list nor a dict; correct its brackets"),
@@ -323,11 +327,36 @@ def test_a_wrong_argument_is_named_with_its_value_and_a_remedy(arguments: dict[s
         ({"where": "n > ("}, "expression-invalid"),
         ({"table": None}, "argument-missing"),
         ({"source": "gs://bucket/in/*"}, "address-invalid"),
+        ({"source": "s3://b/*.parquet", "bad_rows": "reject"}, "arguments-contradict"),
+        ({"source": "s3://b/*.{a,b}.JSONL.gz", "data_format": Csv(trim=True)}, "argument-invalid"),
+        ({"data_format": "ORC", "bad_rows": "reject"}, "arguments-contradict"),
     ],
 )
 def test_a_contradiction_is_an_error_of_the_dags_import(arguments: dict[str, Any], code: str) -> None:
     with pytest.raises(ConfigError, match=coded(code)):
         make_operator(**arguments)
+
+
+@pytest.mark.parametrize("source", ["s3://b/*.csv.gz", "s3://b/*", "s3://b/*.{csv,tsv}"])
+def test_files_that_may_have_lines_may_have_bad_rows(source: str) -> None:
+    make_operator(source=source, bad_rows="reject", data_format=Csv(delimiter=";"))
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: IcebergToClickHouseOperator(task_id="t", source="s3://b/*/t", table="t"), "address-invalid"),
+        (
+            lambda: DeltaToClickHouseOperator(task_id="t", source="s3://b/t", table="t", snapshot="v5"),
+            "argument-invalid",
+        ),
+        (lambda: ClickHousePartsSettledSensor(task_id="t", table="a.b.c"), "name-invalid"),
+        (lambda: ClickHouseCommitHeldOperator(task_id="t", load="x", table="a b"), "name-invalid"),
+    ],
+)
+def test_other_operators_refuse_wrong_names_in_the_dags_import(make: Callable[[], object], code: str) -> None:
+    with pytest.raises(ConfigError, match=coded(code)):
+        make()
 
 
 @pytest.mark.parametrize(

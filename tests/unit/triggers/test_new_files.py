@@ -68,6 +68,7 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         pytest.param({"source": "https://host/{1..9}.csv"}, "argument-invalid", id="http"),
         pytest.param({"source": "shop/orders"}, "address-invalid", id="no-address"),
         pytest.param({"source": []}, "address-invalid", id="no-source"),
+        pytest.param({"table": "a.b.c"}, "name-invalid", id="no-table"),
         pytest.param({"poll_interval": 0}, "argument-invalid", id="interval"),
         pytest.param({"min_age": -1}, "argument-invalid", id="age"),
         pytest.param({"notifications": "https://host/1/queue"}, "argument-invalid", id="queue"),
