@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -65,24 +64,28 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     to set up, so that the fixture is set up once.
     """
     stood_for: set[tuple[pytest.Collector | None, str]] = set()
-    pushed = Counter[Path]()
+    tests: dict[Path, list[tuple[pytest.Collector | None, str]]] = {}
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
             item.add_marker(pytest.mark.xdist_group(" ".join(filter(None, shared))))
-        if item.get_closest_marker("sandbox"):
-            if not item.get_closest_marker("every_case"):
-                if (test := (item.parent, item.originalname)) in stood_for:
-                    item.add_marker(pytest.mark.thorough)
-                stood_for.add(test)
-            if not item.get_closest_marker("thorough"):
-                pushed[item.path] += 1
-                if pushed[item.path] > PUSHED:
-                    item.add_marker(pytest.mark.thorough)
-                elif item.path in opened or shared:
-                    item.add_marker(pytest.mark.push)
-                elif not item.get_closest_marker("push"):
-                    opened.add(item.path)
+        if not item.get_closest_marker("sandbox"):
+            continue
+        test, is_for_push = (item.parent, item.originalname), item.get_closest_marker("push") is not None
+        if test in stood_for and not item.get_closest_marker("every_case"):
+            item.add_marker(pytest.mark.thorough)
+        stood_for.add(test)
+        if item.get_closest_marker("thorough"):
+            continue
+        of_module = tests.setdefault(item.path, [])
+        if not is_for_push and test not in of_module:
+            of_module.append(test)
+        if not is_for_push and of_module.index(test) >= PUSHED:
+            item.add_marker(pytest.mark.thorough)
+        elif item.path in opened or shared:
+            item.add_marker(pytest.mark.push)
+        elif not is_for_push:
+            opened.add(item.path)
     yield
     items.sort(key=_place)
 
@@ -104,7 +107,10 @@ def _place(item: pytest.Function) -> tuple[int, str]:
 
 @pytest.hookimpl(trylast=True)  # after what depends on the fixture
 def pytest_runtest_teardown(item: pytest.Function, nextitem: pytest.Function | None) -> None:
-    """Stop a cluster after its last test: four idle servers and their ZooKeeper take a sixth of a core."""
+    """Stop a cluster after its last test: four idle servers and their ZooKeeper take a sixth of a core.
+
+    pytest itself keeps what belongs to the session until the end, and has no public way to end it earlier.
+    """
     shared = _shared(item)
     if shared and nextitem and _shared(nextitem) != shared:
         for definition in item._fixtureinfo.name2fixturedefs[shared[0]]:

@@ -28,9 +28,11 @@ from airflow_provider_ch_s3.create.observe import (
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess
+from airflow_provider_ch_s3.files.data_format import CSV_END_SETTING, TSV_END_SETTING
 from airflow_provider_ch_s3.files.file_format import STATED_TYPES_SETTINGS
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.files import (
+    OF_ANY_LENGTH,
     find_renamed_in,
     read_select_types,
     read_source,
@@ -174,7 +176,7 @@ def _guess_types(client: ClickHouseClient, source: SourceSpec) -> dict[str, str]
     in_path = frozenset(column.name for column in source.columns if column.in_path)
     sample = replace(source, files=tuple(spread(source.files, SAMPLE_FILES)), columns=())
     types: dict[str, dict[str, None]] = {}
-    for schema in read_schemas(client, sample):
+    for schema in read_schemas(client, sample.read_with(**OF_ANY_LENGTH)):
         for name, kind in schema.types.items():
             if name not in in_path:
                 types.setdefault(name, {})[kind] = None
@@ -270,7 +272,8 @@ def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
     missing = source.format.missing_columns_setting
     stated = {name: 0 for name in STATED_TYPES_SETTINGS if name in source.format.settings}
     nulls = {"input_format_null_as_default": 1} if source.format.has_null_lists else {}
-    return {"input_format_skip_unknown_fields": 1, **stated, **nulls, **({missing: 1} if missing else {})}
+    ends = dict.fromkeys((CSV_END_SETTING, TSV_END_SETTING), int(sum(not c.in_path for c in source.columns) > 1))
+    return {"input_format_skip_unknown_fields": 1, **ends, **stated, **nulls, **({missing: 1} if missing else {})}
 
 
 def _folder_columns(source: SourceSpec, in_files: Mapping[str, str], types: Mapping[str, str]) -> list[NewColumn]:

@@ -243,8 +243,20 @@ def _parse_address(name: str, value: Any, remedy: str = f"give an address such a
     return value
 
 
+def _parse_location(name: str, value: Any) -> str:
+    """:raises ConfigError: for no text or ``*``; the scheme judges all the rest (``?`` begins a query of a URL)."""
+    location = _parse_address(name, value, "give the location of one table")
+    if "*" in location:
+        raise _names_tables(location)
+    return location
+
+
+def _names_tables(location: str) -> ConfigError:
+    return ConfigError("address-invalid", f"source={location!r} has wildcards; give the location of one table")
+
+
 SOURCE = Kind(_parse_addresses, Form.TEXT, of=TEXT)
-LOCATION = Kind(lambda name, value: _parse_location(name, value), Form.TEXT)
+LOCATION = Kind(_parse_location, Form.TEXT)
 
 
 def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:
@@ -297,17 +309,6 @@ def parse_location(source: object, scheme: Scheme) -> SourcePattern:
     if WILDCARD.search(folder):
         raise _names_tables(source)
     return replace(pattern, globs=(f"{folder}/**",))
-
-
-def _parse_location(name: str, value: Any) -> str:
-    location = _parse_address(name, value, "give the location of one table")
-    if "*" in location:
-        raise _names_tables(location)
-    return location
-
-
-def _names_tables(location: str) -> ConfigError:
-    return ConfigError("address-invalid", f"source={location!r} has wildcards; give the location of one table")
 
 
 def find_scheme(address: str) -> Scheme:

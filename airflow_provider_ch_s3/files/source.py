@@ -127,7 +127,8 @@ class FileColumn:
     :param in_path: the column comes from a ``name=value/`` folder.
     :param read_as: the type that the server parses, if different; '' for ``type``.
     :param is_parsed_whole: the column is an array, map or tuple, and the text is put between brackets and parsed as
-        a list of one value, with numbers in quotes.
+        a list of one value.
+    :param has_bare_values: numbers in the text have no quotes, and get quotes before the text is parsed.
     :param forms: pairs of the type of a single value and a regular expression that the value's text has to match.
     :param encoding: of the text; '' for UTF-8.
     :param null_words: texts for a missing value.
@@ -147,6 +148,7 @@ class FileColumn:
     in_path: bool = False
     read_as: str = ""
     is_parsed_whole: bool = False
+    has_bare_values: bool = False
     forms: tuple[tuple[str, str], ...] = ()
     encoding: str = ""
     null_words: tuple[str, ...] = ()

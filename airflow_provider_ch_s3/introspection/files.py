@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -250,20 +251,23 @@ def _describe_csv(
 
     The names decide whether the first line is a header, as far as they tell.
     """
-    types, problem = {}, None
-    try:
-        types = _describe_text(client, source, in_path, request, target)
-    except SourceError as error:  # there may be commas in the text, more in some lines than in others
-        problem = error
+
+    def describe(asked: SourceSpec) -> tuple[dict[str, str], SourceError | None]:
+        try:
+            return _describe_text(client, asked, in_path, request, target), None
+        except SourceError as error:
+            return {}, error
+
+    types, problem = describe(source)  # there may be commas in the text, more in some lines than in others
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     may_guess = len(types) <= 1 and _may_guess(source, request, columns)
     if may_guess and (delimiter := guess_delimiter(beginnings.lines)):
-        source, problem = _with_delimiter(source, delimiter, request), None
-        types = _describe_text(client, source, in_path, request, target)
+        source = _with_delimiter(source, delimiter, request)
+        types, problem = describe(source)
     if problem is not None:
         if not source.format.with_names and (names := beginnings.only_names(source, request)):
             return source, dict.fromkeys(names, "Nullable(String)")
-        _check_uneven(problem, source, beginnings, columns, request)
+        _raise_unless_uneven(problem, source, beginnings, columns, request)
         types = _describe_text(client, source.read_with(**OF_ANY_LENGTH), in_path, request, target)
     if not source.format.with_names:
         return source, types
@@ -283,29 +287,28 @@ def _describe_csv(
 
 # What the server says of rows with different numbers of fields. An empty line at the end is such a row for the guess,
 # and none for the load, which names the row that is too short.
-_UNEVEN = "Rows have different amount of values"
+_UNEVEN = "Rows have different amount of values|number of column names"
 OF_ANY_LENGTH: Mapping[str, SettingValue] = {
     "input_format_csv_allow_variable_number_of_columns": 1,
     "input_format_tsv_allow_variable_number_of_columns": 1,
 }
 
 
-def _check_uneven(
+def _raise_unless_uneven(
     problem: SourceError,
     source: SourceSpec,
     beginnings: Beginnings,
     columns: Mapping[str, str],
     request: LoadRequest,
 ) -> None:
-    """Check that the server could not guess the columns because rows have different numbers of fields.
+    """Do nothing if the server could not guess the columns because rows have different numbers of fields.
 
-    :raises SourceError: what is wrong with the header, or the problem.
+    :raises SourceError: what is wrong with the header, or any other problem.
     """
-    if _UNEVEN in str(problem):
-        return
     if source.has_header or beginnings.has_header(source, request, columns):
-        beginnings.check_header(source, request)
-    raise problem
+        beginnings.explain_header(source, request)
+    if not re.search(_UNEVEN, str(problem)):
+        raise problem
 
 
 def _with_header(

@@ -79,7 +79,7 @@ def look_at_files(
             delimiter = note[1].decode("latin-1")
             raise SourceError(
                 "format-wrong",
-                f"{head.file.key!r} begins with 'sep={delimiter}', a line for Excel; give"
+                f"{head.file.key!r} begins with 'sep={delimiter}', a line for Excel; remove the line, or give"
                 f" data_format=Csv(delimiter={delimiter!r}, skip_lines=1)",
             )
         if source.data_format == "JSONEachRow" and states_types(head.content):
@@ -144,8 +144,7 @@ class Beginnings:
     def only_names(self, source: SourceSpec, request: LoadRequest) -> list[str]:
         """Return the names in the header of the first file, if the files have nothing else; otherwise nothing."""
         are_all = len(self.heads) == len(source.files)
-        lines = [self._lines(head) if head.is_whole else ["", ""] for head in self.heads]
-        if not are_all or any(len(one) > 1 for one in lines):
+        if not are_all or any(not head.is_whole or any(self._lines(head)[1:]) for head in self.heads):
             return []
         return split_line(self.lines, delimiter_of(source, request))
 
@@ -180,12 +179,22 @@ class Beginnings:
                 )
 
     def check_header(self, source: SourceSpec, request: LoadRequest) -> None:
-        """Check that the headers name each field of a row, and no field twice.
+        """Check that the headers have a name for each column, and no name twice, unless columns may be left out.
 
         :raises SourceError: if a header does not.
         """
+        if request.takes_all_columns:
+            for line in self._first_lines(source, request):
+                line.check_names()
+
+    def explain_header(self, source: SourceSpec, request: LoadRequest) -> None:
+        """Look for what is wrong with the headers, after a server could not guess columns and types.
+
+        :raises SourceError: if the names, or their number, are wrong.
+        """
         for line in self._first_lines(source, request):
-            line.check_names(takes_all=request.takes_all_columns)
+            line.check_count()
+            line.check_names()
 
     def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
         """Check that all files with a header have the columns of the first file: the parser fills what is missing.
@@ -224,8 +233,9 @@ class Beginnings:
 
     def find_delimiter(self, count: int) -> str:
         """Find the delimiter of so many fields in each of the first lines; '' for the comma, or for none."""
+        filled = list(filter(None, self.lines))
         fitting = (
-            mark for mark in f",{DELIMITERS}" if all(len(split_line([line], mark)) == count for line in self.lines)
+            mark for mark in f",{DELIMITERS}" if all(len(split_line([line], mark)) == count for line in filled)
         )
         return next(fitting, "").strip(",") if self.lines else ""
 

@@ -87,6 +87,7 @@ def parse_wanted(text: str) -> str | int | datetime.datetime:
 
 
 def _check_wanted(name: str, value: object) -> str:
+    """Return the text that names a snapshot; :func:`parse_wanted` reads the text when the table is opened."""
     text: str = TEXT.parse(name, value)
     parse_wanted(text)
     return text

@@ -24,11 +24,7 @@ from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.target import check_provenance
 from airflow_provider_ch_s3.files.access import StoreAccess
 from airflow_provider_ch_s3.files.chunk import Chunk
-from airflow_provider_ch_s3.files.data_format import (
-    CSV_SKIP_SETTING,
-    TRIM_SETTING,
-    TSV_SKIP_SETTING,
-)
+from airflow_provider_ch_s3.files.data_format import CSV_SKIP_SETTING, TRIM_SETTING, TSV_SKIP_SETTING
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.files import (
@@ -82,12 +78,7 @@ log = get_log(__name__)
 
 # The load converts the text of folders itself, and 25.8 cannot turn some of them into columns on other nodes.
 # A header is read in the first line, with the spaces with which the load reads it.
-INSPECTION_SETTINGS = {
-    "use_hive_partitioning": 0,
-    TRIM_SETTING: 0,
-    CSV_SKIP_SETTING: 0,
-    TSV_SKIP_SETTING: 0,
-}
+INSPECTION_SETTINGS = {"use_hive_partitioning": 0, TRIM_SETTING: 0, CSV_SKIP_SETTING: 0, TSV_SKIP_SETTING: 0}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,9 @@ def read_line_format(
     # without a header, the fields are all columns of the table, also columns left out
     by_position = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     has_header = data_format == "CSVWithNames" or beginnings.has_header(source, request, by_position)
-    if not has_header and not is_delimiter_given(request):
+    if has_header:
+        beginnings.check_header(source, request)
+    elif not is_delimiter_given(request):
         beginnings.check_delimiter(by_position)
     header = tuple(names) if has_header else ()
     if not has_header:

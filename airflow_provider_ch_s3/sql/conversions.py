@@ -130,9 +130,9 @@ def _decode(text: Sql) -> Sql:
 BLANKS = " \t"
 """White space around a field, not part of the field's value."""
 _QUOTED = r"\1'\2'"
-# Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is in double
-# quotes or has a backslash cannot be read then.
-_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:\"]|NULL)*)([^\s\[\](){},:'\"\\]+)"
+# Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is
+# in double quotes or has a backslash cannot be read then.
+_BARE_VALUE = r"((?:'(?:[^'\\]|\\.)*'|[\s\[\](){},:\"]|(?i:NULL))*)([^\s\[\](){},:'\"\\]+)"
 # A quote or a backslash with the backslash before it.
 _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
@@ -170,13 +170,7 @@ def _read_text(column: FileColumn) -> Sql:
         kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
         text = Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
     if column.is_parsed_whole:
-        # The regular expression passes over NULL before the next value, so a value is appended. Text has no cast to
-        # Map.
-        quoted = f"replaceRegexpAll(concat('[', {text}, ']!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"
-        whole, kind = Sql(f"substring({quoted}, 1, length({quoted}) - 3)"), f"Array({column.read_as})"
-        parsed = plain_cast(whole, kind)
-        refused = plain_cast(Sql(f"concat({whole}, ' has more than one value')"), kind)
-        return Sql(f"arrayElement(if(length({parsed}) <= 1, {parsed}, {refused}), 1)")
+        return _parse_whole(text, column)
     if column.is_trimmed:
         text = Sql(f"trim(BOTH {literal(BLANKS)} FROM {text})")
         if column.conversion and column.conversion.is_nullable:
@@ -188,6 +182,19 @@ def _read_text(column: FileColumn) -> Sql:
     if column.missing:
         text = Sql(f"ifNull({text}, {literal(column.missing)})")
     return text
+
+
+def _parse_whole(text: Sql, column: FileColumn) -> Sql:
+    """Render the only value of a list with the text in it: text has no cast to Map."""
+    whole = Sql(f"concat('[', {text}, ']')")
+    if column.has_bare_values:
+        # The regular expression passes over NULL before the next value, so a value is appended.
+        quoted = f"replaceRegexpAll(concat({whole}, '!'), {literal(_BARE_VALUE)}, {literal(_QUOTED)})"
+        whole = Sql(f"substring({quoted}, 1, length({quoted}) - 3)")
+    values = plain_cast(whole, f"Array({column.read_as})")
+    is_single = f"length({values}) <= 1 AND NOT endsWith(trimRight({text}), ',')"
+    number = cast(Sql(f"if({is_single}, '1', concat({text}, ' does not fit'))"), "UInt8")
+    return Sql(f"arrayElement({values}, {number})")
 
 
 def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sql:

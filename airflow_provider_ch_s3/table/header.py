@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.common.text import count_of, show_name
 from airflow_provider_ch_s3.errors import SourceError
 
 REMEDY = "give data_format=Csv(header=True) or Csv(header=False) (data_format='TSVWithNames' or 'TSV' for TSV)"
+_WITHOUT = "leave it out (of CSV with data_format=Csv(header=False, skip_lines=1, structure='name Type, …'))"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -62,26 +63,31 @@ class FirstLine:
             )
         return False if has_values and self._fits(columns) else None
 
-    def check_names(self, *, takes_all: bool) -> None:
-        """Check that the fields name each field of a row, and no field twice.
+    def check_count(self) -> None:
+        """Check that there are as many fields as in the row below, at least.
 
-        :param takes_all: no field of the rows may be left out.
-        :raises SourceError: if they do not.
+        :raises SourceError: if there are fewer.
         """
-        names, count = f"the header of {self.key!r}", len(self.fields)
-        if count < len(self.next_fields):
+        if (count := len(self.fields)) < len(self.next_fields):
             raise SourceError(
                 "header-incomplete",
-                f"{names} has {count_of(count, 'field')}, and the row below it has {len(self.next_fields)}; correct"
-                " the header, or the delimiter at the end of the rows",
+                f"the header of {self.key!r} has {count_of(count, 'field')}, and the row below it has"
+                f" {len(self.next_fields)}; correct the header, or the delimiter at the end of the rows, or"
+                f" {_WITHOUT}",
             )
+
+    def check_names(self) -> None:
+        """Check that each field is a name, and no name is there twice.
+
+        :raises SourceError: if a field is none.
+        """
+        names = f"the header of {self.key!r}"
         if twice := [name for name, found in Counter(self.fields).items() if name and found > 1]:
             raise SourceError(
                 "header-incomplete",
-                f"{names} has {show_name(twice[0])} more than once; rename one of them, or leave the header out with"
-                " data_format=Csv(header=False, skip_lines=1, structure='name Type, …')",
+                f"{names} has {show_name(twice[0])} more than once; rename one of them, or {_WITHOUT}",
             )
-        if takes_all and "" in self.fields:
+        if "" in self.fields:
             place = self.fields.index("") + 1
             raise SourceError(
                 "header-incomplete",

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     family,
     is_nullable,
     leaves,
+    parse_type,
     parsed_type,
     parts,
     quoted,
@@ -188,7 +189,7 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
         wide = text_type(kind, keeps_empty_text=True)
         kind = f"Nullable({base_type(kind)})" if is_nullable(wide) else kind
     base = base_type(wide)
-    if parts(base):
+    if parts(base) or (file_format.is_csv and _is_cut(base)):
         return _read_inside(replace(column, type=kind), wide, file_format)
     if _is_object(base):  # the server's parser rounds numbers
         missing = "" if is_nullable(wide) else "{}"  # as a list is empty that a row lacks
@@ -206,7 +207,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     ignores what follows the list.
     """
     is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
-    if is_fields and any("Array(" in kind for kind in parts(base_type(wide)).values()):
+    if is_fields and any(map(_is_cut, parts(base_type(wide)).values())):
         raise ConfigError(
             "type-not-convertible",
             f"column {column.name!r} is {column.type}, and the servers' CSV parser ignores what follows a list"
@@ -218,10 +219,19 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
         read_as = texts_inside(wide, _is_parsed)
     else:
         read_as = texts_inside(wide, _is_parsed)
-        is_cut = file_format.is_csv and base_type(wide).startswith("Array(")
-        if is_cut or any(family(base) in ("number", _UNTYPED) for base in leaves(wide)):
-            return replace(column, read_as=read_as, is_parsed_whole=True)
+        has_bare_values = any(family(base) in ("number", _UNTYPED) for base in leaves(wide))
+        if has_bare_values or (file_format.is_csv and _is_cut(wide)):
+            return replace(column, read_as=read_as, is_parsed_whole=True, has_bare_values=has_bare_values)
     return replace(column, read_as=read_as if read_as != column.type else "")
+
+
+_LISTS = ("Array", "Nested", "Ring", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
+
+
+def _is_cut(kind: str) -> bool:
+    """Whether ClickHouse's parser of CSV ignores what follows the value in a field: a list, also within a Tuple."""
+    base = base_type(kind)
+    return parse_type(base)[0] in _LISTS or (base.startswith("Tuple(") and any(map(_is_cut, parts(base).values())))
 
 
 def hold_to_forms(source: SourceSpec, names: Collection[str], form_of: Callable[[str], str]) -> SourceSpec:

@@ -121,6 +121,7 @@ def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
         pytest.param("in/a.csv", "a,b\n1,x\n2,\n\n", id="csv"),
         pytest.param("in/a.csv", "1,x\r\n2,\r\n\r\n\r\n", id="windows-without-header"),
         pytest.param("in/a.tsv", "a\tb\n1\tx\n2\t\n\n", id="tsv"),
+        pytest.param("in/a.csv", "a;b\n1;x\n2;\n\n", id="guessed-delimiter"),
     ],
 )
 def test_an_empty_line_at_the_end_is_no_row(lab: Lab, key: str, text: str) -> None:
@@ -128,9 +129,34 @@ def test_an_empty_line_at_the_end_is_no_row(lab: Lab, key: str, text: str) -> No
     lab.put(key, text.encode())
     lab.load("in/*", table)
     assert bag(lab.rows(table)) == bag([{"a": 1, "b": "x"}, {"a": 2, "b": ""}])
-    if key.endswith("csv"):
+    if text.startswith("a"):
+        lab.load("in/*", "made", create_table={"distributed": False}, task_id="auto")
+        assert len(lab.rows(f"{lab.database}.made")) == 2
+    if key.endswith("csv") and ";" not in text:
         lab.load("in/*", table, mode=Append(on_loaded="load"), bad_rows=Reject(), task_id="reject")
         assert len(lab.rows(table)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        pytest.param("a,b\n1,'x,y'\n", {"data_format": Csv(quote="'")}, id="other-quotes"),
+        pytest.param('a,b\n1, "x,y"\n', {"data_format": Csv(trim=True)}, id="blank-before-quotes"),
+        pytest.param('a,b,"c\n(d, e)"\n1,"x,y",3\n', {"columns": ["a", "b"]}, id="header-of-two-lines"),
+    ],
+)
+def test_a_first_row_with_more_delimiters_than_fields(lab: Lab, text: str, arguments: dict[str, Any]) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put("in/a.csv", text.encode())
+    lab.load("in/*", table, **arguments)
+    assert lab.rows(table) == [{"a": 1, "b": "x,y"}]
+
+
+def test_a_header_and_an_empty_line_have_no_row(lab: Lab) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put("in/a.csv", b"a,b\n\n")
+    with pytest.raises(ChS3Error, match="staged 0 rows, fewer than min_rows=1"):
+        lab.load("in/*", table)
 
 
 def test_an_empty_line_of_one_column_is_a_row(lab: Lab) -> None:
@@ -146,6 +172,7 @@ def test_an_empty_line_of_one_column_is_a_row(lab: Lab) -> None:
     ("key", "text", "said"),
     [
         pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", "row 2 of .*a.csv", id="short"),
+        pytest.param("in/a.csv", b"a,b\n2\n3,z\n", "row 1 of .*a.csv", id="first-row-short"),
         pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", "row 2 of .*a.csv", id="long"),
         pytest.param("in/a.csv", b"1,x\n2,y,z\n3,z\n", "3 columns without names", id="no-header"),
         pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", "row 2 of .*a.csv", id="empty-in-the-middle"),
@@ -160,12 +187,28 @@ def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said:
     assert lab.rows(table) == []
 
 
+def test_a_name_twice_is_told_before_lines_are_read_one_by_one(lab: Lab) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put("in/a.csv", b"a,b,b\n1,x,y\n")
+    with pytest.raises(ChS3Error, match="has b more than once"):
+        lab.load("in/*", table, bad_rows=Reject())
+
+
+@pytest.mark.push
 @pytest.mark.parametrize(
     ("text", "said", "arguments"),
     [
         pytest.param(",a,b\n0,1,x\n", "no name for field 1: an index", {"columns": ["a", "b"]}, id="pandas-index"),
         pytest.param("a,b,\n1,x,\n", "no name for field 3", {"columns": ["a", "b"]}, id="delimiter-at-the-end"),
-        pytest.param("a,b\n1,x,\n", "header of 'in/a.csv' has 2 fields, and the row below it has 3", {}, id="short"),
+        pytest.param(
+            "a,b\n1,x,\n",
+            "header of 'in/a.csv' has 2 fields, and the row below it has 3",
+            {
+                "data_format": Csv(header=False, skip_lines=1, structure="a Int64, b String, c String"),
+                "columns": Columns(on_new="ignore"),
+            },
+            id="short",
+        ),
         pytest.param(
             "a,b,b\n1,x,y\n",
             "has b more than once",
@@ -191,6 +234,5 @@ def test_an_odd_first_line_is_told_and_the_remedy_works(
     with pytest.raises(ChS3Error, match=said) as caught:
         lab.load("in/*", table)
     assert "in/a.csv" in str(caught.value)
-    if arguments:
-        lab.load("in/*", table, **arguments)
-        assert lab.rows(table) == [{"a": 1, "b": "x"}]
+    lab.load("in/*", table, **arguments)
+    assert lab.rows(table) == [{"a": 1, "b": "x"}]

@@ -471,6 +471,9 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
         pytest.param("v Array(Int64)", "in/a.tsv", "v\n[1],[2]\n", {}, id="two-lists-of-numbers"),
         pytest.param("v Map(String, Int64)", "in/a.tsv", "v\n{'a':1},{'b':2}\n", {}, id="two-maps"),
         pytest.param("v Array(String)", "in/a.csv", "v\n['a'] b\n", {}, id="text-after-a-list"),
+        pytest.param("v Array(String)", "in/a.csv", "v\n\"['a'],\"\n", {}, id="comma-after-a-list"),
+        pytest.param("v Array(String)", "in/a.csv", "v\n[None]\n", {}, id="bare-word"),
+        pytest.param("v Ring", "in/a.csv", 'v\n"[(0,0)],[(1,1)]"\n', {}, id="two-rings"),
         pytest.param("v Array(Tuple(String, Int64))", "in/a.csv", 'v\n"[(a\\nb,1)]"\n', {}, id="bare-backslash"),
         pytest.param(
             "v Tuple(Int8, Array(String))",
@@ -512,17 +515,36 @@ def test_what_a_parser_would_change_fails(
     assert lab.rows(table) == []
 
 
+@pytest.mark.push
+def test_numbers_in_lists_of_csv_arrive(lab: Lab) -> None:
+    table = lab.create("t", "n UInt8, v Array(Nullable(Int64)), m Map(String, Int64), r Ring")
+    rows = ("""1,"[1, null, NULL, -9223372036854775808]","{'a': 1, 'b':2}","[(0,0.5),(1,1)]\"""", """2,[],{},[]""")
+    lab.put("in/a.csv", "\n".join(("n,v,m,r", *rows, "")).encode())
+    lab.load("in/*", table)
+    assert sorted(lab.rows(table), key=lambda row: row["n"]) == [
+        {"n": 1, "v": [1, None, None, -(2**63)], "m": {"a": 1, "b": 2}, "r": [[0, 0.5], [1, 1]]},
+        {"n": 2, "v": [], "m": {}, "r": []},
+    ]
+
+
+@pytest.mark.push
 def test_lists_in_csv_arrive(lab: Lab) -> None:
-    table = lab.create("t", "n UInt8, v Array(Nullable(String)), w Array(Array(String)), d Array(Date)")
+    columns = "n UInt8, v Array(Nullable(String)), w Array(Array(String)), d Array(Date)"
+    table = lab.create("t", columns)
     rows = (
-        """1,"['a,b', 'it\\'s [x]', NULL, '']",[],['2024-02-29']""",
+        """1,"['a,b', 'it\\'s [x]', NULL, null, '']",[],['2024-02-29']""",
         """2," [ ] ","[['a'], []]",""",
-        """3,"['C:\\\\new', 'say ""no""']","[['NULL']]",[2024-02-29]""",
+        """3,"['C:\\\\new', 'say ""no""']","[['NULL']]",['2024-02-29']""",
     )
     lab.put("in/a.csv", "\n".join(("n,v,w,d", *rows, "")).encode())
     lab.load("in/*", table)
+    firsts = {"t": "if(empty(v), '', v[1])", "m": "w[1][1]"}
+    other = lab.create("other", "t Nullable(String), m String")
+    given = Csv(header=True, structure=columns)
+    lab.load("in/*", other, select=firsts, data_format=given, columns=Columns(on_new="ignore"))
+    assert bag(lab.rows(other)) == bag({"t": t, "m": m} for t, m in (("a,b", ""), ("", "a"), ("C:\\new", "NULL")))
     assert sorted(lab.rows(table), key=lambda row: row["n"]) == [
-        {"n": 1, "v": ["a,b", "it's [x]", None, ""], "w": [], "d": ["2024-02-29"]},
+        {"n": 1, "v": ["a,b", "it's [x]", None, None, ""], "w": [], "d": ["2024-02-29"]},
         {"n": 2, "v": [], "w": [["a"], []], "d": []},
         {"n": 3, "v": ["C:\\new", 'say "no"'], "w": [["NULL"]], "d": ["2024-02-29"]},
     ]
