@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -285,9 +284,9 @@ def _describe_csv(
     return named, _describe_text(client, asked, in_path, request, target)
 
 
-# What the server says of rows with different numbers of fields. An empty line at the end is such a row for the guess,
-# and none for the load, which names the row that is too short.
-_UNEVEN = "Rows have different amount of values|number of column names"
+# What the server says of rows with different numbers of fields, and of a row with another number than the header. An
+# empty line at the end is such a row for the guess, and none for the load, which names the row that is too short.
+_UNEVEN, _OTHER_COUNT = "Rows have different amount of values", "number of column names"
 OF_ANY_LENGTH: Mapping[str, SettingValue] = {
     "input_format_csv_allow_variable_number_of_columns": 1,
     "input_format_tsv_allow_variable_number_of_columns": 1,
@@ -305,9 +304,14 @@ def _raise_unless_uneven(
 
     :raises SourceError: what is wrong with the header, or any other problem.
     """
+    said = str(problem)
     if source.has_header or beginnings.has_header(source, request, columns):
-        beginnings.explain_header(source, request)
-    if not re.search(_UNEVEN, str(problem)):
+        for line in beginnings.first_lines(source, request):
+            if _OTHER_COUNT in said:
+                line.check_count()
+            elif _UNEVEN not in said:
+                line.check_names()
+    if _UNEVEN not in said and _OTHER_COUNT not in said:
         raise problem
 
 

@@ -126,7 +126,7 @@ class Beginnings:
         others = {*(request.columns.only or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
         firsts = set()
-        for line in self._first_lines(source, request):
+        for line in self.first_lines(source, request):
             found[line.key] = line.names_columns(columns, others)
             firsts.add(tuple(line.fields))
         first = next((key for key, is_header in found.items() if is_header), "")
@@ -184,17 +184,8 @@ class Beginnings:
         :raises SourceError: if a header does not.
         """
         if request.takes_all_columns:
-            for line in self._first_lines(source, request):
+            for line in self.first_lines(source, request):
                 line.check_names()
-
-    def explain_header(self, source: SourceSpec, request: LoadRequest) -> None:
-        """Look for what is wrong with the headers, after a server could not guess columns and types.
-
-        :raises SourceError: if the names, or their number, are wrong.
-        """
-        for line in self._first_lines(source, request):
-            line.check_count()
-            line.check_names()
 
     def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
         """Check that all files with a header have the columns of the first file: the parser fills what is missing.
@@ -272,7 +263,8 @@ class Beginnings:
                     f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
 
-    def _first_lines(self, source: SourceSpec, request: LoadRequest) -> Iterator[FirstLine]:
+    def first_lines(self, source: SourceSpec, request: LoadRequest) -> Iterator[FirstLine]:
+        """Yield the first line of each file."""
         split = self._splitter(source, request)
         for head in self.heads:
             lines = self._lines(head)

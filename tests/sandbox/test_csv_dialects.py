@@ -140,7 +140,7 @@ def test_an_empty_line_at_the_end_is_no_row(lab: Lab, key: str, text: str) -> No
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
-        pytest.param("a,b\n1,'x,y'\n", {"data_format": Csv(quote="'")}, id="other-quotes"),
+        pytest.param("a,b\n1,'x,y'\n\n", {"data_format": Csv(quote="'")}, id="other-quotes"),
         pytest.param('a,b\n1, "x,y"\n', {"data_format": Csv(trim=True)}, id="blank-before-quotes"),
         pytest.param('a,b,"c\n(d, e)"\n1,"x,y",3\n', {"columns": ["a", "b"]}, id="header-of-two-lines"),
     ],
@@ -198,7 +198,7 @@ def test_a_name_twice_is_told_before_lines_are_read_one_by_one(lab: Lab) -> None
 @pytest.mark.parametrize(
     ("text", "said", "arguments"),
     [
-        pytest.param(",a,b\n0,1,x\n", "no name for field 1: an index", {"columns": ["a", "b"]}, id="pandas-index"),
+        pytest.param(",a,b\n0,1,x\n\n", "no name for field 1: an index", {"columns": ["a", "b"]}, id="pandas-index"),
         pytest.param("a,b,\n1,x,\n", "no name for field 3", {"columns": ["a", "b"]}, id="delimiter-at-the-end"),
         pytest.param(
             "a,b\n1,x,\n",
