@@ -28,7 +28,7 @@ test: $(READY)
 	$(MAKE) --jobs=2 lint compiled-tests
 	$(BIN)/pytest $(PARALLEL) -m "$(TESTS)" --durations=25
 
-# What each push runs besides `make test`: five more tests of each module on real servers, each with its first case.
+# What each push runs besides `make test`: four more tests of each module on real servers, each with its first case.
 test-push: $(READY)
 	$(BIN)/pytest $(PARALLEL) -m "push and not thorough" --durations=25 tests/sandbox tests/airflow tests/faults
 

@@ -51,7 +51,7 @@ SHARED = (
 )
 
 
-PUSHED = 6
+PUSHED = 5
 """So many tests of a module on real servers, the first ones, run with each push."""
 
 

@@ -234,6 +234,7 @@ def test_only_files_count_as_files(lab: Lab) -> None:
     assert is_clean(lab)
 
 
+@pytest.mark.thorough
 def test_young_files_are_neither_there_nor_missing(lab: Lab) -> None:
     """A producer that writes its folder anew: what a load does not take yet removes no rows, and loses none."""
     table = loaded(lab)
