@@ -84,7 +84,7 @@ def read_new_columns(
     whole = replace(request, columns=replace(request.columns, on_new=OnNewColumns.FAIL))
     whole = whole if request.columns.only is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
-    in_files = tuple(column for column in source.columns if not column.in_path)
+    in_files = source.in_files
     if request.data_format.structure or not (source.format.is_typed or source.format.is_text):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
@@ -272,7 +272,7 @@ def _lenient(source: SourceSpec) -> dict[str, SettingValue]:
     missing = source.format.missing_columns_setting
     stated = {name: 0 for name in STATED_TYPES_SETTINGS if name in source.format.settings}
     nulls = {"input_format_null_as_default": 1} if source.format.has_null_lists else {}
-    ends = dict.fromkeys((CSV_END_SETTING, TSV_END_SETTING), int(sum(not c.in_path for c in source.columns) > 1))
+    ends = dict.fromkeys((CSV_END_SETTING, TSV_END_SETTING), int(not source.has_one_field))
     return {"input_format_skip_unknown_fields": 1, **ends, **stated, **nulls, **({missing: 1} if missing else {})}
 
 

@@ -224,9 +224,19 @@ class SourceSpec:
         return replace(self, settings={**self.settings, **settings})
 
     @property
+    def in_files(self) -> tuple[FileColumn, ...]:
+        """The columns of the files themselves, without those of folders."""
+        return tuple(column for column in self.columns if not column.in_path)
+
+    @property
+    def has_one_field(self) -> bool:
+        """Whether the files have a single column, so that an empty line may be a row."""
+        return len(self.in_files) == 1
+
+    @property
     def has_null_lists(self) -> bool:
         """Whether NULL may be in place of arrays, maps and tuples, and all single values are read as Nullable."""
-        types = [column.parsed_type for column in self.columns if not column.in_path]
+        types = [column.parsed_type for column in self.in_files]
         return self.format.has_null_lists and any(map(is_nested, types)) and all(map(tells_nulls, types))
 
     @property
@@ -281,7 +291,7 @@ class SourceSpec:
     @property
     def structure(self) -> str:
         """Names and types for the table function, without path columns."""
-        return ", ".join(f"{quoted(c.name)} {c.parsed_type}" for c in self.columns if not c.in_path)
+        return ", ".join(f"{quoted(c.name)} {c.parsed_type}" for c in self.in_files)
 
     @property
     def read_columns(self) -> tuple[FileColumn, ...]:

@@ -147,7 +147,7 @@ def read_source(
         )
         return replace(source, settings=with_dialect(request, source).settings)
     if request.data_format.structure:
-        given_types = {column.name: column.type for column in source.columns if not column.in_path}
+        given_types = {column.name: column.type for column in source.in_files}
         if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
             source = _with_delimiter(source, delimiter, request)
         source = _with_header(source, beginnings, given_types, request)
@@ -203,8 +203,7 @@ def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
     if source.delimiter:
         found |= Csv(delimiter=source.delimiter).settings
     if request.csv.escape:
-        fields = sum(not column.in_path for column in source.columns)
-        found |= request.csv.line_settings(delimiter_of(source, request), fields)
+        found |= request.csv.line_settings(delimiter_of(source, request), len(source.in_files))
     return replace(request, settings={**found, **request.settings}) if found else request
 
 
@@ -304,14 +303,16 @@ def _raise_unless_uneven(
 
     :raises SourceError: what is wrong with the header, or any other problem.
     """
-    said = str(problem)
+    if _UNEVEN in str(problem):
+        return
+    has_other_count = _OTHER_COUNT in str(problem)
     if source.has_header or beginnings.has_header(source, request, columns):
         for line in beginnings.first_lines(source, request):
-            if _OTHER_COUNT in said:
+            if has_other_count:
                 line.check_count()
-            elif _UNEVEN not in said:
+            else:
                 line.check_names()
-    if _UNEVEN not in said and _OTHER_COUNT not in said:
+    if not has_other_count:
         raise problem
 
 

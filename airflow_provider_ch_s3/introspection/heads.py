@@ -169,12 +169,12 @@ class Beginnings:
 
         :raises SourceError: if a file does not.
         """
-        first, split = self.first_fields(source, request), self._splitter(source, request)
-        for head in self.heads:
-            if tuple(split(self._lines(head))) != first:
+        first = self.first_fields(source, request)
+        for line in self.first_lines(source, request):
+            if tuple(line.fields) != first:
                 raise SourceError(
                     "header-ambiguous",
-                    f"{head.file.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
+                    f"{line.key!r} begins with another header than {self.heads[0].file.key!r}; load files with"
                     " different headers one by one",
                 )
 

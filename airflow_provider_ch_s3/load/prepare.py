@@ -396,7 +396,7 @@ def _log_null_lists(source: SourceSpec, mapping: Sequence[MappedColumn]) -> None
 
 def _log_widened(source: SourceSpec, mapping: Sequence[MappedColumn], target: TargetSpec) -> None:
     """Log the columns with wider types in the files than in the table: some values may not fit."""
-    types = {column.name: column.type for column in source.columns if not column.in_path}
+    types = {column.name: column.type for column in source.in_files}
     told = [
         f"column {column.source} is {base_type(in_file)} in the files and {in_table} in {target.name}"
         f": to widen it, run ALTER TABLE {target.local}"
@@ -487,7 +487,7 @@ def _facts(
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
         has_path_columns=has_folders(source.files),
-        has_one_field=sum(not column.in_path for column in source.columns) == 1,
+        has_one_field=source.has_one_field,
         is_lake_function=source.reader is not None,
         uses_server_role=source.access.uses_server_role,
         has_null_lists=source.has_null_lists,

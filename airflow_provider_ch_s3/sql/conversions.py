@@ -140,7 +140,7 @@ _CHARACTER = r"\1"
 
 def is_row(source: SourceSpec) -> Sql:
     """Render the condition that a line is not the header, if the format reads headers as rows."""
-    fields = [column.name for column in source.columns if not column.in_path]
+    fields = [column.name for column in source.in_files]
     same = (
         f"ifNull({FILES}.{identifier(name)} IN ({literals((text, chr(34) + text + chr(34)))}), 0)"
         for name, text in zip(fields, source.header, strict=True)

@@ -215,12 +215,10 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
         )
     if file_format.may_lack_fields:
         read_as = texts_inside(wide, lambda base: family(base) in SCALARS or _is_object(base), may_lack=True)
-    elif is_fields:
-        read_as = texts_inside(wide, _is_parsed)
     else:
         read_as = texts_inside(wide, _is_parsed)
         has_bare_values = any(family(base) in ("number", _UNTYPED) for base in leaves(wide))
-        if has_bare_values or (file_format.is_csv and _is_cut(wide)):
+        if not is_fields and (has_bare_values or (file_format.is_csv and _is_cut(wide))):
             return replace(column, read_as=read_as, is_parsed_whole=True, has_bare_values=has_bare_values)
     return replace(column, read_as=read_as if read_as != column.type else "")
 

@@ -21,6 +21,11 @@ ROWS = [
 ]
 PLAIN = 'id,name,size,day\n1,a,1.5,2013-01-31\n2,"b;c,d",,\n'
 
+WITHOUT_HEADER = {
+    "data_format": Csv(header=False, skip_lines=1, structure="a Int64, b String, c String"),
+    "columns": Columns(on_new="ignore"),
+}
+
 CASES = [
     pytest.param('id;name;size;day\n1;a;1.5;2013-01-31\n2;"b;c,d";;\n', None, id="semicolons-guessed"),
     pytest.param(PLAIN, None, id="plain"),
@@ -203,19 +208,13 @@ def test_a_name_twice_is_told_before_lines_are_read_one_by_one(lab: Lab) -> None
         pytest.param(
             "a,b\n1,x,\n",
             "header of 'in/a.csv' has 2 fields, and the row below it has 3",
-            {
-                "data_format": Csv(header=False, skip_lines=1, structure="a Int64, b String, c String"),
-                "columns": Columns(on_new="ignore"),
-            },
+            WITHOUT_HEADER,
             id="short",
         ),
         pytest.param(
             "a,b,b\n1,x,y\n",
             "has b more than once",
-            {
-                "data_format": Csv(header=False, skip_lines=1, structure="a Int64, b String, c String"),
-                "columns": Columns(on_new="ignore"),
-            },
+            WITHOUT_HEADER,
             id="twice",
         ),
         pytest.param(
