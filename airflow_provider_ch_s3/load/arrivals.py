@@ -269,6 +269,13 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
         return f"{describe_empty(request)}; arrivals=Arrivals(on_none='skip') accepts an empty source"
     if found.left_out_count:
         return f"no data file matches {pattern}, but {found.left_out}: {LEFT_OUT_REMEDY}"
+    if found.empty_count:
+        empty = name_first(found.empty_key, found.empty_count)
+        return (
+            f"no file of {pattern} has content: {empty} of 0 bytes; check how the files are written;"
+            " Arrivals(on_none='succeed') accepts such files, and Append(on_changed='replace') then removes the rows"
+            " of earlier versions"
+        )
     if not found.missed_count:
         return f"no file matches {pattern}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)

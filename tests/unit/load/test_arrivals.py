@@ -122,8 +122,13 @@ class TestNoFiles:
     )
 
     def test_an_error_names_the_pattern(self) -> None:
-        said = refusal(Store(**{"d/a.csv": 0}), request("d/*.csv", "e/*.csv"))
+        said = refusal(Store(), request("d/*.csv", "e/*.csv"))
         assert said == f"no file matches s3://b/d/*.csv, s3://b/e/*.csv; {self.REMEDY}"
+
+    def test_files_without_content_are_named(self) -> None:
+        """The rows of their earlier versions stay until somebody says that an empty file may replace them."""
+        said = refusal(Store(**{"d/a.csv": 0, "d/b.csv": 0}), request("d/*.csv"))
+        assert said.startswith("no file of s3://b/d/*.csv has content: 'd/a.csv' and 1 more of 0 bytes; check how")
 
     @pytest.mark.parametrize(
         ("glob", "listed", "begin", "remedy"),
