@@ -68,14 +68,14 @@ class HeldPlan:
     :param plan: as the load has verified the staged rows.
     :param view: the view that shows the rows, ``database.table``.
     :param hold_seconds: the rows can be committed for so long.
-    :param present: partition → rows of the target in partitions to be replaced; empty where the commit does not rely
-        on the number.
+    :param present: partition to be replaced → rows, last block and version on each node; empty where the commit does
+        not rely on them.
     """
 
     plan: CommitPlan
     view: str
     hold_seconds: float
-    present: Mapping[str, int] = field(default_factory=dict)
+    present: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
 
     @property
     def report(self) -> LoadReport:

@@ -8,7 +8,8 @@ hide clones, but ClickHouse lists the replaced parts for some more minutes.
 
 Where merges keep all rows, the numbers of rows have to agree, unless somebody has deleted or updated rows meanwhile.
 If parts and numbers do not tell, the rows do: if the target has gained no row equal to a staged row, nothing has
-arrived. Once somebody has changed rows, only the sorting keys are compared, because nobody can update a key.
+arrived. Once somebody has changed rows, only the sorting keys are compared, because nobody can update a key; then
+equal keys prove nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from typing import Any
 
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import UnknownStateError
+
+DIGEST_LENGTH = 8
+"""How much of a hash the ledger keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +73,14 @@ class Before:
     :param rows: rows in the target.
     :param staged_rows: rows to be moved.
     :param version: greatest version of an active part; None if an older release did not record the version.
+    :param digests: the beginning of the hash of each active part, for a partition to be replaced.
     """
 
     last_block: int = -1
     rows: int = 0
     staged_rows: int = 0
     version: int | None = None
+    digests: Sequence[str] = ()
 
 
 def find_moved(
@@ -123,7 +129,8 @@ def find_moved(
             return ()
         if same_rows and len(matched) == len(staged) and not is_retired:
             return moved
-        if both_rows == staged_rows and (not is_changed if same_rows is None else same_rows >= staged_rows):
+        # Others may have written rows with the same keys, and deleted as many.
+        if both_rows == staged_rows and not is_changed and (same_rows is None or same_rows >= staged_rows):
             return tuple(part.name for part in staged)  # merged, and no longer listed
     raise UnknownStateError(
         "partition-state-unknown",

@@ -272,7 +272,9 @@ class Owner:
         commit.check_staged()
         return commit
 
-    def hold(self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Mapping[str, int]) -> HeldPlan:
+    def hold(
+        self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Mapping[str, Sequence[Sequence[int]]]
+    ) -> HeldPlan:
         """Leave the commit of an attempt to somebody else, and show the staged rows until then.
 
         :param seconds: how long the rows are held.

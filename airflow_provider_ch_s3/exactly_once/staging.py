@@ -79,6 +79,7 @@ class Staging:
     :param known_as: the target's name when the tables were made, if the name was different.
     :param home: the database of the tables, if not the target's.
     :param partitions_per_statement: how many partitions an ALTER may copy, replace or move.
+    :param alters_all_nodes: a statement sent to one node changes the tables of all nodes.
     """
 
     client: ClickHouseClient
@@ -88,6 +89,7 @@ class Staging:
     known_as: TableName | None = None
     home: str = ""
     partitions_per_statement: int = PARTITIONS_PER_STATEMENT
+    alters_all_nodes: bool = False
 
     @property
     def prefix(self) -> str:
@@ -193,14 +195,17 @@ class Staging:
         partitions: Collection[str],
         render: Callable[..., Statement],
         next_query_id: Callable[[], str],
+        check: Callable[[Collection[str]], None],
     ) -> None:
         """Change many partitions with few statements, each on all nodes at once.
 
         If a node dies during a statement, some partitions are changed, and at most one is half changed.
 
         :param render: takes some partitions.
+        :param check: called with the partitions of each statement, right before the statement.
         """
         for some in batches(sorted(partitions), self.partitions_per_statement):
+            check(some)
             self.client.execute_on(nodes, render(partitions=some), query_id=next_query_id())
 
     def fence(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> FoundTables:

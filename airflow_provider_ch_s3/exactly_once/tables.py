@@ -149,9 +149,15 @@ class AttemptTables:
     def _is_exact(self, role: str) -> bool:
         return self.keeps_all_rows and role not in self.views
 
-    def alter(self, nodes: Collection[str], partitions: Collection[str], render: Callable[..., Statement]) -> None:
+    def alter(
+        self,
+        nodes: Collection[str],
+        partitions: Collection[str],
+        render: Callable[..., Statement],
+        check: Callable[[Collection[str]], None] = lambda partitions: None,
+    ) -> None:
         """Change many partitions with few statements, as :meth:`Staging.alter`."""
-        self.staging.alter(nodes, partitions, render, self.next_query_id)
+        self.staging.alter(nodes, partitions, render, self.next_query_id, check)
 
 
 def place_of(row: Mapping[str, Any]) -> Place:

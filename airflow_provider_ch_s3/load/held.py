@@ -7,7 +7,7 @@ that died, and completes the commit as any other.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import count_of, name_first
@@ -20,23 +20,28 @@ from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.report import LoadReport
+from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec
 
 FindTarget = Callable[[LoadIdentity], Target]
 """Wires the table for a load."""
 
 
-def read_relied_on(target: Target, plan: CommitPlan) -> Mapping[str, int]:
-    """Count the rows of the partitions to be replaced; nothing if a commit does not rely on the number.
+def read_relied_on(target: Target, plan: CommitPlan) -> Mapping[str, Sequence[Sequence[int]]]:
+    """Read the state of the partitions to be replaced; nothing if a commit replaces no whole partitions.
 
-    Merges of some engines change the number of rows.
+    :returns: as ``present`` of :class:`HeldPlan`; 0 rows where merges change the number of rows.
     """
     effect = target.holdings.effect_of(plan.load_mode)
-    if not plan.keeps_all_rows or effect.replaced not in (Replaced.PARTITIONS, Replaced.TABLE):
+    if effect.replaced not in (Replaced.PARTITIONS, Replaced.TABLE):
         return {}
-    present = target.partition_rows(target.spec.local)
-    is_whole = effect.replaced is Replaced.TABLE
-    return {partition: rows for partition, rows in present.items() if is_whole or partition in plan.partitions}
+    present: dict[str, list[list[int]]] = {}
+    render, is_exact = staging_queries.render_read_partitions, plan.keeps_all_rows
+    for row in target.staging.query_agreed(target.spec.local, render, is_exact=is_exact):
+        if effect.replaced is Replaced.TABLE or row["partition_id"] in plan.partitions:
+            state = [row["rows"] if is_exact else 0, row["last_block"], row["version"]]
+            present.setdefault(row["partition_id"], []).append(state)
+    return {partition: sorted(states) for partition, states in present.items()}
 
 
 def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadReport, TargetSpec]:
@@ -150,7 +155,7 @@ def _find_change(target: Target, attempt: Attempt, held: HeldPlan) -> str:
     if last > planned_in:
         return "another load has committed rows that the held rows would replace, or were compared with"
     if held.present != read_relied_on(target, held.plan):
-        return "somebody has added or deleted rows that the held rows would replace"
+        return "somebody has added, changed or deleted rows that the held rows would replace"
     return ""
 
 

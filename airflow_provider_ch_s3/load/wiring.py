@@ -69,6 +69,7 @@ def find_target(
         target=spec.local,
         replicas=replicas,
         partitions_per_statement=1 if _copies_one_by_one(ddl_mode, cluster) else PARTITIONS_PER_STATEMENT,
+        alters_all_nodes=ddl_mode is DdlMode.DATABASE,
     )
     lock = Lock(
         client=client,

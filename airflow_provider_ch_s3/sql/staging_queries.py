@@ -87,15 +87,15 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> str:
 def render_read_partitions(table: TableName, cluster: str | None) -> str:
     """Read the partitions with rows on each node.
 
-    ``last_block`` rises with every insert, ``version`` with mutations. ``names`` is a hash of the names of the parts.
-    ``ranges`` has the first and the last block of each part.
+    ``last_block`` rises with inserts, ``version`` with mutations; merges change neither. ``names`` is a hash of the
+    names of the parts. ``ranges`` has the first and the last block of each part.
     """
     return IN_FILE
 
 
 @statement
-def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read the rows, the greatest block number and the version of each partition of some tables on each node."""
+def render_read_blocks(tables: Sequence[TableName], cluster: str | None, *, digest_length: int) -> str:
+    """Read rows, greatest block number, version and hashes of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
     return """
         SELECT
@@ -104,7 +104,8 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
             partition_id,
             sumIf(rows, active) AS rows,
             max(max_block_number) AS last_block,
-            maxIf(data_version, active) AS version
+            maxIf(data_version, active) AS version,
+            groupArrayIf(substring(hash_of_all_files, 1, {{ digest_length | literal }}), active) AS digests
         FROM {{ cluster | all_nodes("system.parts") }}
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, table, partition_id
@@ -121,25 +122,57 @@ def render_read_parts(tables: Sequence[TableName], cluster: str | None, *, parti
 
 @statement
 def render_read_logged_parts(
-    uuids: Sequence[str], cluster: str | None, *, partitions: Sequence[str], query_prefix: str, since: float
+    uuids: Sequence[str],
+    cluster: str | None,
+    *,
+    partitions: Sequence[str],
+    query_prefix: str,
+    named: str,
+    began_at: int,
+    margin_seconds: int,
+    reach_seconds: int,
 ) -> str:
-    """Read whether each node has logged that statements with a prefix added parts; a row for each partition with any
-    entry.
+    """Read the part log of each node, to find where some statements have added parts to a table.
+
+    ``reaches_back``: whether the log has an entry from before the beginning. ``has_named``: whether the log has parts
+    added by statements that contain a name. ``seen``: the partitions of the table with an entry since the beginning.
+    ``added``: the partitions to which the statements have added parts.
 
     :param uuids: UUIDs of the table on all nodes.
-    :param since: Unix time.
+    :param query_prefix: of the statements' query ids.
+    :param named: what the text of each of the statements contains; for a Replicated database, where a node runs the
+        statements of another node under query ids of its own. Empty: the query ids tell.
+    :param began_at: Unix time of the beginning; the clock of a node may be slow by ``margin_seconds``.
+    :param reach_seconds: how long before the beginning to look for earlier entries.
     """
     return """
+        WITH (
+            toString(table_uuid) IN ({{ uuids | literals }})
+            AND partition_id IN ({{ partitions | literals }})
+            AND event_time >= toDateTime({{ (began_at - margin_seconds) | literal }})
+            AND error = 0
+        ) AS is_ours,
+        startsWith(query_id, {{ query_prefix | literal }}) AS is_sent,
+        {% if named %}
+        query_id IN (
+            SELECT query_id
+            FROM system.query_log
+            WHERE event_time >= toDateTime({{ (began_at - reach_seconds) | literal }})
+                AND query_kind = 'Alter'
+                AND position(query, {{ named | literal }}) > 0
+        ) AS is_named
+        {% else %}
+        is_sent AS is_named
+        {% endif %}
         SELECT
             {{ node_name }} AS node,
-            partition_id,
-            countIf(event_type = 'NewPart' AND startsWith(query_id, {{ query_prefix | literal }})) > 0 AS is_logged
+            max(event_time < toDateTime({{ began_at | literal }})) AS reaches_back,
+            max(is_named) AS has_named,
+            groupUniqArrayIf(partition_id, is_ours) AS seen,
+            groupUniqArrayIf(partition_id, is_ours AND event_type = 'NewPart' AND (is_sent OR is_named)) AS added
         FROM {{ cluster | all_nodes("system.part_log") }}
-        WHERE toString(table_uuid) IN ({{ uuids | literals }})
-            AND partition_id IN ({{ partitions | literals }})
-            AND event_time >= toDateTime({{ since | literal }})
-            AND error = 0
-        GROUP BY node, partition_id
+        WHERE event_time >= toDateTime({{ (began_at - reach_seconds) | literal }})
+        GROUP BY node
         SETTINGS skip_unavailable_shards = 0
     """
 

@@ -1,11 +1,18 @@
+WITH (
+    toString(table_uuid) IN ('uuid-1', 'uuid-2')
+    AND partition_id IN ('all', '20130101-it\'s')
+    AND event_time >= toDateTime(1699999940)
+    AND error = 0
+) AS is_ours,
+startsWith(query_id, 'ch-s3-0123456789abcdef0123-0-7-commit-') AS is_sent,
+is_sent AS is_named
 SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
-    partition_id,
-    countIf(event_type = 'NewPart' AND startsWith(query_id, 'ch-s3-0123456789abcdef0123-0-7-commit-')) > 0 AS is_logged
+    max(event_time < toDateTime(1700000000)) AS reaches_back,
+    max(is_named) AS has_named,
+    groupUniqArrayIf(partition_id, is_ours) AS seen,
+    groupUniqArrayIf(partition_id, is_ours AND event_type = 'NewPart' AND (is_sent OR is_named)) AS added
 FROM clusterAllReplicas('it\'s', system.part_log)
-WHERE toString(table_uuid) IN ('uuid-1', 'uuid-2')
-    AND partition_id IN ('all', '20130101-it\'s')
-    AND event_time >= toDateTime(1700000000)
-    AND error = 0
-GROUP BY node, partition_id
+WHERE event_time >= toDateTime(1699913600)
+GROUP BY node
 SETTINGS skip_unavailable_shards = 0

@@ -3,7 +3,7 @@ SELECT
     partition_id,
     sum(rows) AS rows,
     max(max_block_number) AS last_block,
-    max(data_version) AS version,
+    maxIf(data_version, data_version != min_block_number) AS version,
     sum(cityHash64(name)) AS names,
     groupArray((min_block_number, max_block_number)) AS ranges
 FROM clusterAllReplicas('it\'s', system.parts)

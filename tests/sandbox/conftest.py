@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,10 +19,11 @@ import pyarrow as pa
 import pytest
 from botocore.client import BaseClient
 
-from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.cli import build_parser, main
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
@@ -167,7 +169,17 @@ class Lab:
 
     def loads(self, *arguments: str) -> int:
         """Run ``ch-s3 loads`` in the test's database; returns its exit code."""
-        return main(["loads", "--conn-id", "ch", "--database", self.database, *arguments])
+        return main(self._loads(arguments))
+
+    def undo(self, load_id: str) -> None:
+        """Run ``ch-s3 loads undo`` without a question; raises its error."""
+        args = build_parser("loads").parse_args(self._loads(["undo", "--yes", load_id]))
+        with self.monkeypatch.context() as patch:
+            patch.setattr(wiring, "find_target", partial(wiring.find_target, timing=self.timing))
+            args.run(args)
+
+    def _loads(self, arguments: Iterable[str]) -> list[str]:
+        return ["loads", "--conn-id", "ch", "--database", self.database, *arguments]
 
     def query(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """Query one node."""
@@ -259,15 +271,15 @@ def background() -> Iterator[Background]:
 
 
 @pytest.fixture
-def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
-    """Start a load on a thread, and return when it has reached its gate."""
+def pause(monkeypatch: pytest.MonkeyPatch, background: Background) -> Iterator[Freeze]:
+    """Start on a thread what is called, and return when it has reached its gate."""
     gates: dict[int, Gate] = {}
-    watch_statements(lab.monkeypatch, gates)
+    watch_statements(monkeypatch, gates)
 
-    def start(gate: Gate, *given: Any, **named: Any) -> Gate:
+    def start(gate: Gate, run: Callable[..., Any], *given: Any, **named: Any) -> Gate:
         def body() -> Any:
             gates[threading.get_ident()] = gate
-            return lab.load(*given, **named)
+            return run(*given, **named)
 
         gate.task = background(body)
         wait_until(lambda: gate.reached.is_set() or gate.task.done(), gate.name)
@@ -277,6 +289,12 @@ def freeze(lab: Lab, background: Background) -> Iterator[Freeze]:
     yield start
     for gate in gates.values():
         gate.opened.set()
+
+
+@pytest.fixture
+def freeze(lab: Lab, pause: Freeze) -> Freeze:
+    """Start a load on a thread, and return when it has reached its gate."""
+    return lambda gate, *given, **named: pause(gate, lab.load, *given, **named)
 
 
 @pytest.fixture

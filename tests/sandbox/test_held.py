@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Held, Reject
+from airflow_provider_ch_s3.arguments import Format, Held, Reject
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceTable, ReplaceWhere
 from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator, ClickHouseDropHeldOperator
@@ -208,9 +208,37 @@ def test_other_partitions_may_change(lab: Lab, *, is_odd: bool) -> None:
         end(lab, "commit", report, table)
         assert bag(lab.rows(table)) == bag([*NEW, {"n": 7}])
         return
-    with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added or deleted rows")):
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added, changed or deleted rows")):
         end(lab, "commit", report, table)
     assert bag(lab.rows(table)) == bag([{"n": 8}])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "acts",
+    [
+        ["ALTER TABLE {t} UPDATE v = 'theirs' WHERE n = 8 SETTINGS mutations_sync = 2"],
+        ["ALTER TABLE {t} DELETE WHERE n = 8 SETTINGS mutations_sync = 2", "INSERT INTO {t} VALUES (10, 'theirs')"],
+        ["DELETE FROM {t} WHERE n = 8", "OPTIMIZE TABLE {t} FINAL"],
+    ],
+)
+@pytest.mark.parametrize("mode", [ReplacePartitions(on_partial="replace"), ReplaceTable()])
+def test_as_many_rows_may_be_other_rows(lab: Lab, mode: Mode, acts: list[str]) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "n UInt32, v String DEFAULT ''", EVEN_AND_ODD)
+    lab.query(f"INSERT INTO {table} (n) VALUES (8)")
+    lab.query(f"INSERT INTO {table} (n) VALUES (12)")
+    put_numbers(lab, "in/0.csv", NEW)
+    given = {"data_format": Format("CSV", structure="n UInt32"), "commit": "held", "mode": mode}
+    report = lab.load("in/*.csv", table, **given)
+    lab.query(f"OPTIMIZE TABLE {table} FINAL")  # a merge changes nothing
+    for act in acts:
+        lab.query(act.format(t=table))
+    before = bag(lab.rows(table))
+    with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added, changed or deleted rows")):
+        end(lab, "commit", report, table)
+    assert bag(lab.rows(table)) == before
+    end(lab, "drop", report, table)
 
 
 @pytest.mark.thorough

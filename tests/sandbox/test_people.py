@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -95,7 +96,38 @@ MODES: dict[str, dict[str, Any]] = {
     "replace_where": {"mode": ReplaceWhere("k % 10 = 1")},
     "changed": {"mode": Append(on_changed="replace")},
     "replace_partitions": {"mode": ReplacePartitions(on_partial="replace")},
+    "missing": {"mode": Append(on_changed="replace", on_missing="delete")},
 }
+TAKE_BACK = ("undo", "missing")
+
+
+def change_file(lab: Lab, mode: str, *rows: tuple[int, str, int]) -> None:
+    """Give the file of the first load the rows that a mode replaces its rows with, or remove the file."""
+    if mode == "missing":
+        lab.s3.delete_object(Bucket=lab.bucket, Key="in/a.csv")
+        put(lab, "in/b.csv", (2000, "b", 200))
+    else:
+        put(lab, "in/a.csv", *rows)
+
+
+def added_by(mode: str) -> dict[int, list[str]]:
+    """The rows of the file that came instead of the one that is missing; its load ends before the removal."""
+    return {200: ["0 b"]} if mode == "missing" else {}
+
+
+def nth_of(mode: str, name: str, nth: int) -> int:
+    return nth + (mode == "missing" and name == "write_event_committed")
+
+
+def run_mode(lab: Lab, mode: str, table: str, first: str, **how: Any) -> None:
+    """Replace the rows of the first load, or take them back.
+
+    :param first: query id of that load.
+    """
+    if mode == "undo":
+        lab.undo(first)
+    else:
+        lab.load("in/*.csv", table, **CSV, **ORIGIN, **MODES[mode], **how)
 
 
 def hide_inactive_parts(lab: Lab) -> None:
@@ -110,19 +142,19 @@ def hide_inactive_parts(lab: Lab) -> None:
     lab.monkeypatch.setattr(ClickHouseS3Hook, "query", query)
 
 
-@pytest.mark.parametrize(
-    ("name", "nth", "replaced"),
-    [
-        pytest.param("replace_partitions", 1, [], id="before-the-first-replace"),
-        pytest.param("replace_partitions", 2, [1], id="after-the-first-replace"),
-        pytest.param("write_event_committed", 1, DAYS, id="when-all-is-replaced"),
-    ],
-)
+BREAKS = [
+    pytest.param("replace_partitions", 1, [], id="before-the-first-replace"),
+    pytest.param("replace_partitions", 2, [1], id="after-the-first-replace"),
+    pytest.param("write_event_committed", 1, DAYS, id="when-all-is-replaced"),
+]
+
+
+@pytest.mark.parametrize(("name", "nth", "replaced"), BREAKS)
 @pytest.mark.parametrize(
     ("mode", "is_late"),
     [
         pytest.param("merge", True, id="merge-late"),
-        *(thorough(mode, False, id=mode) for mode in ("merge", "replace_where", "changed", "undo")),
+        *(thorough(mode, False, id=mode) for mode in ("merge", "replace_where", "changed", *TAKE_BACK)),
         *(thorough(mode, True, id=f"{mode}-late") for mode in ("replace_where", "undo")),
     ],
 )
@@ -136,14 +168,11 @@ def test_what_people_write_stays(
     given = {**CSV, **ORIGIN}
     put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in DAYS))
     first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
-    put(lab, "in/a.csv", *((10 * day + 1, "new", day) for day in DAYS))
+    change_file(lab, mode, *((10 * day + 1, "new", day) for day in DAYS))
     kept = ", ".join(f"({10 * day + k}, 'old', {day})" for day in DAYS for k in (2, 3))
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES {kept}")
-    with killed_before(lab, name, nth):
-        if mode == "undo":
-            lab.loads("undo", "--yes", first)
-        else:
-            lab.load("in/*.csv", table, **given, **MODES[mode])
+    with killed_before(lab, name, nth_of(mode, name, nth)):
+        run_mode(lab, mode, table, first)
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):
         for sql in acts:
             lab.query(sql.format(t=table, day=day))
@@ -151,10 +180,62 @@ def test_what_people_write_stays(
         hide_inactive_parts(lab)
     put(lab, "other/z.csv", (1000, "other", 100))
     lab.load("other/*.csv", table, task_id="other", **given)
-    expected = {100: ["0 other"]}
+    expected = {100: ["0 other"], **added_by(mode)}
     for day, (acts, rows) in zip(DAYS, ACTS, strict=True):
-        is_dropped = mode == "undo" or (day in replaced and DROP in acts)
+        is_dropped = mode in TAKE_BACK or (day in replaced and DROP in acts)
         expected[day] = [row for row in rows if not (is_dropped and row == "1 new")]
+    assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
+    assert lab.left_overs() == []
+
+
+SOME_ACTS = [ACTS[n] for n in (0, 2, 3, 6, 8)]  # 24.8 has no DELETE FROM … IN PARTITION
+SOME_DAYS = range(1, len(SOME_ACTS) + 1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "nth", "replaced"), BREAKS)
+@pytest.mark.parametrize(
+    ("replicated_sandbox", "mode"),
+    [
+        *(("database", mode) for mode in ("merge", "changed", "undo")),
+        ("old-database", "replace_where"),
+        ("on-cluster", "missing"),
+        ("old", "changed"),
+    ],
+    indirect=["replicated_sandbox"],
+)
+@pytest.mark.usefixtures("impatient")
+def test_what_people_write_on_one_shard_stays(
+    replicated_lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int]
+) -> None:
+    """A statement in a Replicated database replaces a partition on both shards."""
+    lab = replicated_lab
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in SOME_DAYS))
+    first = lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)["query_id"]
+    change_file(lab, mode, *((10 * day + 1, "new", day) for day in SOME_DAYS))
+    here, there = (0, 2) if lab.rows(table, node=0) else (2, 0)
+    kept = ", ".join(f"({10 * day + k}, 'old', {day})" for day in SOME_DAYS for k in (2, 3))
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES {kept}", node=here)
+    lab.query(
+        f"INSERT INTO {table} (k, v, day) SELECT 10 * number + 5, 'there', number FROM numbers(1, {len(SOME_DAYS)})",
+        node=there,
+    )
+    lab.sync(table)
+    with killed_before(lab, name, nth_of(mode, name, nth)):
+        run_mode(lab, mode, table, first)
+    staged = [name for name in lab.left_overs() if re.fullmatch(r"ch_s3_stage\w*\d", name)]
+    is_new_here = any(lab.rows(f"{lab.database}.{name}", node=here) for name in staged)
+    for day, (acts, _) in zip(SOME_DAYS, SOME_ACTS, strict=True):
+        for sql in acts:
+            lab.query(sql.format(t=table, day=day), node=here)
+    lab.sync(table)
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **CSV, **ORIGIN)
+    expected = {100: ["0 other"], **added_by(mode)}
+    for day, (acts, rows) in zip(SOME_DAYS, SOME_ACTS, strict=True):
+        is_dropped = mode in TAKE_BACK or (is_new_here and day in replaced and DROP in acts)
+        expected[day] = sorted([*(row for row in rows if not (is_dropped and row == "1 new")), "5 there"])
     assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
     assert lab.left_overs() == []
 
@@ -186,23 +267,114 @@ def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -
     assert lab.left_overs() == []
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("mode", "nth", "verb"), [pytest.param("merge", 1, "DETACH"), thorough("replace_where", 2, "DROP")]
-)
-def test_a_part_that_goes_while_rows_are_set_aside_stays_away(
-    lab: Lab, freeze: Freeze, mode: str, nth: int, verb: str
-) -> None:
+@pytest.mark.parametrize("mode", ["merge", thorough("replace_where"), thorough("changed"), thorough("undo")])
+@pytest.mark.usefixtures("impatient")
+def test_what_is_still_owed_is_remembered_after_two_breaks(lab: Lab, mode: str) -> None:
+    """The second owner has replaced what it could, and dies while it collects again what others have changed."""
     lab.connect_one_node()
     table = lab.create("t", COLUMNS, BY_DAY)
-    for k in (11, 12, 13):
-        lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'old', 1)")
+    days = range(1, 4)
+    put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in days))
+    first = lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)["query_id"]
+    change_file(lab, mode, *((10 * day + 1, "new", day) for day in days))
+    with killed_before(lab, "replace_partitions", 2):
+        run_mode(lab, mode, table, first)
+    lab.query(INSERT.format(t=table, day=2))
+    put(lab, "other/z.csv", (1000, "other", 100))
+    with killed_before(lab, "write_event_committing", 2):
+        lab.load("other/*.csv", table, task_id="other", **CSV, **ORIGIN)
+    lab.load("other/*.csv", table, task_id="other", try_number=2, **CSV, **ORIGIN)
+    new = [] if mode == "undo" else ["1 new"]
+    expected = {1: new, 2: [*new, "9 mine"], 3: new, 100: ["0 other"]}
+    assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize("mode", ["undo", thorough("missing"), thorough("merge")])
+@pytest.mark.usefixtures("impatient")
+def test_a_partition_attached_again_was_not_replaced(lab: Lab, mode: str) -> None:
+    """Its parts have numbers as those of a REPLACE."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", (11, "old", 1))
+    first = lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)["query_id"]
+    change_file(lab, mode, (11, "new", 1))
+    with killed_before(lab, "replace_partitions"):
+        run_mode(lab, mode, table, first)
+    for act in ("DETACH", "ATTACH"):
+        lab.query(f"ALTER TABLE {table} {act} PARTITION 1")
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **CSV, **ORIGIN)
+    new = {} if mode in TAKE_BACK else {1: ["1 new"]}
+    assert held(lab, table) == {**new, **added_by(mode), 100: ["0 other"]}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize("name", ["read_blocks", thorough("write_event_committing")])
+@pytest.mark.usefixtures("impatient")
+def test_a_row_written_right_before_the_replace_stays(lab: Lab, pause: Freeze, name: str) -> None:
+    """After all rows were collected, and before the first REPLACE."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (11, 'old', 1), (12, 'old', 1)")
     put(lab, "in/a.csv", (11, "new", 1))
-    gate = freeze(Gate("await_deletion", nth), "in/*.csv", table, **CSV, **ORIGIN, **MODES[mode])
+    gate = pause(Gate(name), run_mode, lab, "merge", table, "")
+    lab.query(INSERT.format(t=table, day=1))
+    assert gate.wake() is None
+    assert held(lab, table) == {1: ["1 new", "2 old", "9 mine"]}
+    assert lab.left_overs() == []
+
+
+def drop_a_part_in_the_middle(lab: Lab, pause: Freeze, mode: str, verb: str, statements: int = 1) -> None:
+    """Drop a part of the target after the part was copied.
+
+    :param statements: how many statements delete rows on all nodes; the rows of a condition are first deleted from
+        the staged rows.
+    """
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", (11, "old", 1))
+    first = lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)["query_id"]
+    change_file(lab, mode, (11, "new", 1))
+    for k in (12, 13):
+        lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'old', 1)")
+    lab.sync(table)
+    gate = pause(Gate("await_deletion", 1 if mode == "merge" else 1 + statements), run_mode, lab, mode, table, first)
     part = f"SELECT _part AS name FROM {table} WHERE k = 12"
     lab.query(f"ALTER TABLE {table} {verb} PART '{lab.query(part)[0]['name']}'")
+    if verb == "DROP":  # the merged part has the blocks of the dropped one, too
+        lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
     assert gate.wake() is None
-    assert held(lab, table) == {1: ["1 new", "3 old"]}
+    lab.sync(table)
+    kept = ["3 old"] if mode in TAKE_BACK else ["1 new", "3 old"]
+    assert held(lab, table) == {1: kept, **added_by(mode)}
+    assert lab.left_overs() == []
+
+
+GONE = [
+    ("merge", "DETACH"),
+    *(thorough(mode, "DROP") for mode in ("merge", "replace_where", "changed", "undo")),
+    thorough("missing", "DETACH"),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("mode", "verb"), GONE)
+def test_a_part_that_goes_while_rows_are_set_aside_stays_away(lab: Lab, pause: Freeze, mode: str, verb: str) -> None:
+    lab.connect_one_node()
+    drop_a_part_in_the_middle(lab, pause, mode, verb)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("replicated_sandbox", "statements"),
+    [pytest.param("old", 2), pytest.param("on-cluster", 2), pytest.param("database", 1)],
+    indirect=["replicated_sandbox"],
+)
+@pytest.mark.parametrize(("mode", "verb"), GONE)
+def test_a_part_that_goes_on_replicas_stays_away(
+    replicated_lab: Lab, pause: Freeze, mode: str, verb: str, statements: int
+) -> None:
+    drop_a_part_in_the_middle(replicated_lab, pause, mode, verb, statements)
 
 
 @contextmanager
@@ -225,8 +397,11 @@ def queue_stopped_before(lab: Lab, name: str, table: str, *, node: int) -> Itera
     [
         thorough("old", "merge"),
         thorough("old", "changed"),
+        thorough("old", "undo"),
         thorough("on-cluster", "replace_where"),
+        thorough("on-cluster", "missing"),
         thorough("database", "merge"),
+        thorough("database", "undo"),
         thorough("database", "replace_partitions"),
     ],
     indirect=["replicated_sandbox"],
@@ -238,8 +413,8 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     table = lab.create("t", COLUMNS, BY_DAY)
     given = {**CSV, **ORIGIN}
     put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
-    lab.load("in/*.csv", table, task_id="first", **given)
-    put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2))
+    first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
+    change_file(lab, mode, (11, "new", 1), (21, "new", 2))
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (13, 'old', 1), (22, 'old', 2)")
     with (
         queue_stopped_before(lab, "replace_partitions", table, node=1),
@@ -247,21 +422,28 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
             LoadError, match=r"the replicas of .* differ.* the commit of .* is unfinished: .* may hold its"
         ),
     ):
-        lab.load("in/*.csv", table, **given, **MODES[mode])
+        run_mode(lab, mode, table, first)
     put(lab, "other/z.csv", (1000, "other", 100))
-    for source, again in (("in/*.csv", {**MODES[mode], "try_number": 2}), ("other/*.csv", {"task_id": "other"})):
+    for again in (
+        partial(run_mode, lab, mode, table, first, **({} if mode == "undo" else {"try_number": 2})),
+        partial(lab.load, "other/*.csv", table, task_id="other", **given),
+    ):
         with pytest.raises(LoadError, match=coded("commit-unfinished", "replicas of", "is unfinished: ")):
-            lab.load(source, table, **given, **again)
+            again()
     lab.query(f"SYSTEM START REPLICATION QUEUES {table}", node=1)
     lab.sync(table)
-    is_kept = mode != "replace_partitions"
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (19, 'mine', 1)")
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2")
     lab.query(f"ALTER TABLE {table} DELETE WHERE k IN (11, 12) SETTINGS mutations_sync = 2", node=2)
     lab.sync(table)
     lab.load("other/*.csv", table, task_id="other", **given)
-    day, next_day = (["3 old", "9 mine"], ["1 new", "2 old"]) if is_kept else (["9 mine"], ["1 new"])
-    assert held(lab, table) == {1: day, 2: next_day, 100: ["0 other"]}
+    kept = {1: ["3 old", "9 mine"], 2: ["2 old"] if mode in TAKE_BACK else ["1 new", "2 old"]}
+    replaced = {1: ["9 mine"], 2: ["1 new"]}
+    assert held(lab, table) == {
+        **(replaced if mode == "replace_partitions" else kept),
+        **added_by(mode),
+        100: ["0 other"],
+    }
     assert lab.left_overs() == []
 
 

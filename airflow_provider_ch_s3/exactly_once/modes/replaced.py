@@ -3,7 +3,8 @@
 A REPLACE drops the parts up to a block number, and adds clones with greater numbers. So if a part with rows begins at
 or below the greatest number from before, the REPLACE did not run, however parts were merged since. If all these parts
 are gone, somebody may have dropped them instead: only a clone, or the log of the parts added by the REPLACE, shows
-that the REPLACE ran. A clone is recognized as in :mod:`.moved`.
+that the REPLACE ran. A clone is recognized as in :mod:`.moved`. Parts from before that somebody detached and attached
+again have greater numbers, too: their hashes, and no new clone, show that the REPLACE did not run.
 
 A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may stand next to
 old parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
@@ -11,11 +12,12 @@ old parts after the restart. Replicas repeat an interrupted REPLACE by themselve
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, is_covered, shows_all
+from airflow_provider_ch_s3.exactly_once.moved import DIGEST_LENGTH, Before, Part, is_covered, shows_all
 
 
 class Replacement(Enum):
@@ -52,8 +54,14 @@ def find_replacement(
         if is_whole or not digests or (not parts.clones and shows_all(parts.new, digests)):
             return _not_begun(parts.active, before)
         return _half_or_unknown(staged, held, parts, before)
-    # What was there is gone: replaced, or dropped by somebody.
-    if digests <= {clone.digest for clone in parts.arrived}:
+    # What was there is gone, or has new numbers: replaced, dropped, or detached and attached again by somebody.
+    old = set(before.digests)
+    if any(_begins(part) in old and part.digest not in digests for part in parts.came):
+        is_begun = any(_begins(clone) not in old for clone in parts.arrived) if is_logged is None else is_logged
+        return Replacement.UNKNOWN if is_begun else _not_begun(parts.active, before)
+    # Equal files give equal parts: each one has to be there.
+    wanted = Counter(part.digest for part in staged if part.rows)
+    if wanted <= Counter(clone.digest for clone in parts.arrived):
         return Replacement.DONE
     if is_logged is not None:
         return Replacement.DONE if is_logged else _not_begun(parts.active, before)
@@ -61,11 +69,16 @@ def find_replacement(
         # One part alone may be an equal one that somebody has inserted again.
         is_half = not is_whole and not before.rows and _adds_only(parts.arrived, parts.new, parts.active, before, 0)
         return Replacement.HALF if is_half else Replacement.UNKNOWN
-    if not before.rows and not parts.new:
+    # What somebody has dropped after the REPLACE leaves only parts without rows.
+    if not before.rows and not parts.later:
         return Replacement.OWED
-    if held and not parts.clones and shows_all(parts.new, digests):
+    if held and not parts.clones and shows_all(parts.later, digests):
         return _not_begun(parts.active, before)
     return Replacement.UNKNOWN
+
+
+def _begins(part: Part) -> str:
+    return part.digest[:DIGEST_LENGTH]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,29 +86,36 @@ class _Parts:
     """The parts in a partition of the target, where a REPLACE may have run.
 
     :param active: active parts with rows.
-    :param new: parts with rows that contain blocks from after the preparation of the commit.
+    :param later: parts that contain blocks from after the preparation of the commit; ``new``: those with rows.
     :param clones: parts with only new blocks and the content of a part to come, as the REPLACE adds them.
-    :param arrived: clones that are active, or were merged into an active part.
+    :param came: parts with rows and only new blocks that are active, or were merged into an active part.
+    :param arrived: the clones among them.
     :param covers: active parts that other parts may have been merged into.
     """
 
     active: Sequence[Part]
+    later: Sequence[Part]
     new: Sequence[Part]
     clones: Sequence[Part]
+    came: Sequence[Part]
     arrived: Sequence[Part]
     covers: Sequence[Part]
 
     @classmethod
     def of(cls, held: Sequence[Part], digests: Set[str], before: Before) -> _Parts:
-        new = [part for part in held if part.rows and part.last_block > before.last_block]
-        clones = [part for part in new if part.first_block > before.last_block and part.digest in digests]
+        later = [part for part in held if part.last_block > before.last_block]
+        new = [part for part in later if part.rows]
         # No part covers what a REPLACE adds that fails, or what was dropped; one covers what a mutation has emptied.
         covers = [part for part in held if part.is_active and (part.rows or part.first_block > before.last_block)]
+        whole = [part for part in new if part.first_block > before.last_block]
+        came = [part for part in whole if is_covered(part, covers)]
         return cls(
             active=[part for part in held if part.is_active and part.rows],
+            later=later,
             new=new,
-            clones=clones,
-            arrived=[clone for clone in clones if is_covered(clone, covers)],
+            clones=[part for part in whole if part.digest in digests],
+            came=came,
+            arrived=[part for part in came if part.digest in digests],
             covers=covers,
         )
 
@@ -103,7 +123,8 @@ class _Parts:
 def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts, before: Before) -> Replacement:
     """Find whether a REPLACE explains all changes, if its node was killed while old parts were still there."""
     # Once all clones are there, a REPLACE drops what was there before, part by part.
-    is_dropping = {part.digest for part in staged if part.rows} <= {clone.digest for clone in parts.arrived}
+    wanted = Counter(part.digest for part in staged if part.rows)
+    is_dropping = wanted <= Counter(clone.digest for clone in parts.arrived)
     gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
     dropped_rows = sum(part.rows for part in gone if is_dropping and not is_covered(part, parts.covers))
     empty = {part.digest for part in staged if not part.rows}

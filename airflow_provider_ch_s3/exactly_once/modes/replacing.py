@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -19,15 +19,25 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit, Record
 from airflow_provider_ch_s3.exactly_once.modes.replaced import Replacement, find_foreign, find_replacement
-from airflow_provider_ch_s3.exactly_once.modes.survivors import Survivors, check_changes_applied
+from airflow_provider_ch_s3.exactly_once.modes.survivors import (
+    MERGE_ROUNDS,
+    Collected,
+    Survivors,
+    check_changes_applied,
+)
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
-from airflow_provider_ch_s3.exactly_once.tables import Place, parts_of, place_of
+from airflow_provider_ch_s3.exactly_once.tables import Place, parts_of
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_flush_logs
 from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
+
+LOG_MARGIN_SECONDS = 60
+"""How far the clock of a node may be behind; `ch-s3 doctor` warns of more."""
+LOG_REACH_SECONDS = 86_400
+"""How long before a commit to look for an entry: with an earlier entry, the log is whole."""
 
 Found = tuple[Mapping[Place, Replacement], Mapping[Place, Sequence[Part]]]
 """How far the replacement of each partition is, and the parts written by others where no replacement has begun."""
@@ -97,14 +107,29 @@ class ReplacingCommit(Commit):
             self.tables.target,
             allow_empty=self.plan.allow_empty,
         )
-        if self._owed is None:
-            self.tables.alter(nodes.values(), partitions, render)
-        else:
-            self._check_nodes("", nodes)
-            for node, places in groupby(sorted(self._owed), key=itemgetter(0)):
-                owed = [partition for _, partition in places]
-                self.tables.alter([nodes[node]], owed, render)
+        for hosts, some in self._split(partitions, nodes):
+            self.tables.alter(hosts, some, render, self._check_unchanged)
         self.tables.agree(self.tables.target, role)
+
+    def _split(
+        self, partitions: Collection[str], nodes: Mapping[str, str]
+    ) -> Iterator[tuple[Collection[str], Collection[str]]]:
+        """Yield nodes with the partitions to replace there; each partition once."""
+        if self._owed is None:
+            yield nodes.values(), partitions
+            return
+        self._check_nodes("", nodes)
+        owed: dict[str, set[str]] = {}
+        for node, partition in self._owed:
+            owed.setdefault(partition, set()).update(nodes if self.tables.staging.alters_all_nodes else [node])
+        for hosts in sorted({tuple(sorted(hosts)) for hosts in owed.values()}):
+            yield [nodes[host] for host in hosts], [one for one, its in owed.items() if its == set(hosts)]
+
+    def _check_unchanged(self, partitions: Collection[str]) -> None:
+        """Check, right before a REPLACE, for rows of others written since.
+
+        :raises LoadError: if the REPLACE would remove such rows.
+        """
 
     def _limit_to(self, places: Collection[Place]) -> None:
         """Limit the plan to the places not replaced yet."""
@@ -153,13 +178,32 @@ class ReplacingCommit(Commit):
                 raise self._unknown(place, source)
             if found[place] is Replacement.TOUCHED and (theirs := find_foreign(*parts, before)):
                 foreign[place] = theirs
+        if self.tables.staging.alters_all_nodes:
+            found = self._join(found, source)
         return found, foreign
+
+    def _join(self, found: Mapping[Place, Replacement], source: TableName) -> dict[Place, Replacement]:
+        """Join the states of a partition on all nodes, because a statement replaces the partition on all nodes.
+
+        :raises UnknownStateError: if only some nodes have replaced a partition.
+        """
+        joined = dict(found)
+        for _, group in groupby(sorted(found, key=itemgetter(1)), key=itemgetter(1)):
+            places = list(group)
+            states = {found[place] for place in places}
+            if Replacement.DONE in states and len(states) > 1:
+                raise self._unknown(next(place for place in places if found[place] is not Replacement.DONE), source)
+            if Replacement.TOUCHED in states:
+                joined |= dict.fromkeys(places, Replacement.TOUCHED)
+        return joined
 
     def _read_logged(self, partitions: Sequence[str], restarted: Collection[str]) -> dict[Place, bool]:
         """Read from the servers' part logs where statements of this commit have added parts to the target.
 
-        A place is missing if its log cannot tell: the log has no entry since, or lost entries in a restart.
+        A place is missing if the log cannot tell: the log has no entry of the partition since, or does not reach back
+        to the time before, or has lost entries in a restart.
         """
+        alters_all_nodes = self.tables.staging.alters_all_nodes
         nodes = self.tables.staging.replicas.nodes
         groups = {
             node.host: {one.host for one in nodes if one.shard == node.shard}
@@ -172,7 +216,10 @@ class ReplacingCommit(Commit):
             self.tables.cluster,
             partitions=partitions,
             query_prefix=self.attempt.commit_prefix,
-            since=int(self.began_at - CLOCK_MARGIN_SECONDS),
+            named=_without_epoch(self.tables.staged()) if alters_all_nodes else "",
+            began_at=int(self.began_at),
+            margin_seconds=LOG_MARGIN_SECONDS,
+            reach_seconds=LOG_REACH_SECONDS,
         )
         try:
             # all logs, because older servers know no other form
@@ -180,28 +227,33 @@ class ReplacingCommit(Commit):
         except ChS3Error as error:
             log.debug("the part logs are as old as the servers keep them: %s", error)
         try:
-            rows = {place_of(row): bool(row["is_logged"]) for row in self.tables.client.query(statement)}
+            logs = {row["node"]: row for row in self.tables.client.query(statement)}
         except ServerError as error:
             log.info("cannot read the part logs, so only the parts tell what has been replaced: %s", error)
             return {}
         found: dict[Place, bool] = {}
         for node, group in groups.items():
+            known = [logs[one] for one in group if one in logs]
+            is_whole = not group & set(restarted) and all(one["reaches_back"] for one in known)
+            if alters_all_nodes:  # which server has run the statements, only the logged statements tell
+                is_whole = is_whole and len(known) == len(group) and any(one["has_named"] for one in known)
             for partition in partitions:
-                known = [rows[place] for one in group if (place := (one, partition)) in rows]
-                if any(known) or (known and not group & set(restarted)):
-                    found[node, partition] = any(known)
+                if any(partition in one["added"] for one in known):
+                    found[node, partition] = True
+                elif is_whole and any(partition in one["seen"] for one in known):
+                    found[node, partition] = False
         return found
 
     def _unknown(self, place: Place, source: TableName) -> UnknownStateError:
         node, partition = place
-        beginning, *_ = str(self.tables.staged()).rpartition("_")  # each owner has its own epoch at the end
+        beginning = _without_epoch(self.tables.staged())
         return UnknownStateError(
             "partition-state-unknown",
             f"the commit of {self.attempt.query_id} was interrupted, others have changed partition {partition} of"
             f" {self.tables.target} on {node} since, and whether it had been replaced by then can no longer be"
             f" determined; compare it with {source}, which is what the commit puts there: if it was replaced, replace"
             f" the others of {', '.join(sorted({partition for (_, partition), _ in self._before('')}))} by hand; then"
-            f" drop all tables {beginning}… on every node, and load again",
+            f" drop all tables {self.tables.staged().database}.{beginning}… on every node, and load again",
         )
 
     def _would_remove(self, place: Place, parts: Sequence[Part]) -> LoadError:
@@ -221,6 +273,7 @@ class KeepingCommit(ReplacingCommit):
     """Replaces partitions with the rows to keep and the new rows, collected in a table of the attempt."""
 
     source: ClassVar[str] = MERGED
+    _collected: Collected | None = field(default=None, init=False)
 
     @abstractmethod
     def _survivors(self, only: Collection[str] | None = None) -> Survivors:
@@ -229,10 +282,34 @@ class KeepingCommit(ReplacingCommit):
         :param only: as in :class:`Survivors`.
         """
 
+    def prepare(self) -> None:
+        """Collect again if others have changed the target before the state of the target was read."""
+        for _ in range(MERGE_ROUNDS):
+            super().prepare()
+            if self._is_up_to_date():
+                return
+            self.plan = replace(self.plan, replaced={})
+        raise self._changed_meanwhile("nothing was committed: load again when they are done")
+
     def _make_ready(self) -> None:
-        collected = self._survivors().collect()
-        report = replace(self.plan.report, merge=collected.counts)
-        self.plan = replace(self.plan, touched=collected.partitions, report=report)
+        self._collected = self._survivors().collect()
+        report = replace(self.plan.report, merge=self._collected.counts)
+        self.plan = replace(self.plan, touched=self._collected.partitions, report=report)
+
+    def _is_up_to_date(self, partitions: Collection[str] | None = None) -> bool:
+        """Whether others have not changed the collected partitions, or some of these partitions, since."""
+        collected = self._collected
+        return collected is None or collected.is_up_to_date(self._survivors().read_versions(), partitions)
+
+    def _check_unchanged(self, partitions: Collection[str]) -> None:
+        if not self._is_up_to_date(partitions):
+            raise self._changed_meanwhile("load again, which collects these rows, too")
+
+    def _changed_meanwhile(self, remedy: str) -> LoadError:
+        return LoadError(
+            "table-changed-meanwhile",
+            f"others have changed {self.tables.target} since this load copied the rows to keep; {remedy}",
+        )
 
     def _replaced(self) -> Collection[str]:
         return self.plan.touched
@@ -260,7 +337,8 @@ class KeepingCommit(ReplacingCommit):
             self.prepare()
         else:
             if ready:
-                self._limit_to(ready)
+                # The plan keeps the other places, so that no process forgets what is still owed there.
+                self._owed = ready
                 self._replace()
             self._work_out(touched, record)
         self.plan = replace(self.plan, is_set_aside=True)
@@ -270,9 +348,14 @@ class KeepingCommit(ReplacingCommit):
         self._limit_to(places)
         self.plan = replace(self.plan, is_set_aside=False)
         record(self.plan)
-        self._survivors(sorted({partition for _, partition in places})).collect()
-        self.plan = replace(self.plan, before={"": self._read_before("")})
-        self._limit_to(places)
+        only = sorted({partition for _, partition in places})
+        for _ in range(MERGE_ROUNDS):
+            self._collected = self._survivors(only).collect()
+            self.plan = replace(self.plan, before={"": self._read_before("")})
+            if self._is_up_to_date():
+                self._limit_to(places)
+                return
+        raise self._changed_meanwhile("load again when they are done")
 
     def _is_set_aside(self) -> bool:
         """Whether every node still has the collected rows, which replace the rows of the target."""
@@ -288,6 +371,11 @@ class KeepingCommit(ReplacingCommit):
             # An owner died, or lost the lock, while it set them aside: none of these has been replaced.
             return dict.fromkeys(self._owed_places(), Replacement.TOUCHED), {}
         return super()._find_replacements()
+
+
+def _without_epoch(staged: TableName) -> str:
+    """The beginning of the names of an attempt's staging tables: each owner has its own epoch at the end."""
+    return staged.table.rpartition("_")[0]
 
 
 def _take_stock(found: Mapping[Place, Replacement]) -> tuple[set[Place], set[Place]]:

@@ -8,7 +8,7 @@ user are kept, too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -34,10 +34,17 @@ class Collected:
 
     :param partitions: the touched partitions, to be replaced with the partitions of the table.
     :param counts: of a merge: what becomes of the staged rows, and how much is rewritten.
+    :param versions: the state of the target that the rows were collected from.
     """
 
     partitions: Sequence[str]
     counts: Mapping[str, int] = field(default_factory=dict)
+    versions: Versions = field(default_factory=dict)
+
+    def is_up_to_date(self, versions: Versions, partitions: Collection[str] | None = None) -> bool:
+        """Whether others have not changed the collected partitions, or some of these partitions, since."""
+        chosen = set(self.partitions) & set(self.partitions if partitions is None else partitions)
+        return is_same(_of(chosen, versions), _of(chosen, self.versions))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +67,15 @@ class Survivors(ABC):
         :raises LoadError: if the target keeps changing, or it is unclear whether to keep or replace a row.
         """
         for _ in range(MERGE_ROUNDS):
-            before = self._read_versions()
+            before = self.read_versions()
             found = self._find_touched()
             touched = found if self.only is None else replace(found, partitions=sorted(self.only))
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
             self._fill(touched)
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
-            if is_same(_of(touched.partitions, self._read_versions()), _of(touched.partitions, before)):
-                return touched
+            collected = replace(touched, versions=before)
+            if collected.is_up_to_date(self.read_versions()):
+                return collected
         raise LoadError(
             "table-changed-meanwhile",
             f"others changed {self.tables.target} {MERGE_ROUNDS} times while this load copied the rows to keep;"
@@ -150,10 +158,11 @@ class Survivors(ABC):
         query_id = self.tables.next_query_id()
         return count_rows(self.tables.client, merged, self.tables.cluster, condition, query_id=query_id)
 
-    def _read_versions(self) -> Versions:
+    def read_versions(self) -> Versions:
         """Read the state of each partition on each node, to notice changes by others."""
         statement = staging_queries.render_read_partitions(self.tables.target, self.tables.cluster)
-        return {place_of(row): Version.parse(row) for row in self.tables.client.query(statement)}
+        rows = self.tables.client.query(statement)
+        return {place_of(row): Version.parse(row, counts_rows=self.plan.keeps_all_rows) for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,21 +170,28 @@ class Version:
     """The state of a partition: inserts, mutations and the loss of a part change the state, but merges do not.
 
     :param ranges: the first and the last block of each part.
+    :param rows: 0 if merges change the number of rows. A dropped part may leave a range, in an empty or merged part.
     """
 
     last_block: int
     version: int
     ranges: Sequence[tuple[int, int]]
+    rows: int = 0
 
     @classmethod
-    def parse(cls, row: Mapping[str, Any]) -> Version:
+    def parse(cls, row: Mapping[str, Any], *, counts_rows: bool) -> Version:
         """Parse a row of ``read_partitions``."""
-        ranges = [(first, last) for first, last in row["ranges"]]
-        return cls(last_block=row["last_block"], version=row["version"], ranges=ranges)
+        return cls(
+            last_block=row["last_block"],
+            version=row["version"],
+            ranges=[(first, last) for first, last in row["ranges"]],
+            rows=row["rows"] if counts_rows else 0,
+        )
 
     def follows(self, earlier: Version) -> bool:
         """Whether only merges have changed the partition: each part is there, or was merged into another."""
-        return (self.last_block, self.version) == (earlier.last_block, earlier.version) and all(
+        state, before = ((one.last_block, one.version, one.rows) for one in (self, earlier))
+        return state == before and all(
             any(start <= first and last <= end for start, end in self.ranges) for first, last in earlier.ranges
         )
 
@@ -190,8 +206,7 @@ def is_same(versions: Versions, earlier: Versions) -> bool:
     )
 
 
-def _of(partitions: Sequence[str], versions: Versions) -> Versions:
-    chosen = set(partitions)
+def _of(chosen: Set[str], versions: Versions) -> Versions:
     return {place: version for place, version in versions.items() if place[1] in chosen}
 
 

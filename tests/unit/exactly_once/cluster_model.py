@@ -81,6 +81,7 @@ class Part:
     last_block: int
     is_active: bool = True
     version: int = 0
+    level: int = 0
 
     @property
     def name(self) -> str:
@@ -113,6 +114,19 @@ class Table:
     def retire(self, partition: str) -> None:
         for part in self.active(partition):
             part.is_active = False
+
+    def drop(self, partition: str) -> None:
+        """DROP PARTITION: an empty part takes the place of each part, which is gone at once."""
+        for part in self.active(partition):
+            part.rows, part.digest, part.level = Counter(), "empty", part.level + 1
+
+    def attach_again(self, partition: str) -> None:
+        """DETACH PARTITION, then ATTACH PARTITION: the parts have new numbers."""
+        parts = self.active(partition)
+        self.parts = [part for part in self.parts if part not in parts]
+        for part in parts:
+            if part.rows:
+                self.add(partition, part.digest, part.rows)
 
     def merge(self, partition: str) -> None:
         """Merge all parts of a partition into one; the old ones stay listed."""
@@ -766,7 +780,9 @@ class Cluster:
                 "node": node.name,
                 "partition_id": partition,
                 "rows": rows.total(),
-                "version": max(part.version for part in table.active(partition)),
+                "version": max(
+                    (part.version for part in table.active(partition) if part.version != part.first_block), default=0
+                ),
                 "last_block": max(part.last_block for part in table.active(partition)),
                 "ranges": [(part.first_block, part.last_block) for part in table.active(partition)],
             }
@@ -797,6 +813,7 @@ class Cluster:
                 "rows": sum(part.rows.total() for part in table.active(partition)),
                 "last_block": max(part.last_block for part in table.parts if part.partition == partition),
                 "version": max((part.version for part in table.active(partition)), default=0),
+                "digests": [part.digest for part in table.active(partition)],
             }
             for name in names
             if (table := node.tables.get(name)) is not None
@@ -817,7 +834,7 @@ class Cluster:
                 "last_block": part.last_block,
                 "digest": part.digest,
                 "active": int(part.is_active),
-                "fresh": int(part.first_block == part.last_block == part.version),
+                "fresh": int(part.first_block == part.last_block == part.version and not part.level),
                 "version": part.version,
                 "up_since": node.started,
             }
@@ -847,13 +864,19 @@ class Cluster:
         prefix = _literals(statement.text.partition("startsWith")[2])[0]
         if not self.has_part_log:
             raise ServerError("server-error", "Unknown table system.part_log", server_code=UNKNOWN_TABLE)
-        found: dict[str, list[str]] = {}
-        for uuid, partition, query_id in node.part_log:
-            if uuid in uuids and partition in wanted:
-                found.setdefault(partition, []).append(query_id)
+        seen = [
+            (partition, query_id)
+            for uuid, partition, query_id in node.part_log
+            if uuid in uuids and partition in wanted
+        ]
         return [
-            {"node": node.name, "partition_id": partition, "is_logged": any(one.startswith(prefix) for one in ids)}
-            for partition, ids in found.items()
+            {
+                "node": node.name,
+                "reaches_back": 1,
+                "has_named": 1,
+                "seen": [partition for partition, _ in seen],
+                "added": [partition for partition, query_id in seen if query_id.startswith(prefix)],
+            }
         ]
 
     def _read_table(self, node: Node, *_: object) -> list[dict[str, Any]]:

@@ -932,7 +932,7 @@ class People:
         node = self.rng.choice(self.cluster.nodes)
         partition = self.rng.choice(("0", "1", "2"))
         held = node.tables["t"].partitions.get(partition, Counter())
-        match self.rng.choice(("insert", "insert", "delete", "drop", "merge", "forget")):
+        match self.rng.choice(("insert", "insert", "delete", "drop", "attach", "merge", "forget")):
             case "insert":
                 row = f"kept by people {self.rng.random()}"
                 self.cluster._add(node.tables["t"], partition, [row], "before")
@@ -945,10 +945,16 @@ class People:
                 self._forget(partition, Counter({gone: held[gone]}))
                 self.cluster.note(f"people: delete {gone} from {partition} @{node.name}")
             case "drop":
-                node.tables["t"].retire(partition)
+                node.tables["t"].drop(partition)
+                node.part_log.append((node.tables["t"].uuid, partition, "people"))
                 self.has_hidden_something = True
                 self._forget(partition, held)
                 self.cluster.note(f"people: drop {partition} @{node.name}")
+            case "attach":
+                node.tables["t"].attach_again(partition)
+                node.part_log.append((node.tables["t"].uuid, partition, "people"))
+                self.has_hidden_something = True
+                self.cluster.note(f"people: detach {partition} @{node.name} and attach it again")
             case "merge":
                 self.cluster.merge()
             case "forget":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,6 +151,36 @@ def test_what_the_log_of_parts_tells(
     held: list[Part], before: Before, is_logged: bool, expected: Replacement
 ) -> None:
     assert find_replacement(COMING, held, before, is_whole=True, is_logged=is_logged) is expected
+
+
+OLD_DIGESTS = replace(BEFORE, digests=[part.digest for part in OLD])
+ATTACHED = [replace(one, first_block=10 + n, last_block=10 + n) for n, one in enumerate(OLD)]
+
+
+@pytest.mark.parametrize(
+    ("coming", "held", "is_logged", "expected"),
+    [
+        pytest.param([], ATTACHED, None, TOUCHED, id="nothing-to-come"),
+        pytest.param(COMING, ATTACHED, None, TOUCHED, id="not-replaced"),
+        pytest.param(COMING, ATTACHED, False, TOUCHED, id="not-logged"),
+        pytest.param(COMING, [*CLONES, *ATTACHED], None, UNKNOWN, id="replaced-before-or-after"),
+        pytest.param(COMING, ATTACHED, True, UNKNOWN, id="replaced-and-dropped-and-attached"),
+        pytest.param([*COMING, OLD[0]], ATTACHED, None, TOUCHED, id="a-part-stays-as-it-is"),
+        pytest.param([], [part("x", 8)], None, DONE, id="emptied-and-inserted"),
+    ],
+)
+def test_parts_that_were_detached_and_attached_again(
+    coming: list[Part], held: list[Part], is_logged: bool | None, expected: Replacement
+) -> None:
+    """They have new numbers, like what a REPLACE adds."""
+    assert find_replacement(coming, held, OLD_DIGESTS, is_whole=True, is_logged=is_logged) is expected
+
+
+def test_equal_parts_have_to_be_there_each() -> None:
+    """A node was killed within the REPLACE of a new partition: it renames the clones one by one."""
+    twice = [part("c", 1), part("c", 2)]
+    assert find_replacement(twice, [part("c", 0)], NEW_PARTITION, is_whole=False) is HALF
+    assert find_replacement(twice, [part("c", 0), part("c", 1)], NEW_PARTITION, is_whole=False) is DONE
 
 
 def test_a_record_of_an_earlier_release_has_no_version() -> None:

@@ -33,6 +33,7 @@ COMMENT = "airflow-provider-ch-s3: what its loads did, schema 1"
 HOSTILE = "it's\n'); DROP TABLE x; --\\"
 CONDITION = "dt = '2013-01-01' OR origin IS NULL"
 PARTITION = "20130101-it's"
+LOGGED = {"began_at": 1_700_000_000, "margin_seconds": 60, "reach_seconds": 86_400}
 
 EVENT = {
     "target": "it's.a`b",
@@ -217,7 +218,7 @@ CASES: dict[str, Statement] = {
     **at_both("rename_staging_on_cluster", staging_queries.render_rename_staging, STAGING, RENAMED),
     **at_both("drop_staging_on_cluster", staging_queries.render_drop_staging, STAGING),
     **at_both("read_partitions_cluster", staging_queries.render_read_partitions, TARGET),
-    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET]),
+    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET], digest_length=8),
     **at_both(
         "read_broken_parts_cluster", staging_queries.render_read_broken_parts, [STAGING, TARGET], partition=PARTITION
     ),
@@ -230,7 +231,17 @@ CASES: dict[str, Statement] = {
         ["uuid-1", "uuid-2"],
         partitions=["all", PARTITION],
         query_prefix="ch-s3-0123456789abcdef0123-0-7-commit-",
-        since=1_700_000_000,
+        named="",
+        **LOGGED,
+    ),
+    **at_both(
+        "read_logged_parts_named_cluster",
+        staging_queries.render_read_logged_parts,
+        ["uuid-1", "uuid-2"],
+        partitions=["all", PARTITION],
+        query_prefix="ch-s3-0123456789abcdef0123-0-7-commit-",
+        named="ch_s3_stage_0123456789ab_0123456789abcdef0123_0_7",
+        **LOGGED,
     ),
     "drop_parts": staging_queries.render_drop_parts(STAGING, parts=["all_1_1_0", HOSTILE]),
     **at_both("read_idle_seconds_cluster", staging_queries.render_read_idle_seconds, STAGING),
