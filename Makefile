@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 # The oldest Airflow that is supported.
 LOWEST := .venv-lowest
 # Processes of pytest, each with a cluster of its own; half of the time they wait.
-WORKERS ?= $(shell expr 2 \* $$(nproc))
+WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # In the order of tests/conftest.py, which knows the groups that take longest.
 PARALLEL := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The packages that build the site, and nothing else.

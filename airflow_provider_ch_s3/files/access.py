@@ -140,7 +140,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class S3Access(StoreAccess):
-    """Access to S3 and to stores with the S3 protocol.
+    """Access to S3 and to S3-compatible stores.
 
     At most one of: ``access_key`` and ``secret_key`` (with ``session_token`` when temporary), ``anonymous``,
     ``named_collection``, ``role_arn``. None of them: the servers' own role.

@@ -24,7 +24,7 @@ MAX_ROWS = 1000
 
 
 class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """Run a SELECT over files in S3, or in a store with the S3 protocol, without loading them.
+    """Run a SELECT over files in S3, or in an S3-compatible store, without loading them.
 
     The connected server reads the files listed by the worker, with the credentials of a connection, which no SQL text
     contains, and with settings for reading in place. The rows of the result go through XCom.

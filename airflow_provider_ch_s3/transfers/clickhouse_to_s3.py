@@ -32,7 +32,7 @@ _OF_REQUEST = ("query", "table", "data_format", "compression", "overwrite")
 
 
 class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[misc]
-    """Export the rows of a query or a table to files in S3, or in a store with the S3 protocol.
+    """Export the rows of a query or a table to files in S3, or in an S3-compatible store.
 
     The rows go from ClickHouse straight into the store (``INSERT INTO FUNCTION s3(…) SELECT …``); no row passes
     through the worker.

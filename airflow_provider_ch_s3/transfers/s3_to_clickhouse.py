@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class S3ToClickHouseOperator(FilesToClickHouseOperator):
-    """Load files from S3, or from a store with the S3 protocol, into a ClickHouse table.
+    """Load files from S3, or from an S3-compatible store, into a ClickHouse table.
 
     The remaining arguments are described in :class:`FilesToClickHouseOperator`.
 

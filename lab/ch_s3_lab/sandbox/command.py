@@ -43,7 +43,8 @@ def add_parser(subparsers: Subparsers) -> None:
     up.add_argument(
         "--dir",
         type=Path,
-        help="directory that keeps the tables between runs (default: a temporary one, removed at the end)",
+        help="directory that keeps the tables between runs, but no objects of the object store (default: a temporary"
+        " one, removed at the end)",
     )
     up.add_argument("--json", action="store_true", help="print ports and credentials as one line of JSON")
     up.add_argument("--library", type=Path, help="shared library of the engine (default: the pinned one)")
@@ -123,7 +124,7 @@ def run_down(args: argparse.Namespace) -> int:
     from ch_s3_lab.sandbox.launch import stop_sandbox
 
     stop_sandbox(args.dir)
-    print(f"The sandbox in {args.dir} has stopped.")
+    print(f"The sandbox in {args.dir} has stopped. Its tables are kept there, its objects are gone.")
     return 0
 
 
