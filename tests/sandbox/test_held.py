@@ -217,6 +217,7 @@ def test_other_partitions_may_change(lab: Lab, *, is_odd: bool) -> None:
 @pytest.mark.parametrize(
     "acts",
     [
+        [],
         ["ALTER TABLE {t} UPDATE v = 'theirs' WHERE n = 8 SETTINGS mutations_sync = 2"],
         ["ALTER TABLE {t} DELETE WHERE n = 8 SETTINGS mutations_sync = 2", "INSERT INTO {t} VALUES (10, 'theirs')"],
         ["DELETE FROM {t} WHERE n = 8", "OPTIMIZE TABLE {t} FINAL"],
@@ -235,6 +236,10 @@ def test_as_many_rows_may_be_other_rows(lab: Lab, mode: Mode, acts: list[str]) -
     for act in acts:
         lab.query(act.format(t=table))
     before = bag(lab.rows(table))
+    if not acts:
+        end(lab, "commit", report, table)
+        assert bag(lab.rows(table, columns="n")) == bag(NEW)
+        return
     with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added, changed or deleted rows")):
         end(lab, "commit", report, table)
     assert bag(lab.rows(table)) == before
