@@ -49,6 +49,11 @@ class Commit(ABC):
         """The attempt whose rows are committed."""
         return self.tables.attempt
 
+    @property
+    def is_owing(self) -> bool:
+        """Whether rows are left to move, or partitions to replace; after :meth:`prepare`, or :meth:`resume`."""
+        return any(self.plan.before.values())
+
     def is_possible(self) -> bool:
         """Whether the rows were staged for this table: the target was not re-created or exchanged since."""
         found = read_uuids(self.tables.client, self.tables.target, self.tables.cluster)

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     UnknownStateError,
 )
-from airflow_provider_ch_s3.exactly_once.commit import Commit
+from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
@@ -45,14 +45,15 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import read_definition
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.monitoring.state import kill_queries
+from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = get_log(__name__)
 
-# The two tables of a MOVE or a REPLACE have different definitions.
-DIFFERENT_TABLES_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS})
+# The two tables of a MOVE or a REPLACE have different definitions, or a condition names a column that is gone.
+ALTERED_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS, ErrorCode.UNKNOWN_IDENTIFIER})
 
 BROKEN = (
     "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
@@ -364,6 +365,11 @@ class Owner:
         commit.plan = replace(commit.plan, is_untouched=commit.has_changed_nothing())
         try:
             _time("prepare", commit, partial(commit.resume, partial(self._record_plan, commit)))
+            if commit.is_owing and (renamed := self._find_renamed(attempt)):
+                # A MOVE or a REPLACE would put the staged values under other names.
+                if not self._abandon_unchanged(commit, renamed):
+                    self._break(attempt.id)
+                return
             self._carry_out(commit)
         except LockLostError:
             raise
@@ -426,14 +432,11 @@ class Owner:
         if commit.plan.is_untouched:
             # The error may come from a newer owner, which begins by taking the staging tables.
             self.staging.claim(attempt, self.epoch)
-            if commit.has_changed_nothing():
-                # Refused before anything changed, so there is nothing left to finish.
-                log.warning("%s cannot be committed: %s", attempt.query_id, error)
-                self._record_abandoned(attempt)
+            if self._abandon_unchanged(commit, error):
                 return
         if isinstance(error, LoadError):
             raise error
-        if error.server_code in DIFFERENT_TABLES_CODES:
+        if error.server_code in ALTERED_CODES:
             if commit.fit_staged():
                 self.history = self.ledger.read()
                 self._finish(self.history.attempt(attempt))
@@ -446,6 +449,24 @@ class Owner:
             f"the interrupted commit of {attempt.query_id} has to be finished before others load into"
             f" {self.ledger.target}, and that failed: {error}; fix the cause, then load again",
         ) from error
+
+    def _abandon_unchanged(self, commit: Commit, why: object) -> bool:
+        """Abandon an interrupted commit that cannot be finished, if no step has reached the target.
+
+        :raises UnknownStateError: if this cannot be determined.
+        """
+        if is_unchanged := commit.has_changed_nothing():
+            log.warning("%s cannot be committed: %s", commit.attempt.query_id, why)
+            self._record_abandoned(commit.attempt)
+        return is_unchanged
+
+    def _find_renamed(self, attempt: Attempt) -> str:
+        """Find a column of the target that was renamed since an attempt was planned; empty if there is none."""
+        if self._fits(attempt.id):
+            return ""
+        since = int(attempt.committing_since - CLOCK_MARGIN_SECONDS)
+        statement = staging_queries.render_renamed_columns(self.ledger.target, self.ledger.cluster, since=since)
+        return next((f"{row['node']} has run {row['change']}" for row in self.client.query(statement)), "")
 
     def _break(self, attempt: AttemptId) -> None:
         """Abandon a commit that cannot be finished, so that later loads need not wait."""

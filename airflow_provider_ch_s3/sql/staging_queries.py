@@ -413,3 +413,19 @@ def render_count_visible(table: TableName, cluster: str | None) -> str:
 def render_unapplied_changes(table: TableName, cluster: str | None) -> str:
     """Read the mutations and lightweight updates not yet written into the parts, on each node."""
     return IN_FILE
+
+
+@statement
+def render_renamed_columns(table: TableName, cluster: str | None, *, since: int) -> str:
+    """Read the renamings of columns on each node.
+
+    :param since: Unix time.
+    """
+    return """
+        SELECT {{ node_name }} AS node, command AS change
+        FROM {{ cluster | all_nodes("system.mutations") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+            AND toUnixTimestamp(create_time) >= {{ since | literal }} AND command LIKE '%RENAME COLUMN%'
+        ORDER BY node, change
+        SETTINGS skip_unavailable_shards = 0
+    """

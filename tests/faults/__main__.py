@@ -27,6 +27,8 @@ CLUSTERS = {
     "shards": (SandboxConfig(shards=3), WEIGHTS),
     "replicated": (TOPOLOGIES["on-cluster"], REPLICATED_WEIGHTS),
     "replicated-old": (TOPOLOGIES["old"], REPLICATED_WEIGHTS),
+    "database": (TOPOLOGIES["database"], REPLICATED_WEIGHTS),
+    "database-old": (TOPOLOGIES["old-database"], REPLICATED_WEIGHTS),
     "cloud": (TOPOLOGIES[CLOUD], CLOUD_WEIGHTS),
 }
 
@@ -99,7 +101,7 @@ def random_plans(
             chosen[number] = way
     points = Traces(harness=harness).of(chosen.values())
     # The servers of 24.8 take no key of Azure from a connection.
-    stores = [store for store in STORES if store != AZURE or options.cluster != "replicated-old"]
+    stores = [store for store in STORES if store != AZURE or not options.cluster.endswith("-old")]
     return [random_plan(seed, number, points, weights, modes, stores) for number in chosen]
 
 

@@ -383,6 +383,9 @@ class Judge:
         allowed = [self._expected(versions) for versions in listed]
         if plan.kind is Kind.EDITED_ARGUMENTS:
             allowed.append(self._expected(FIRST_VERSIONS, is_edited=True))
+        if self.scene.people.drops is not None:
+            again = oracle.expected(plan.mode, self.scene.sandbox.shards, FIRST_VERSIONS)
+            allowed.append(self.scene.people.with_rows_again.change(again))
         return allowed
 
     def _first_commits(self) -> list[oracle.Bag]:

@@ -279,13 +279,16 @@ def bag(rows: list[Row]) -> Bag:
 
 @dataclass(frozen=True, kw_only=True)
 class People:
-    """What others do to the table in the middle of a load, on the first node.
+    """What others do to the table in the middle of a load, on one node.
 
+    :param drops: a partition that they take away first.
     :param statements: with a placeholder for the table.
-    :param part_of: id of a row whose part they take away afterwards, ``how``: by ``DROP`` or ``DETACH``.
+    :param part_of: id of a row whose part they take away afterwards.
+    :param how: they take away by ``DROP`` or ``DETACH``.
     :param added: the rows that they insert or update, which no load changes; ``removed``: those that they remove.
     """
 
+    drops: int | None = None
     statements: Sequence[str] = ()
     part_of: int | None = None
     how: str = "DROP"
@@ -296,13 +299,23 @@ class People:
         """Compute what the table holds with what they have done."""
         return rows + self.added - self.removed
 
+    @property
+    def with_rows_again(self) -> People:
+        """The same, if all rows that had arrived were taken away with their partition, and come once more."""
+        removed = {line: count for line, count in self.removed.items() if "\tloaded\t" not in line}
+        return replace(self, removed=Counter(removed))
 
-def act_of_people(mode: str, number: int) -> People:
-    """Choose one of the things that people do.
 
-    In ``replace_partitions`` they keep to partition 4, as the rows of the others are replaced by right.
+ACTS_OF_PEOPLE = 15
+
+
+def act_of_people(mode: str, number: int, shard: int = 0) -> People:
+    """Choose one of the things that people do on a node of a shard.
+
+    In ``replace_partitions`` they keep to partition 4 of the first shard, as the rows of the others are replaced by
+    right.
     """
-    partition, kept = (4, 130_000) if mode == "replace_partitions" else (2, 110_000)
+    partition, kept = (4, 130_000) if mode == "replace_partitions" else (2, 110_000 + 100 * shard)
     old = [Row(id=kept + n, p=partition, kind="kept") for n in range(20)]
     mine = [Row(id=900_000 + n, p=partition, kind="people") for n in range(10)]
     added, some = bag(mine), bag(old[:7])
@@ -313,30 +326,19 @@ def act_of_people(mode: str, number: int) -> People:
     delete = f"ALTER TABLE {{table}} DELETE {where}"
     update = f"ALTER TABLE {{table}} UPDATE kind = 'people' {where}"
     lightweight = f"DELETE FROM {{table}} IN PARTITION {partition} WHERE id = {kept}"
-    all_of_4 = bag([Row(id=130_000 + n, p=4, kind="kept") for n in range(25)])
+    detach, attach = (f"ALTER TABLE {{table}} {verb} PARTITION {partition}" for verb in ("DETACH", "ATTACH"))
     acts = (
         People(statements=(insert,), added=added),
-        People(
-            statements=(
-                insert,
-                optimize,
-            ),
-            added=added,
-        ),
+        People(statements=(insert, optimize), added=added),
         People(statements=(optimize,)),
         People(statements=(delete,), removed=some),
         People(statements=(lightweight,), removed=bag(old[:1])),
-        People(
-            statements=(
-                insert,
-                delete,
-                optimize,
-            ),
-            added=added,
-            removed=some,
-        ),
-        People(statements=("ALTER TABLE {table} DROP PARTITION 4",), removed=all_of_4),
-        People(statements=("ALTER TABLE {table} DETACH PARTITION 4",), removed=all_of_4),
+        People(statements=(insert, delete, optimize), added=added, removed=some),
+        People(drops=4),
+        People(drops=partition, how="DETACH"),
+        People(drops=partition, statements=(insert,), added=added),
+        People(statements=(detach, attach)),
+        People(statements=(insert, detach, attach), added=added),
         People(statements=(update,), removed=some, added=bag([replace(row, kind="people") for row in old[:7]])),
         People(part_of=old[0].id),
         People(part_of=old[0].id, how="DETACH"),
@@ -345,23 +347,40 @@ def act_of_people(mode: str, number: int) -> People:
     return acts[number % len(acts)]
 
 
-def take_part_away(sandbox: Sandbox, table: str, people: People) -> People:
-    """Drop or detach the part of a row on the first node; returns what people have done with the rows of the part.
+LINE = f"formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line"
+
+
+def take_partition_away(sandbox: Sandbox, table: str, people: People, node: int) -> People:
+    """Drop or detach a partition; returns what people have done with the rows of the partition.
+
+    A statement in a Replicated database runs on all shards.
+    """
+    nodes = first_replicas(sandbox) if sandbox.database_engine == "Replicated" else [node]
+    found = [
+        row
+        for one in nodes
+        for row in sandbox.query(f"SELECT {LINE} FROM {table} WHERE p = {people.drops}", node=one)
+    ]
+    sandbox.query(f"ALTER TABLE {table} {people.how} PARTITION {people.drops}", node=node)
+    return replace(people, removed=people.removed + Counter(row["line"] for row in found))
+
+
+def take_part_away(sandbox: Sandbox, table: str, people: People, node: int) -> People:
+    """Drop or detach the part of a row; returns what people have done with the rows of the part.
 
     The rows of the part are read from it: which ones a part has depends on merges.
     """
-    line = f"formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line"
     for _ in range(PART_LOOKS):
-        found = sandbox.query(f"SELECT _part AS name FROM {table} WHERE id = {people.part_of}")
+        found = sandbox.query(f"SELECT _part AS name FROM {table} WHERE id = {people.part_of}", node=node)
         if not found:
             return people
         name = found[0]["name"]
-        rows = Counter(row["line"] for row in sandbox.query(f"SELECT {line} FROM {table} WHERE _part = '{name}'"))
+        rows = sandbox.query(f"SELECT {LINE} FROM {table} WHERE _part = '{name}'", node=node)
         try:
-            sandbox.query(f"ALTER TABLE {table} {people.how} PART '{name}'")
+            sandbox.query(f"ALTER TABLE {table} {people.how} PART '{name}'", node=node)
         except ServerError:  # merged in the meantime
             continue
-        return replace(people, removed=people.removed + rows)
+        return replace(people, removed=people.removed + Counter(row["line"] for row in rows))
     return people
 
 

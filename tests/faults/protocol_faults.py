@@ -77,10 +77,17 @@ def people_at_work(scene: Scene) -> None:
 
 
 def let_people_act(scene: Scene) -> None:
-    people, table = oracle.act_of_people(scene.plan.mode, scene.plan.amount), f"{scene.database}.events_local"
+    """People act on some node; what they replace by right is on the first shard."""
+    number, sandbox = int(scene.plan.seconds * 10), scene.sandbox
+    shards = 1 if scene.plan.mode == "replace_partitions" else sandbox.shards
+    node = scene.plan.amount % (shards * sandbox.replicas)
+    people = oracle.act_of_people(scene.plan.mode, number, node // sandbox.replicas)
+    table = f"{scene.database}.events_local"
+    if people.drops is not None:
+        people = oracle.take_partition_away(sandbox, table, people, node)
     for statement in people.statements:
-        scene.sandbox.query(statement.format(table=table))
-    scene.people = people if people.part_of is None else oracle.take_part_away(scene.sandbox, table, people)
+        sandbox.query(statement.format(table=table), node=node)
+    scene.people = people if people.part_of is None else oracle.take_part_away(sandbox, table, people, node)
 
 
 def newer_profile(scene: Scene) -> None:

@@ -19,6 +19,7 @@ from tests.faults.folder_judge import Folder
 from tests.faults.harness import other_names
 from tests.faults.judge import Outcome
 from tests.faults.oracle import (
+    ACTS_OF_PEOPLE,
     DELETE,
     EXPORT,
     FAILED_CHECK,
@@ -243,8 +244,8 @@ def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> N
 
 
 def test_what_people_do_is_there_before_and_after_a_load() -> None:
-    acts = [act_of_people("merge", number) for number in range(1, 13)]
-    assert len({(act.statements, act.part_of, act.how) for act in acts}) == 12
+    acts = [act_of_people("merge", number) for number in range(ACTS_OF_PEOPLE)]
+    assert len({(act.drops, act.statements, act.part_of, act.how) for act in acts}) == ACTS_OF_PEOPLE
     for act in acts:
         for rows in (before("merge", 2), expected("merge", 2, {0: 0})):
             changed = act.change(rows)

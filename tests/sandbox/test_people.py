@@ -310,6 +310,62 @@ def test_a_partition_attached_again_was_not_replaced(lab: Lab, mode: str) -> Non
     assert lab.left_overs() == []
 
 
+# ALTERs after which each column has the values of another, and what a row of the load shows then
+RENAMED = {
+    "swapped": (["RENAME COLUMN v TO u", "RENAME COLUMN w TO v", "RENAME COLUMN u TO w"], ["of w", "of v"]),
+    "added-again": (["RENAME COLUMN v TO u", "ADD COLUMN v String AFTER k"], ["", "of w"]),
+}
+
+
+@pytest.mark.parametrize(
+    "mode", ["append", thorough("merge"), thorough("replace_where"), thorough("replace_partitions")]
+)
+@pytest.mark.parametrize("arrived", [thorough(0), 1, thorough(3)])
+@pytest.mark.parametrize("renaming", ["swapped", thorough("added-again")])
+@pytest.mark.usefixtures("impatient")
+def test_staged_values_never_come_under_another_name(lab: Lab, mode: str, arrived: int, renaming: str) -> None:
+    """Others rename columns while a commit is interrupted: the rest of the rows does not arrive."""
+    lab.connect_one_node()
+    table = lab.create("t", "k UInt32, v String, w String, day UInt8", BY_DAY)
+    given: dict[str, Any] = {
+        "data_format": Format("CSV", structure="k UInt32, v String, w String, day UInt8"),
+        "columns": ["k", "v", "w", "day"],
+    }
+    how = {**given, **MODES.get(mode, {})}
+    lab.put("in/a.csv", b"11,of v,of w,1\n21,of v,of w,2\n31,of v,of w,3\n")
+    moving = "move_partitions" if mode == "append" else "replace_partitions"
+    with killed_before(lab, *([moving, arrived + 1] if arrived < 3 else ["write_event_committed"])):
+        lab.load("in/*.csv", table, **how)
+    alters, values = RENAMED[renaming]
+    for alter in alters:
+        lab.query(f"ALTER TABLE {table} {alter} SETTINGS alter_sync = 2")
+    lab.put("other/z.csv", b"1000,other,other,100\n")
+    lab.load("other/*.csv", table, task_id="other", **given)
+    found = [[row["v"], row["w"]] for row in lab.rows(table) if row["day"] < 100]
+    assert found == [values] * arrived
+    if not arrived:  # given up, and loaded again with the columns of now
+        lab.load("in/*.csv", table, try_number=2, **how)
+        assert [[row["v"], row["w"]] for row in lab.rows(table) if row["day"] < 100] == [["of v", "of w"]] * 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_condition_over_a_column_that_is_gone_blocks_no_load(lab: Lab) -> None:
+    """Others drop the column while the commit is interrupted: it is broken off, and says so."""
+    lab.connect_one_node()
+    table = lab.create("t", "k UInt32, v String, day UInt8, c UInt8 DEFAULT 1", BY_DAY)
+    lab.query(f"INSERT INTO {table} SELECT number, 'old', intDiv(number, 10), 1 FROM numbers(10, 30)")
+    put(lab, "in/a.csv", *((10 * day + 1, "new", day) for day in range(1, 4)))
+    how: dict[str, Any] = {"mode": ReplaceWhere("k % 10 = 1 AND c < 9")}
+    with killed_before(lab, "replace_partitions", 2):
+        lab.load("in/*.csv", table, **CSV, **how)
+    lab.query(INSERT.format(t=table, day=2))
+    lab.query(f"ALTER TABLE {table} DROP COLUMN c")
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **CSV)
+    assert held(lab, table)[100] == ["0 other"]
+    assert "9 mine" in held(lab, table)[2]
+
+
 @pytest.mark.parametrize("name", ["read_blocks", thorough("write_event_committing")])
 @pytest.mark.usefixtures("impatient")
 def test_a_row_written_right_before_the_replace_stays(lab: Lab, pause: Freeze, name: str) -> None:

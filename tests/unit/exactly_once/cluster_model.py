@@ -803,6 +803,9 @@ class Cluster:
     def _unapplied_changes(self, *_: object) -> list[dict[str, Any]]:
         return []
 
+    def _renamed_columns(self, *_: object) -> list[dict[str, Any]]:
+        return []
+
     def _read_blocks(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         names = re.findall(r"'d', '(\w+)'", statement.text)
         return [

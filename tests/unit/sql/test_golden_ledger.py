@@ -281,6 +281,7 @@ CASES: dict[str, Statement] = {
     ),
     **at_both("count_visible_cluster", staging_queries.render_count_visible, TARGET),
     **at_both("unapplied_changes_cluster", staging_queries.render_unapplied_changes, TARGET),
+    **at_both("renamed_columns_cluster", staging_queries.render_renamed_columns, TARGET, since=1_700_000_000),
     **at_both("count_seen_cluster", staging_queries.render_count_seen, TARGET, partitions=["a", PARTITION]),
     **at_both(
         "touched_partitions_cluster",
@@ -377,6 +378,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "check_condition",
         "count_visible",
         "unapplied_changes",
+        "renamed_columns",
         "touched_partitions",
         "count_outside",
         "count_seen",

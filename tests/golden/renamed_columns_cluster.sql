@@ -1,0 +1,6 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, command AS change
+FROM clusterAllReplicas('it\'s', system.mutations)
+WHERE database = 'it\'s' AND table = 'a`b'
+    AND toUnixTimestamp(create_time) >= 1700000000 AND command LIKE '%RENAME COLUMN%'
+ORDER BY node, change
+SETTINGS skip_unavailable_shards = 0
