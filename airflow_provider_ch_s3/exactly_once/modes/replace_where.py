@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
 from airflow_provider_ch_s3.common.text import count_of, format_count
@@ -26,6 +25,9 @@ from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import expression
 from airflow_provider_ch_s3.table.target import TableName
 
+# The condition of an undo may name thousands of files.
+SHOWN_CHARACTERS = 200
+
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorsOfCondition(Survivors):
@@ -36,7 +38,16 @@ class SurvivorsOfCondition(Survivors):
 
     @property
     def _argument(self) -> str:
-        return f"the condition of {self.plan.load_mode}"
+        condition = self.plan.replace_where
+        shown = condition if len(condition) <= SHOWN_CHARACTERS else f"{condition[:SHOWN_CHARACTERS]}…"
+        return f"the condition {shown!r} of {self.plan.load_mode}"
+
+    @property
+    def _remedy(self) -> str:
+        return (
+            "let a condition of ReplaceWhere depend on no setting, such as session_timezone: give each time with its"
+            " time zone, as in toDateTime('…', 'UTC'); report this if the condition is not yours"
+        )
 
     def _find_touched(self) -> Collected:
         replaced = self._find_partitions(self.tables.target, expression(self.plan.replace_where))
@@ -63,30 +74,12 @@ class SurvivorsOfCondition(Survivors):
         self._check_complete(merged, touched, kept=kept, new=new)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SurvivorsOfReplaceWhere(SurvivorsOfCondition):
-    """The rows not matching the user's condition."""
-
-    @property
-    def _argument(self) -> str:
-        return f"ReplaceWhere({self.plan.replace_where!r})"
-
-    @property
-    def _remedy(self) -> str:
-        return (
-            "write the condition so that it depends on no setting, such as session_timezone: give each time with its"
-            " time zone, as in toDateTime('…', 'UTC')"
-        )
-
-
 @dataclass(kw_only=True)
 class ConditionCommit(KeepingCommit):
     """Replaces the rows matching the plan's condition."""
 
-    survivors: ClassVar[type[SurvivorsOfCondition]] = SurvivorsOfCondition
-
     def _survivors(self, only: Collection[str] | None = None) -> Survivors:
-        return self.survivors(tables=self.tables, plan=self.plan, only=only)
+        return SurvivorsOfCondition(tables=self.tables, plan=self.plan, only=only)
 
     def _count_replaced(self) -> dict[str, int]:
         replaced = Counter(super()._count_replaced())
@@ -97,17 +90,10 @@ class ConditionCommit(KeepingCommit):
         return {partition: rows for partition, rows in sorted(replaced.items()) if rows > 0}
 
 
-@dataclass(kw_only=True)
-class ReplaceWhereCommit(ConditionCommit):
-    """Replaces the rows matching the user's condition."""
-
-    survivors: ClassVar[type[SurvivorsOfCondition]] = SurvivorsOfReplaceWhere
-
-
 class ReplaceWhere(CommitMode):
     """``mode=ReplaceWhere(…)``."""
 
-    commit = ReplaceWhereCommit
+    commit = ConditionCommit
     effect = Effect(replaced=Replaced.ROWS)
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:

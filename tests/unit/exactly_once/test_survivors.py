@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.modes.replace_where import SurvivorsOfReplaceWhere
+from airflow_provider_ch_s3.exactly_once.modes.replace_where import SurvivorsOfCondition
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
@@ -80,11 +80,11 @@ def tables_of(client: Any, staging: Staging, *, keeps_all_rows: bool = True) -> 
     )
 
 
-def survivors(client: Any, *staged: str) -> SurvivorsOfReplaceWhere:
+def survivors(client: Any, *staged: str) -> SurvivorsOfCondition:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host="n1", shard=1, vcpus=1, memory_bytes=1)]
     replicas = Replicas(client=client, cluster=None, nodes=nodes, exist=False)
-    return SurvivorsOfReplaceWhere(
+    return SurvivorsOfCondition(
         tables=tables_of(client, Staging(client=client, cluster=None, target=target, replicas=replicas)),
         plan=CommitPlan(
             load_mode="replace_where",
@@ -155,17 +155,17 @@ def test_what_others_do_meanwhile(later: dict[str, Any], is_unchanged: bool) -> 
     [
         pytest.param(
             {"count_outside": [counted(3, 1), counted(1, 1)]},
-            r"ReplaceWhere\('n < 10'\) no longer holds for 1 staged row, which cannot be distinguished from",
+            r"the condition 'n < 10' of replace_where no longer holds for 1 staged row, which",
             id="a-new-row-would-stay",
         ),
         pytest.param(
             {"count_outside": [counted(3, 0), counted(1, 0)]},
-            r"SELECT keeps 0 rows .* d.t, and a mutation, which runs with the server's own settings, keeps 1; write",
+            r"SELECT keeps 0 rows .* d.t, and a mutation, which runs with the server's own settings, keeps 1; let a",
             id="a-mutation-kept-a-new-row",
         ),
         pytest.param(
             {"count_outside": [counted(3, 0), counted(0, 0), counted(5, 2), counted(1, 1)]},
-            r"SELECT keeps 2 rows of the touched partitions of d.t, and a mutation, .* 1; write .* session_timezone",
+            r"SELECT keeps 2 rows of .* d.t, and a mutation, .* 1; let a condition .* session_timezone",
             id="a-mutation-took-too-much",
         ),
         pytest.param(
