@@ -33,7 +33,7 @@ SHOWN_CHARACTERS = 200
 class SurvivorsOfCondition(Survivors):
     """The rows not matching the plan's condition.
 
-    All new rows match the condition: so after an interrupted commit, no new row is mistaken for a survivor.
+    All new rows match the condition: so after an interrupted commit, no new row passes for a survivor.
     """
 
     @property
@@ -102,7 +102,7 @@ class ReplaceWhere(CommitMode):
         check_keepable(site.target, "mode=ReplaceWhere(…)")
 
     def check_staged(self, site: Site, attempt: Attempt, staged: TableName) -> list[str]:
-        """Check that all staged rows match the condition: loading again would duplicate all other rows."""
+        """Check that all staged rows match the condition: loading again would duplicate the rest."""
         target, condition = site.target, site.request.mode.condition
         seen, outside = count_rows(target.client, staged, target.cluster.name, expression(condition))
         if outside:
