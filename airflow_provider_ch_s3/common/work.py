@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -25,23 +26,28 @@ def batches(items: Iterable[Item], size: int = MAX_ITEMS) -> Iterator[Sequence[I
         yield group
 
 
-def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Call a function for all items at once, each in a separate thread; return the results in the items' order.
+def call_aside(function: Callable[[], Result]) -> Future[Result]:
+    """Call a function in a separate thread; return the future result.
 
-    The threads are daemons, unlike the threads of a pool: an exiting worker does not wait for a hanging server.
+    The thread is a daemon, unlike the threads of a pool: an exiting worker does not wait for a hanging server.
     """
-    if len(items) == 1:
-        return [function(items[0])]
-    futures: list[Future[Result]] = [Future() for _ in items]
+    future: Future[Result] = Future()
 
-    def run(item: Item, future: Future[Result]) -> None:
+    def run() -> None:
         try:
-            future.set_result(function(item))
+            future.set_result(function())
         except BaseException as error:  # raised again where the result is taken
             future.set_exception(error)
 
-    for item, future in zip(items, futures, strict=True):
-        threading.Thread(target=run, args=(item, future), daemon=True).start()
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Call a function for all items at once, each in a separate thread; return the results in the items' order."""
+    if len(items) == 1:
+        return [function(items[0])]
+    futures = [call_aside(partial(function, item)) for item in items]
     return [future.result() for future in futures]
 
 

@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import ChangeData, SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes.checkpoint import read_sidecars, read_vectors
 from airflow_provider_ch_s3.lakes.functions import CHANGES_SINCE, DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, removes_rows, show_time, type_of
@@ -34,7 +35,7 @@ from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
 # Names of objects become names of files in the copy of the log: anybody who may write to the bucket chooses them.
 _CHECKPOINT = re.compile(r"(?P<version>\d{20})\.checkpoint\.[\w.-]{0,200}(parquet|json)")
-_SIDECAR = re.compile(r"_sidecars/[\w-][\w.-]{0,200}\.parquet")
+_SIDECAR = re.compile(r"[\w-][\w.-]{0,200}\.parquet")
 # An optional folder, and 20 characters that encode the UUID of the file.
 _VECTOR = re.compile(r"\w*.{20}", re.DOTALL)
 _PART = re.compile(r"\.checkpoint\.\d{10}\.(?P<count>\d{10})\.parquet$")
@@ -83,7 +84,6 @@ class DeltaTable:
         self._location = location
         self._commits: dict[int, str] = {}
         self._checkpoints: dict[int, list[str]] = {}
-        self._sidecars: list[str] = []
         self._list_log()
 
     @property
@@ -101,8 +101,6 @@ class DeltaTable:
                 self._commits[int(match["version"])] = file.key
             elif match := _CHECKPOINT.fullmatch(name):
                 self._checkpoints.setdefault(int(match["version"]), []).append(file.key)
-            elif _SIDECAR.fullmatch(name):
-                self._sidecars.append(file.key)
         if not self._commits:
             raise SourceError(
                 "lake-table-missing",
@@ -133,25 +131,26 @@ class DeltaTable:
     @cached_property
     def _table(self) -> DeltaLakeTable:
         """The latest version."""
-        with self._opened(self._latest) as table:
+        with self._opened(self._latest) as (table, _):
             return table
 
     @contextmanager
-    def _opened(self, version: int) -> Iterator[DeltaLakeTable]:
-        """Open one version in a copy of the log, as far as needed.
+    def _opened(self, version: int) -> Iterator[tuple[DeltaLakeTable, Path]]:
+        """Open one version in a copy of the log, as far as needed; yields the copy as well.
 
         :raises SnapshotError: if the log is too short for the version, or deltalake cannot read the log.
         """
         begins = self._begin_of(version)
-        keys = [*self._checkpoints.get(begins, ()), *(self._sidecars if begins else ())]
+        keys = [*self._checkpoints.get(begins, ())]
         keys += [key for number, key in self._commits.items() if begins <= number <= version]
         with TemporaryDirectory() as folder:
             log = Path(folder) / "_delta_log"
             (log / "_sidecars").mkdir(parents=True)
             with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 list(pool.map(partial(self._copy, log), keys))
+                list(pool.map(partial(self._copy, log), self._find_sidecars(log)))
             try:
-                yield DeltaLakeTable(folder, version=version)
+                yield DeltaLakeTable(folder, version=version), log
             except DeltaError as error:  # a backtrace follows the first line
                 is_whole = begins in self._checkpoints or 0 in self._commits
                 remedy = (
@@ -169,6 +168,23 @@ class DeltaTable:
     def _begin_of(self, version: int) -> int:
         """The version of the last whole checkpoint up to a version; 0 if there is none."""
         return max((n for n, keys in self._checkpoints.items() if n <= version and _is_all(keys)), default=0)
+
+    def _find_sidecars(self, log: Path) -> list[str]:
+        """Find the keys of the files that the checkpoint in a copy of the log names.
+
+        :raises SnapshotError: if a file is not in the log.
+        """
+        names = [*read_sidecars(sorted(log.glob("*.parquet")))]
+        for file in log.glob("*.checkpoint.*.json"):
+            actions = self._parse(self._log + file.name, file.read_bytes())
+            names += [str(one["sidecar"].get("path")) for one in actions if "sidecar" in one]
+        if other := next((name for name in names if not _SIDECAR.fullmatch(name)), ""):
+            raise SnapshotError(
+                "lake-files-elsewhere",
+                f"the checkpoint of {self._address} names the file {other!r}, and files of a checkpoint are in"
+                f" {self._log}_sidecars/; have a checkpoint written again",
+            )
+        return [f"{self._log}_sidecars/{name}" for name in names]
 
     def _copy(self, log: Path, key: str) -> None:
         (log / key.removeprefix(self._log)).write_bytes(self._read(key))
@@ -293,9 +309,10 @@ class DeltaTable:
         :raises SnapshotError: if no server would read the rows right.
         """
         version = int(snapshot)
-        with self._opened(version) as table:
+        with self._opened(version) as (table, log):
             needs = list(self._find_needs(table))
-            deleted = self._read_vectors(table, version)
+            has_vectors = "deletionVectors" in (table.protocol().reader_features or ())
+            deleted = self._count_deleted(version, log) if has_vectors else {}
             as_file = partial(self._as_file, _columns(table), needs)
             actions = table.get_add_actions()
             columns: list[Any] = [
@@ -303,44 +320,47 @@ class DeltaTable:
                 for name in ("path", "size_bytes", "num_records", "partition")  # tables may lack the last two
             ]
         files = list(map(as_file, *columns))
-        if deleted is not None:
+        counts = [deleted[one.key] for one in files if one.key in deleted]
+        if counts:
             needs.append(need(DELTA, "deletion vectors", self._vectors_refused(version)))
-        counts = [0 if deleted is None else deleted.get(one.key) for one in files]
         return read_through(
             TableFunction.DELTA,
             files,
             needs,
             location=self._location,
             settings={"delta_lake_snapshot_version": version},
-            deleted_rows=None if None in counts else sum(filter(None, counts)),
+            deleted_rows=sum(counts),
         )
 
-    def _read_vectors(self, table: DeltaLakeTable, version: int) -> Mapping[str, int] | None:
-        """Count the rows deleted by vectors, as :meth:`_count_deleted`; None if the version has no vector."""
-        if "deletionVectors" not in (table.protocol().reader_features or ()):
-            return None
-        deleted = self._count_deleted(version)  # first, as deltalake opens vectors wherever they are
-        try:
-            has_vectors = bool(table.deletion_vectors().read_all().num_rows)
-        except DeltaError:  # most are in files, which are not in the copy of the log
-            has_vectors = True
-        return deleted if has_vectors else None
+    def _count_deleted(self, version: int, log: Path) -> Mapping[str, int]:
+        """Key of a data file with a deletion vector → rows that the vector deletes; removed files may be left in.
 
-    def _count_deleted(self, version: int) -> Mapping[str, int]:
-        """Key of a data file → rows that its vector deletes, for the files in the commits after the checkpoint."""
-        deleted = {}
-        for number in range(self._begin_of(version), version + 1):
-            for action in self._actions(number) if number in self._commits else ():
-                if add := action.get("add"):
-                    vector = add.get("deletionVector") or {}
-                    self._check_vector(vector)
-                    deleted[f"{self._location}/{unquote(add['path'])}"] = int(vector.get("cardinality", 0))
+        :param log: a copy of the log.
+        :raises SnapshotError: if a vector is not in the location of the table.
+        """
+        deleted: dict[str, int] = {}
+        for add in self._read_adds(version, log):
+            key, vector = f"{self._location}/{unquote(add['path'])}", add.get("deletionVector")
+            deleted.pop(key, None)
+            if vector:
+                self._check_vector(vector)
+                deleted[key] = int(vector["cardinality"])
         return deleted
+
+    def _read_adds(self, version: int, log: Path) -> Iterator[Mapping[str, Any]]:
+        """Read the added files in their order; of the checkpoint, only files with a deletion vector."""
+        yield from read_vectors(sorted(log.rglob("*.parquet")))
+        begins = self._begin_of(version)
+        commits = [self._commits[number] for number in range(begins, version + 1) if number in self._commits]
+        for key in (*self._checkpoints.get(begins, ()), *commits):
+            if key.endswith(".json"):
+                body = (log / key.removeprefix(self._log)).read_bytes()
+                yield from (action["add"] for action in self._parse(key, body) if "add" in action)
 
     def _check_vector(self, vector: Mapping[str, Any]) -> None:
         """:raises SnapshotError: if a deletion vector is not in the location of the table."""
-        kind, place = vector.get("storageType", "i"), str(vector.get("pathOrInlineDv", ""))
-        if kind == "i" or (kind == "u" and _VECTOR.fullmatch(place)):
+        kind, place = vector.get("storageType"), str(vector.get("pathOrInlineDv"))
+        if (kind == "i" and place) or (kind == "u" and _VECTOR.fullmatch(place)):
             return
         raise SnapshotError(
             "lake-files-elsewhere",
@@ -368,7 +388,7 @@ class DeltaTable:
         table = self._table
         needs = list(self._find_needs(table))
         if int(snapshot) != self._latest:  # a later version may be partitioned by other columns
-            with self._opened(int(snapshot)) as table:
+            with self._opened(int(snapshot)) as (table, _):
                 needs += self._find_needs(table)
         columns = _columns(table)
         added: dict[str, DataFile] = {}
@@ -398,7 +418,7 @@ class DeltaTable:
         :raises SnapshotError: the refusal, if the change data may not tell all changes.
         """
         # The servers begin with the snapshot of the first commit. Of the features, only vectors were measured.
-        with self._opened(after + 1) as table:
+        with self._opened(after + 1) as (table, _):
             columns, protocol = _columns(table), table.protocol()
             needs = list(self._find_needs(table))
             is_fed = table.metadata().configuration.get(_CHANGE_DATA_FEED) == "true"
@@ -437,13 +457,16 @@ class DeltaTable:
         )
 
     def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:
-        """Parse a commit line by line: the actions of all lines would take several times the memory."""
         if version not in self._commits:
             raise SnapshotError(
                 "snapshot-expired", f"version {version} of {self._address} was cleaned up; clear the task"
             )
         key = self._commits[version]
-        for line in filter(bytes.strip, io.BytesIO(self._read(key))):
+        return self._parse(key, self._read(key))
+
+    def _parse(self, key: str, body: bytes) -> Iterator[Mapping[str, Any]]:
+        """Parse JSON line by line: the actions of all lines would take several times the memory."""
+        for line in filter(bytes.strip, io.BytesIO(body)):
             try:
                 action = {name: value for name, value in json.loads(line).items() if value is not None}
                 if not all(isinstance(value, dict) for value in action.values()):

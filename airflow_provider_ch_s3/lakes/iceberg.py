@@ -14,6 +14,7 @@ from importlib.metadata import version
 from itertools import takewhile
 from typing import Any
 
+import pydantic
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import (
     NoSuchIdentifierError,
@@ -51,7 +52,7 @@ from pyiceberg.utils.config import Config
 
 from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.common.work import batches, call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
 from airflow_provider_ch_s3.files.addresses import SourcePattern
@@ -85,6 +86,9 @@ _TYPES = {
     "unknown": "String",
 }
 _EXPIRES_AT_MS = "s3.session-token-expires-at-ms"  # pyiceberg has no name for this property
+_MILLISECONDS = re.compile(r"\d{1,15}", re.ASCII)
+_CATALOG_SECONDS = 300.0
+"""Seconds for an answer of a catalog; only REST catalogs have a shorter time for silence."""
 _UNITS = ("identity", "year", "month", "day", "hour")
 _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
@@ -208,8 +212,8 @@ class IcebergTable:
         except (ValidationError, ValueError) as error:
             raise SnapshotError(
                 "metadata-unreadable",
-                f"pyiceberg {version('pyiceberg')} cannot read {address} ({type(error).__name__}): it is damaged, or"
-                " in a later version of Iceberg's format",
+                f"pyiceberg {version('pyiceberg')} cannot read {address} ({_reason(error)}): it is damaged, or in a"
+                " later version of Iceberg's format",
             ) from error
 
     @property
@@ -535,7 +539,7 @@ class CatalogTable:
             access_key=access_key,
             secret_key=secret_key,
             session_token=vended.get(S3_SESSION_TOKEN, ""),
-            expires_at=int(expiry) / 1000 if expiry.isdecimal() else None,
+            expires_at=int(expiry) / 1000 if _MILLISECONDS.fullmatch(expiry) else None,
         )
 
     def find_metadata(self, files: ReadableStore) -> str:
@@ -557,12 +561,8 @@ class CatalogTable:
         # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         store = _metadata_of(files, self.limit_bytes)
-        own = {"py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: store}
         try:
-            catalog = _open_catalog({**given, **own})
-            # The properties of a table, written by others, must name no class to import.
-            catalog._load_file_io = lambda *_, **__: StoreIO({STORE: store})  # type: ignore[method-assign]
-            return self._load_of(catalog)
+            return call_aside(partial(self._load_of, given, store)).result(timeout=_CATALOG_SECONDS)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
                 "lake-table-missing",
@@ -590,17 +590,28 @@ class CatalogTable:
                 f" ({why or type(error).__name__}); check its address and credentials",
             ) from None
 
-    def _load_of(self, catalog: Catalog) -> Table:
+    def _load_of(self, given: Mapping[str, Any], store: MetadataStore) -> Table:
         """:raises SnapshotError: if the metadata are damaged."""
+        catalog = _open_catalog({**given, "py-io-impl": f"{StoreIO.__module__}.{StoreIO.__name__}", STORE: store})
+        # The properties of a table, written by others, must name no class to import.
+        catalog._load_file_io = lambda *_, **__: StoreIO({STORE: store})  # type: ignore[method-assign]
         try:
             return catalog.load_table(self.name)
         except (ValidationError, ValueError, RecursionError) as error:
             raise SnapshotError(
                 "metadata-unreadable",
                 f"pyiceberg {version('pyiceberg')} cannot read the metadata of {self.name!r}, as the catalog of"
-                f" connection {self.conn_id!r} gives them ({type(error).__name__}): they are damaged, or in a later"
+                f" connection {self.conn_id!r} gives them ({_reason(error)}): they are damaged, or in a later"
                 " version of Iceberg's format",
             ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with metadata; pydantic's own texts also quote what is around the fault."""
+    if isinstance(error, pydantic.ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _may_delete(entry: ManifestEntry, partition: Partition, oldest: Mapping[Partition, int]) -> bool:

@@ -43,7 +43,9 @@ class BoundedRestCatalog(RestCatalog):
         found = self._resolve_storage_credentials(
             table_response.storage_credentials, table_response.metadata_location
         )
-        self.vended = {**table_response.config, **found}
+        self.vended = {
+            name: value for name, value in (table_response.config | found).items() if isinstance(value, str)
+        }
         return super()._response_to_table(identifier_tuple, table_response)
 
     def _fetch_config(self) -> None:

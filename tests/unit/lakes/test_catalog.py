@@ -8,18 +8,20 @@ import logging
 import os
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.utils.config import Config
 
 from airflow_provider_ch_s3.arguments import CatalogKeys
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.lakes import rest_catalog
+from airflow_provider_ch_s3.lakes import iceberg, rest_catalog
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
@@ -28,6 +30,7 @@ from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lakes import IcebergLake, orders
 from tests.rest_catalog import SECRET, RestCatalog, keys_of, serving
+from tests.unit.lakes.reading import open_lake
 
 
 @pytest.fixture
@@ -137,6 +140,24 @@ def test_a_silent_catalog(rest: type[RestCatalog], monkeypatch: pytest.MonkeyPat
         open_store()
 
 
+class SilentCatalog(InMemoryCatalog):
+    """A catalog of a kind without any patience of its own."""
+
+    answers = threading.Event()
+
+    def load_table(self, identifier: Any) -> Any:
+        self.answers.wait(30)
+        raise AssertionError("nobody waits")
+
+
+def test_a_silent_catalog_of_another_kind(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iceberg, "_CATALOG_SECONDS", 0.2)
+    connect(monkeypatch, **{"py-catalog-impl": f"{__name__}.SilentCatalog"})
+    with pytest.raises(SourceError, match=coded("catalog-unreachable", "'catalog'", "TimeoutError")):
+        open_store()
+    SilentCatalog.answers.set()
+
+
 def test_a_catalog_that_names_no_metadata(rest: type[RestCatalog]) -> None:
     rest.names_metadata = False
     with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'catalog'", "'sales.orders'")):
@@ -159,6 +180,19 @@ def test_compressed_metadata_of_a_catalog(
     else:
         with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'sales.orders'")):
             open_store()
+
+
+def test_a_type_that_pyiceberg_does_not_know(
+    server: S3Server, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch, bucket: str
+) -> None:
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    body = server.client().get_object(Bucket=bucket, Key=key)["Body"].read()
+    server.client().put_object(Bucket=bucket, Key=key, Body=body.replace(b'"string"', b'"variant"'))
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "'sales.orders'", "type: 'variant'")):
+        open_store()
+    with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "metadata.json", "type: 'variant'")):
+        open_lake(lake, f"s3://{bucket}/lake/t").pin(())
 
 
 @pytest.mark.parametrize("body", [b"{nope", b"null", b"[" * 200_000, b"\xff\xfe"])
@@ -281,6 +315,25 @@ def test_without_vended_keys_the_connection_needs_keys() -> None:
 def test_no_keys_are_vended(rest: type[RestCatalog], lake: IcebergLake) -> None:
     rest.properties = {"s3.access-key-id": "written by others", "s3.secret-access-key": "written by others"}
     store = open_store(credentials="catalog")
+    with pytest.raises(ConfigError, match=coded("keys-not-vended", "'sales.orders'")):
+        store.pin(())
+
+
+@pytest.mark.usefixtures("only_endpoint")
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"s3.access-key-id": 7}, id="a-number"),
+        pytest.param({"s3.secret-access-key": {"a": "b"}}, id="an-object"),
+        pytest.param({"s3.session-token-expires-at-ms": "9" * 5000}, id="a-time-that-is-none"),
+    ],
+)
+def test_keys_that_are_none(server: S3Server, rest: type[RestCatalog], said: dict[str, Any]) -> None:
+    rest.said = {**keys_of(server), **said}
+    store = open_store(credentials="catalog")
+    if "s3.session-token-expires-at-ms" in said:
+        assert store.access().expires_at is None
+        return
     with pytest.raises(ConfigError, match=coded("keys-not-vended", "'sales.orders'")):
         store.pin(())
 

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +28,9 @@ from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.avro import avro_file
 from tests.failures import coded
-from tests.lakes import DeltaLake, IcebergLake, orders
+from tests.lake_features import COLUMNS, Delta
+from tests.lake_shapes import checkpoint
+from tests.lakes import LAKES, DeltaLake, IcebergLake, orders
 from tests.marks import thorough
 from tests.unit.lakes.reading import open_lake
 from tests.unit.lakes.test_delta import delete_by_vector
@@ -256,6 +259,60 @@ def test_vectors_elsewhere_and_vectors_that_are_none(
     lake.append(orders(1, 2))
     delete_by_vector(server, bucket, 1, {**vector, "sizeInBytes": 1, "offset": 1, "cardinality": 1})
     assert_is_refused(lake, f"s3://{bucket}/lake/t")
+
+
+def checkpoint_by_hand(server: S3Server, bucket: str, *actions: dict[str, Any]) -> None:
+    """Write a checkpoint of version 1, and take away the commits before version 2."""
+    body = "\n".join(map(json.dumps, actions)).encode()
+    server.client().put_object(
+        Bucket=bucket, Key=f"lake/t/_delta_log/{1:020}.checkpoint.{UUID(int=7)}.json", Body=body
+    )
+    for version in (0, 1):
+        server.client().delete_object(Bucket=bucket, Key=f"lake/t/_delta_log/{version:020}.json")
+
+
+@pytest.mark.parametrize(
+    "place", ["../x.parquet", "/etc/x.parquet", "file:///etc/x.parquet", "http://evil/x.parquet", None]
+)
+def test_sidecars_elsewhere(server: S3Server, bucket: str, tmp_path: Path, place: str | None) -> None:
+    """deltalake would read them from the disk of the worker."""
+    new = Delta(server, bucket, "lake/t")
+    begin = new.begin(COLUMNS, "v2Checkpoint")
+    add = new.add("f.parquet", pa.table({"id": [1], "city": ["Oslo"]}))
+    new.commit([], *begin, add)
+    new.commit([])
+    new.commit([])
+    sidecar = {"path": place, "sizeInBytes": 1, "modificationTime": 1}
+    checkpoint_by_hand(server, bucket, {"checkpointMetadata": {"version": 1}}, *begin, add, {"sidecar": sidecar})
+    lake = LAKES["delta"]
+    store = open_lake(lake, f"s3://{bucket}/lake/t")
+    with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere", repr(str(place)))):
+        store.pin(())
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_vectors_of_a_checkpoint_elsewhere(server: S3Server, bucket: str, tmp_path: Path, is_json: bool) -> None:
+    """deltalake would open them, wherever they are."""
+    new = Delta(server, bucket, "lake/t")
+    begin = new.begin(COLUMNS, "deletionVectors", "v2Checkpoint")
+    add = new.add("f.parquet", pa.table({"id": [1, 2], "city": ["Oslo", "Voss"]}))
+    vector = {
+        "storageType": "p",
+        "pathOrInlineDv": "file:///etc/passwd",
+        "sizeInBytes": 1,
+        "offset": 1,
+        "cardinality": 1,
+    }
+    add["add"]["deletionVector"] = vector
+    new.commit([], *begin, add)
+    new.commit([])
+    if is_json:
+        new.commit([])
+        checkpoint_by_hand(server, bucket, {"checkpointMetadata": {"version": 1}}, *begin, add)
+    else:
+        checkpoint(new)
+        new.commit([])
+    assert "deletion vector 'file:///etc/passwd'" in assert_is_refused(LAKES["delta"], f"s3://{bucket}/lake/t")
 
 
 @pytest.mark.parametrize(
