@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -103,7 +103,7 @@ def _types(new: Iceberg) -> None:
         "day": "2026-11-25",
         "at": "2026-11-25 01:02:03.456789",
         "utc": "2026-11-25 01:02:03.456789",
-        "time": "01:02:03.000004",
+        "time": "1970-01-01 01:02:03.000004",
         "key": "00112233-4455-6677-8899-aabbccddeeff",
         "four": "abcd",
         "raw": "A",
@@ -737,36 +737,107 @@ def _widened_partition(new: Delta) -> None:
     new.written.read = None  # the library knows no wider types
 
 
-def _mapped_structs_of_delta(new: Delta) -> None:
-    """Fields of structs, of lists and of maps have other names in the files; one is renamed."""
-    names = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
+_IN_STRUCT = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
 
-    def fields(x: str) -> Sequence[Mapping[str, Any]]:
-        struct = {"type": "struct", "fields": [mapped(x, 4, "col-x", "long")]}
-        of_list = {
-            "type": "array",
-            "elementType": {"type": "struct", "fields": [mapped("y", 5, "col-y", "long")]},
-            "containsNull": True,
-        }
-        return (mapped("id", 1, "col-id", "long"), mapped("p", 2, "col-p", struct), mapped("l", 3, "col-l", of_list))
 
-    def data(n: int) -> pa.Table:
-        return pa.table(
-            {
-                "col-id": pa.array([n], pa.int64()),
-                "col-p": pa.array([{"col-x": n}], pa.struct([("col-x", pa.int64())])),
-                "col-l": pa.array([[{"col-y": n}]], pa.list_(pa.struct([("col-y", pa.int64())]))),
-            }
+def _mapped_within(
+    new: Delta, kind: Callable[[str], Any], value: Callable[[str, int], Any], data: pa.DataType
+) -> None:
+    """A field has another name in the files, and is renamed.
+
+    :param kind: name of the field → type of the column.
+    :param value: name of the field, and a number → value of the column.
+    """
+    for version, name in enumerate(("x", "lon"), 1):
+        fields = (mapped("id", 1, "col-id", "long"), mapped("c", 2, "col-c", kind(name)))
+        begin = new.begin(fields, "columnMapping", configuration=_IN_STRUCT)
+        table = pa.table(
+            {"col-id": pa.array([version], pa.int64()), "col-c": pa.array([value("col-x", version)], data)}
         )
+        rows = [{"id": n, "c": value(name, n)} for n in range(1, version + 1)]
+        new.commit(rows, *begin[version - 1 :], new.add(f"f{version}.parquet", table))
 
-    new.commit(
-        [{"id": 1, "p": {"x": 1}, "l": [{"y": 1}]}],
-        *new.begin(fields("x"), "columnMapping", configuration=names),
-        new.add("f.parquet", data(1)),
+
+def _struct_of(name: str) -> Mapping[str, Any]:
+    return {"type": "struct", "fields": [mapped(name, 3, "col-x", "long")]}
+
+
+_PART = pa.struct([("col-x", pa.int64())])
+
+
+def _mapped_in_struct(new: Delta) -> None:
+    _mapped_within(new, _struct_of, lambda name, n: {name: n}, _PART)
+
+
+def _mapped_in_list(new: Delta) -> None:
+    def kind(name: str) -> Any:
+        return {"type": "array", "elementType": _struct_of(name), "containsNull": True}
+
+    _mapped_within(new, kind, lambda name, n: [{name: n}], pa.list_(_PART))
+
+
+def _list_mapped_by_id(new: Delta) -> None:
+    """As _list_beside_mapped, by the ids of fields."""
+    part = {"type": "struct", "fields": [mapped("x", 3, "x", "long")]}
+    of_list = {"type": "array", "elementType": part, "containsNull": True}
+    fields = (mapped("id", 1, "col-id", "long"), mapped("c", 2, "c", of_list))
+    x = pa.field("x", pa.int64()).with_metadata({"PARQUET:field_id": "3"})
+    schema = pa.schema(
+        [
+            pa.field("col-id", pa.int64()).with_metadata({"PARQUET:field_id": "1"}),
+            pa.field("c", pa.list_(pa.struct([x]))).with_metadata({"PARQUET:field_id": "2"}),
+        ]
     )
-    _, later = new.begin(fields("lon"), "columnMapping", configuration=names)
-    rows = [{"id": n, "p": {"lon": n}, "l": [{"y": n}]} for n in (1, 2)]
-    new.commit(rows, later, new.add("g.parquet", data(2)))
+    data = pa.Table.from_pylist([{"col-id": 1, "c": [{"x": 7}]}], schema=schema)
+    by_id = {**_IN_STRUCT, "delta.columnMapping.mode": "id"}
+    new.commit(
+        [{"id": 1, "c": [{"x": 7}]}],
+        *new.begin(fields, "columnMapping", configuration=by_id),
+        new.add("f.parquet", data),
+    )
+
+
+def _mapped_in_map(new: Delta) -> None:
+    def kind(name: str) -> Any:
+        return {"type": "map", "keyType": "string", "valueType": _struct_of(name), "valueContainsNull": True}
+
+    _mapped_within(new, kind, lambda name, n: {"k": {name: n}}, pa.map_(pa.string(), _PART))
+    new.written.read = None  # the library has lists of pairs
+
+
+def _list_beside_mapped(new: Delta) -> None:
+    """The table was mapped later, so that the fields in its list have their names in the files."""
+    part = {"type": "struct", "fields": [mapped("x", 3, "x", "long")]}
+    of_list = {"type": "array", "elementType": part, "containsNull": True}
+    fields = (mapped("id", 1, "col-id", "long"), mapped("c", 2, "c", of_list))
+    data = pa.table(
+        {"col-id": pa.array([1], pa.int64()), "c": pa.array([[{"x": 7}]], pa.list_(pa.struct([("x", pa.int64())])))}
+    )
+    rows = [{"id": 1, "c": [{"x": 7}]}]
+    new.commit(rows, *new.begin(fields, "columnMapping", configuration=_IN_STRUCT), new.add("f.parquet", data))
+
+
+def _vectors_and_lists(new: Delta) -> None:
+    """Lists of structs and maps, read by the function because of a vector."""
+    part = {"type": "struct", "fields": [column("x", "long")]}
+    kinds = {
+        "l": {"type": "array", "elementType": part, "containsNull": True},
+        "m": {"type": "map", "keyType": "string", "valueType": part, "valueContainsNull": True},
+    }
+    struct = pa.struct([("x", pa.int64())])
+    rows = [{"id": n, "l": [{"x": n}], "m": {"k": {"x": n}}} for n in range(3)]
+    data = pa.table(
+        {
+            "id": pa.array([0, 1, 2], pa.int64()),
+            "l": pa.array([row["l"] for row in rows], pa.list_(struct)),
+            "m": pa.array([list(dict(row["m"]).items()) for row in rows], pa.map_(pa.string(), struct)),  # type: ignore[call-overload]
+        }
+    )
+    add = new.add("f.parquet", data)
+    fields = (column("id", "long"), *(column(name, kind) for name, kind in kinds.items()))
+    new.commit(rows, *new.begin(fields, "deletionVectors"), add)
+    new.commit(rows[1:], remove(add), {"add": {**add["add"], "deletionVector": inline_vector(0)}})
+    new.written.read = None  # the library has lists of pairs
 
 
 def _mapped_partition_renamed(new: Delta) -> None:
@@ -864,7 +935,12 @@ CASES = (
     Case("delta", "widened types", _widened_date),
     Case("delta", "widened types", _widened_in_struct),
     Case("delta", "widened types", _widened_partition),
-    Case("delta", "mapped columns, also renamed and re-added", _mapped_structs_of_delta),
+    Case("delta", "mapped columns, also renamed and re-added", _mapped_in_struct),
+    Case("delta", "mapped fields of structs in lists and maps", _mapped_in_list, refused="lake-columns-renamed"),
+    Case("delta", "mapped fields of structs in lists and maps", _mapped_in_map, refused="lake-columns-renamed"),
+    Case("delta", "mapped columns, also renamed and re-added", _list_beside_mapped),
+    Case("delta", "mapped columns, also renamed and re-added", _list_mapped_by_id),
+    Case("delta", "deletion vectors", _vectors_and_lists),
     Case("delta", "mapped columns, also renamed and re-added", _mapped_partition_renamed),
     Case("delta", "", _int96),
     Case("delta", "", _without_statistics),

@@ -202,7 +202,7 @@ class DeltaTable:
 
         :raises SnapshotError: if readers need a feature that no server is known to have.
         """
-        yield from self._find_mapping(table.metadata().configuration)
+        yield from self._find_mapping(table.metadata().configuration, json.loads(table.schema().to_json()))
         features = set(table.protocol().reader_features or ()) - HARMLESS_FEATURES
         for feature in sorted(features, key=lambda one: (one in _KNOWN_FEATURES, one)):
             refusal = SnapshotError(
@@ -233,7 +233,8 @@ class DeltaTable:
                     raise refusal
                 yield need(DELTA, "partitions by a timestamp", refusal)
 
-    def _find_mapping(self, configuration: Mapping[str, Any]) -> Iterator[Need]:
+    def _find_mapping(self, configuration: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Need]:
+        """:raises SnapshotError: if no server would find the columns."""
         if configuration.get("delta.columnMapping.mode", "none") != "none":
             refusal = SnapshotError(
                 "lake-columns-renamed",
@@ -241,6 +242,13 @@ class DeltaTable:
                 " be others, and plain Parquet files are read by names; it cannot be loaded as files",
             )
             yield need(DELTA, "mapped columns, also renamed and re-added", refusal)
+        if name := next(_mapped_inside(schema), ""):
+            refusal = SnapshotError(
+                "lake-columns-renamed",
+                f"{self._address} maps the field {name!r} of a list or a map to another name in the files, where"
+                " ClickHouse finds nothing; write the table again without delta.columnMapping.mode",
+            )
+            yield need(DELTA, "mapped fields of structs in lists and maps", refusal)
 
     def find(self, wanted: str | int | datetime.datetime) -> Snapshot:
         """Find a version.
@@ -395,7 +403,7 @@ class DeltaTable:
         for version in range(int(after) + 1, int(snapshot) + 1):
             for action in self._actions(version):
                 removed, file = action.get("remove"), action.get("add")
-                needs += self._find_mapping(action.get("metaData", {}).get("configuration") or {})
+                needs += self._find_mapping(action.get("metaData", {}).get("configuration") or {}, {})
                 if removed and removed.get("dataChange", True):
                     raise removes_rows(
                         f"version {version} ({self._info(version).get('operation', 'unknown')}) of {self._address}"
@@ -556,6 +564,22 @@ def _partition_types(table: DeltaLakeTable) -> Mapping[str, str]:
     """Partition column → the column's type in Delta's words."""
     names = table.metadata().partition_columns
     return {one.name: str(one.type.type) for one in table.schema().fields if one.name in names}
+
+
+def _mapped_inside(kind: Any, *, is_inside: bool = False) -> Iterator[str]:
+    """Names of fields of structs in lists and maps that have other names in files.
+
+    :param kind: a type, as Delta writes types in JSON.
+    :param is_inside: of a list or a map.
+    """
+    if not isinstance(kind, Mapping):
+        return
+    for part in ("elementType", "keyType", "valueType"):
+        yield from _mapped_inside(kind.get(part), is_inside=True)
+    for one in kind.get("fields", ()):
+        if is_inside and one["metadata"].get("delta.columnMapping.physicalName", one["name"]) != one["name"]:
+            yield str(one["name"])
+        yield from _mapped_inside(one["type"], is_inside=is_inside)
 
 
 def _columns(table: DeltaLakeTable) -> Mapping[str, bool]:

@@ -31,6 +31,7 @@ ICEBERG: Mapping[str, Version | None] = {
 DELTA: Mapping[str, Version | None] = {
     "deletion vectors": (26, 7),
     "mapped columns, also renamed and re-added": (26, 7),
+    "mapped fields of structs in lists and maps": None,
     "partition values without folders": (25, 8),
     "partitions by a timestamp": (25, 8),
     "a location in a folder of a partition column": (25, 8),

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.snapshots import DataFile, count_rows
 from airflow_provider_ch_s3.lakes.functions import DELTA, ICEBERG, Need, need, read_through
 from tests.failures import coded
-from tests.lake_features import CASES
+from tests.lake_shapes import CASES
 
 PAGE = Path(__file__).parents[3] / "docs" / "lakes.md"
 FEATURES = {"iceberg": ICEBERG, "delta": DELTA}

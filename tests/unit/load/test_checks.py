@@ -137,9 +137,13 @@ SNAPSHOT = SnapshotRange(record_key="k", table_uuid="u", id="7")
 ADDED = dataclasses.replace(SNAPSHOT, after="5")
 
 
-@pytest.mark.parametrize(("counted", "found"), [(2, 4), (None, 3), (2, None)])
-def test_rows_that_the_metadata_count(counted: int | None, found: int | None) -> None:
+@pytest.mark.parametrize(("counted", "found"), [(2, 4), (None, 3), (2, None), (None, None)])
+def test_rows_that_the_metadata_count(
+    counted: int | None, found: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
     check_counted(source_of(data_files(2, counted), found), SNAPSHOT)
+    said = "nothing tells how many rows snapshot 7 has" in caplog.text
+    assert said is (counted is None and found is None)
 
 
 @pytest.mark.parametrize(
