@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from urllib.parse import quote, quote_plus, urlencode
 
 from airflow.providers.clickhousedb.hooks.clickhouse import ClickHouseHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
+from urllib3 import Timeout
 
 from airflow_provider_ch_s3.clickhouse.statement import SettingValue, Statement
 from airflow_provider_ch_s3.common.environment import refuse_unreadable, variable_of
@@ -43,11 +45,7 @@ TCP keep-alive detects a server that is gone, and a load limits itself with ``ma
 """
 
 MAX_FORM_BYTES = 128 * 1024
-"""The longest form field that ClickHouse accepts (``http_max_field_value_size``).
-
-Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies. ClickHouse
-joins several fields ``query`` to one statement (24.8 to 26.7).
-"""
+"""The longest form field that ClickHouse accepts (``http_max_field_value_size``)."""
 
 # For a long statement, in multiples of the statement's bytes: an element takes at least a character, and is written
 # out at each use of the element's alias.
@@ -67,15 +65,25 @@ class _ClientKind:
     """The purpose of a driver client; a client is created for each kind.
 
     :param address: ``host:port``; None for the connection's own address.
-    :param is_patient: waits for long statements.
     :param keeps_final: leaves the choice to the user's profile whether tables are read with ``FINAL``.
-    :param has_form: sends a statement and its parameters as a form; a longer statement is a separate body.
     """
 
     address: str | None
-    is_patient: bool
-    has_form: bool
     keeps_final: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sent:
+    """The statement that a thread sends, as the pool of connections has to know it.
+
+    :param is_patient: wait for the answer as long as the statement runs.
+    """
+
+    parameters: Mapping[str, str]
+    is_patient: bool
+
+
+_SENT: ContextVar[_Sent] = ContextVar("sent")
 
 
 class DriverHook(ClickHouseHook):  # type: ignore[misc]
@@ -156,7 +164,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         def run(client: Client) -> list[dict[str, Any]]:
             settings = {**statement.settings, **_settings(query_id), **_for_size(client, statement)}
             text = _whole_text(statement, client)
-            result = client.query(text, parameters=dict(statement.parameters), settings=settings)
+            result = client.query(text, settings=settings)
             # The driver treats CHECK as a command, and omits the name of its column.
             names = result.column_names or ("result",)
             return [dict(zip(names, row, strict=True)) for row in result.result_rows]
@@ -177,7 +185,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         def run(client: Client) -> None:
             settings = {**given, **_for_size(client, statement)}
             text = _whole_text(statement, client)
-            client.raw_query(text, parameters=dict(statement.parameters), settings=settings)
+            client.raw_query(text, settings=settings)
 
         self._run(statement, run, address=address, is_patient=True)
 
@@ -192,16 +200,16 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         own = self._own_address
         where = address or own
         # Each new client asks the server for the version and all settings, so a present client is used first.
-        kind = _ClientKind(
-            address=None if where == own else where,
-            is_patient=is_patient,
-            has_form=bool(statement.parameters) or len(statement.text.encode()) <= MAX_FORM_BYTES,
-            keeps_final=statement.keeps_final,
-        )
+        kind = _ClientKind(address=None if where == own else where, keeps_final=statement.keeps_final)
         self._sent_secrets.update(statement.parameters.values())
         secrets = (*self._secrets, *self._sent_secrets)
         try:
-            return run(self._client(kind))
+            client = self._client(kind)
+            sent = _SENT.set(_Sent(parameters=statement.parameters, is_patient=is_patient))
+            try:
+                return run(client)
+            finally:
+                _SENT.reset(sent)
         except ChS3Error:
             raise
         except Exception as exc:
@@ -249,7 +257,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             if kind not in self._clients:
                 keep_secret(*self._secrets)
                 client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
-                client.http = _LongForms(client.http)
+                client.http = _Pool(client.http)
                 _pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
@@ -283,8 +291,12 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         return tuple(found)
 
 
-class _LongForms:
-    """The driver's pool of connections, with a statement too long for a form field split into several fields."""
+class _Pool:
+    """The driver's pool of connections, for what the driver has no argument of a single statement for.
+
+    Query parameters are sent in a form, because secrets in the URL would reach the access logs of proxies. ClickHouse
+    joins several fields ``query`` to one statement (24.8 to 26.7).
+    """
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
@@ -294,14 +306,20 @@ class _LongForms:
 
     def request(self, *args: Any, **given: Any) -> Any:
         """Send a request."""
-        fields = given.get("fields") or {}
-        text = fields.get("query", "")
-        query = text.encode() if isinstance(text, str) else text
-        if len(query) > MAX_FORM_BYTES:
+        sent = _SENT.get()
+        if sent.is_patient:
+            given["timeout"] = Timeout(connect=given["timeout"].connect_timeout, read=EXECUTE_TIMEOUT_SECONDS)
+        if sent.parameters:
+            query = given.pop("body")
             pieces = [query[at : at + MAX_FORM_BYTES] for at in range(0, len(query), MAX_FORM_BYTES)]
-            others = [(name, value) for name, value in fields.items() if name != "query"]
-            given["fields"] = [*(("query", piece) for piece in pieces), *others]
+            values = [(f"param_{name}", value.translate(_ESCAPES)) for name, value in sent.parameters.items()]
+            given["fields"] = [*(("query", piece) for piece in pieces), *values]
+            given["headers"].pop("Content-Type", None)  # of a body without a form
         return self._pool.request(*args, **given)
+
+
+# of a query parameter, as in a file of the format TabSeparated
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"})
 
 
 def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
@@ -382,10 +400,7 @@ def _fit_kwargs(kwargs: Mapping[str, Any], kind: _ClientKind) -> dict[str, Any]:
     fitted = {
         **kwargs,
         "autogenerate_session_id": False,  # a session runs one query at a time
-        "form_encode_query_params": kind.has_form,
     }
-    if kind.is_patient:
-        fitted["send_receive_timeout"] = EXECUTE_TIMEOUT_SECONDS
     if kind.address is not None:
         host, _, port = kind.address.rpartition(":")
         fitted.update(host=host.strip("[]"), port=int(port))

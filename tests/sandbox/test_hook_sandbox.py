@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from urllib3 import PoolManager
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import DdlMode, HardwareOrigin
@@ -126,12 +127,32 @@ def test_parameters_arrive_unchanged(hook: ClickHouseS3Hook, value: str) -> None
     assert hook.query(statement) == [{"x": value, "y": "50 %"}]
 
 
-def test_parameters_of_execute_travel_in_the_body(hook: ClickHouseS3Hook, ch_s3_database: str) -> None:
+def test_parameters_of_execute_travel_in_the_body(
+    hook: ClickHouseS3Hook, ch_s3_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses: list[str] = []
+    request = PoolManager.request
+
+    def spied(pool: PoolManager, method: str, url: str, **given: Any) -> Any:
+        addresses.append(url)
+        return request(pool, method, url, **given)
+
+    monkeypatch.setattr(PoolManager, "request", spied)
     hook.execute(Statement(text=f"CREATE TABLE {ch_s3_database}.t (s String) ENGINE = MergeTree ORDER BY s"))
     insert = f"INSERT INTO {ch_s3_database}.t SELECT {{x:String}}"
     hook.execute(Statement(text=insert, parameters={"x": "it's \\ new\nline"}))
     assert hook.query(Statement(text=f"SELECT s FROM {ch_s3_database}.t")) == [{"s": "it's \\ new\nline"}]
-    assert all(client.form_encode_query_params for client in hook._clients.values())
+    assert addresses
+    assert all("param_" not in address and "SELECT" not in address for address in addresses)
+
+
+def test_execute_outlasts_the_timeout_of_queries_with_the_same_client(make_hook: MakeHook) -> None:
+    hook = make_hook({"send_receive_timeout": 1})
+    slow = Statement(text="SELECT sleep({seconds:Float64})", parameters={"seconds": "2"})
+    hook.execute(slow)
+    with pytest.raises(ServerUnreachableError):
+        hook.query(slow)
+    assert len(hook._clients) == 1
 
 
 def test_a_long_statement_is_sent(hook: ClickHouseS3Hook) -> None:

@@ -51,7 +51,7 @@ def test_other_nodes_are_told_what_only_newer_servers_know() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("filter", "n < 7"), ("page", "2"), ("run_query_in_background", "1")])
 def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str) -> None:
-    kind = _ClientKind(address=None, is_patient=False, has_form=True, keeps_final=False)
+    kind = _ClientKind(address=None, keeps_final=False)
     known = {"select": Mock(value="", readonly=0), name: Mock(value=value, readonly=0)}
     client = Mock(server_settings=known, params={})
     with pytest.raises(
