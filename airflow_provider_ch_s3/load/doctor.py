@@ -269,7 +269,7 @@ def check_reading(subject: Subject) -> str:
         raise ClusterError(
             "files-unreadable", f"not every node can read {source.files[0].key!r}: {error.sentence}"
         ) from error
-    far = load.planning.find_distance()
+    far = load.planning.find_distance(load.store.access())
     where = f"; the cluster is in {far[0]}, and the files are in {far[1]}" if far else ""
     nodes_read = f"{count_of(len(nodes), 'node')} can read {source.files[0].key!r}"
     return f"{nodes_read} with {source.access.credentials}{where}"

@@ -110,7 +110,7 @@ def count_partitions(
 
     If files share partitions, a sample shows nearly all of them; otherwise each file has its own partitions.
     """
-    if not partition_key:
+    if partition_key in ("", "tuple()"):
         return source
     statement = load_queries.render_sample_partitions(
         _sample(source), mapping, partition_key=partition_key, seconds=SAMPLE_SECONDS

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError
-from airflow_provider_ch_s3.files.access import warn_if_plain
+from airflow_provider_ch_s3.files.access import StoreAccess, warn_if_plain
 from airflow_provider_ch_s3.files.regions import Region, find_apart
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
@@ -108,7 +108,7 @@ class Planning:
         log_plan(prepared)
         if prepared.chunk.number == 1:
             self._warn_if_far(prepared.source)
-            warn_if_plain(self.store.access())
+            warn_if_plain(prepared.source.access)
 
     def explain_failure(
         self, failure: str, message: str, column_types: Mapping[str, str], prepare: Callable[[], PreparedLoad]
@@ -151,19 +151,19 @@ class Planning:
                 )
         return build_failure(LoadError, "query-failed", text, message, is_typed=is_typed, is_whole=is_whole)
 
-    def find_distance(self) -> tuple[Region, Region] | None:
+    def find_distance(self, access: StoreAccess) -> tuple[Region, Region] | None:
         """Find the regions of the cluster and of the files, if these are known to differ; None otherwise."""
         nodes = (urlsplit(f"//{endpoint}").hostname or "" for endpoint in self.declaration.http_endpoints)
         return find_apart(
             [self.declaration.host, *nodes],
-            urlsplit(self.store.access().endpoint_url).hostname or "",
+            urlsplit(access.endpoint_url).hostname or "",
             lambda: (
                 self.store.region_of(self.request.pattern.bucket) if isinstance(self.store, RegionalStore) else ""
             ),
         )
 
     def _warn_if_far(self, source: SourceSpec) -> None:
-        if regions := self.find_distance():
+        if regions := self.find_distance(source.access):
             log.warning(
                 "the cluster is in %s and the files are in %s: the provider charges for the %s that leave its region"
                 " (about 0.01 to 0.12 USD per GB), and the distance slows the load down; copy the bucket to the"

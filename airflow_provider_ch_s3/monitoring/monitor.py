@@ -78,9 +78,14 @@ class QueryMonitor:
     def poll(self, query_id: str) -> QueryStatus | None:
         """Poll the state of the query; None if no node knows the query, or not all nodes can be queried.
 
-        As long as the query is running, its logs are not read.
+        As long as the query is running, its logs are not read. An answer that the query has ended is only a hint: the
+        log shows the end.
         """
         try:
+            if self.submission is not None and self.submission.has_succeeded(query_id):
+                ended = join_statuses((), self._flush_and_read(query_id)).get(query_id)
+                if ended is not None and ended.state.is_terminal:
+                    return ended
             running = find_running(self.client, self.cluster.name, query_id)
             self._is_seen = self._is_seen or bool(running)
             return join_statuses(running, () if running else self._flush_and_read(query_id)).get(query_id)
@@ -139,7 +144,7 @@ class QueryMonitor:
         """
         if self._ended is not None and self._ended.query_id == query_id:
             return self._ended
-        if self.has_submitted(query_id) and not self._is_seen:
+        if self.has_submitted(query_id):
             self._is_answered_within(FIRST_POLL_SECONDS)  # a small load needs a single poll
         return self._poll_to_the_end(query_id, until_seen=until_seen)
 

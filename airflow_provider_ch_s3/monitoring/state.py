@@ -180,6 +180,10 @@ class Submission:
         """Whether the connection still waits for a response."""
         return not self._has_ended.is_set()
 
+    def has_succeeded(self, query_id: str) -> bool:
+        """Whether the server has responded that the query has ended well, on all nodes."""
+        return self._is_answered and self.query_id == query_id
+
     @property
     def is_answered(self) -> bool:
         """Whether the server has responded with the outcome."""

@@ -228,7 +228,7 @@ def test_a_load_asks_the_bucket_of_its_files() -> None:
         identity=LoadIdentity(dag_id="d", task_id="t", run_id="r", table="t", since=EXPIRY),
     )
     regions = Region(cloud="AWS", name="eu-west-1"), Region(cloud="AWS", name="us-east-2")
-    assert load.planning.find_distance() == regions
+    assert load.planning.find_distance(store.access()) == regions
     assert [request.url for request in asked] == ["https://theirs.s3.eu-west-1.amazonaws.com/"]
 
 

@@ -167,11 +167,32 @@ def test_of_a_running_query_the_log_is_read_once_for_parts_that_ended_before() -
 
 def test_of_a_query_of_this_process_nothing_is_logged_yet() -> None:
     server = ScriptedServer(polls=3)
+    monitor = follow(server)
+    monitor.timing = dataclasses.replace(monitor.timing, poll_seconds=0.01)
+    monitor.submit(INSERT, QUERY_ID)
+    monitor.wait(QUERY_ID)
+    server.is_answered.set()
+    assert server.sent == [*["running_queries"] * 4, "flush_logs", "logged_queries"]
+
+
+def test_an_answered_query_is_read_from_the_log_without_a_look_at_what_runs() -> None:
+    server = ScriptedServer(polls=3)
+    server.is_answered.set()
+    monitor = follow(server, sleep=pytest.fail)
+    monitor.submit(INSERT, QUERY_ID)
+    assert monitor.wait(QUERY_ID).state is QueryState.FINISHED
+    assert server.sent == ["flush_logs", "logged_queries"]
+
+
+def test_an_answer_that_no_log_confirms_is_not_believed() -> None:
+    server = ScriptedServer(polls=1, flushes_until_logged=2)
     server.is_answered.set()
     monitor = follow(server)
     monitor.submit(INSERT, QUERY_ID)
-    monitor.wait(QUERY_ID)
-    assert server.sent == [*["running_queries"] * 4, "flush_logs", "logged_queries"]
+    assert monitor.wait(QUERY_ID, until_seen=True).state is QueryState.RUNNING
+    assert server.sent == ["flush_logs", "logged_queries", "running_queries"]
+    assert monitor.wait(QUERY_ID).state is QueryState.FINISHED
+    assert server.sent[3:] == ["flush_logs", "logged_queries"]
 
 
 def test_the_answer_ends_the_pause() -> None:
