@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.discretion import FOLDED
 
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 Item = TypeVar("Item")
 
 # A server parses up to 256 KiB of a statement (max_query_size), and the longest table names take some 400 bytes.
@@ -49,6 +50,13 @@ def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> li
         return [function(items[0])]
     futures = [call_aside(partial(function, item)) for item in items]
     return [future.result() for future in futures]
+
+
+def at_once(first: Callable[[], Result], second: Callable[[], Other]) -> tuple[Result, Other]:
+    """Call two functions side by side; return both results, or raise the first function's error first."""
+    calls: Sequence[Callable[[], Any]] = (first, second)
+    one, other = map_at_once(lambda call: call(), calls)
+    return one, other
 
 
 def log_folded(log: logging.Logger, title: str, text: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.common.text import GIB, MIB
-from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.common.work import log_folded, map_at_once
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
@@ -47,7 +47,7 @@ MEMORY_PER_STORED_BYTE_COMPRESSED_TEXT = 4.0
 MEMORY_PER_STORED_BYTE_COLUMNAR = 3.0
 
 
-def measure_rows(
+def measure_files(
     client: ClickHouseClient,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
@@ -55,11 +55,40 @@ def measure_rows(
     *,
     staged: Sequence[MappedColumn] = (),
     where: str,
+    counts_rows: bool,
 ) -> SourceSpec:
-    """Measure the mean size of a row in memory, in some of the files; the server also checks the condition.
+    """Measure rows and partitions in some of the files, side by side; the server also checks the condition.
 
     :param staged: columns only in the staging table: the columns they are computed from are read, too.
+    :param counts_rows: whether to estimate the number of rows.
     :raises SourceError: if the servers cannot read the files, or a value does not fit.
+    """
+    measures: Sequence[Callable[[], SourceSpec]] = (
+        lambda: _measure_rows(client, source, mapping, target, staged=staged, where=where),
+        lambda: _estimate_row_count(client, source) if counts_rows else source,
+        lambda: _count_partitions(client, source, mapping, target.partition_key),
+    )
+    sized, counted, divided = map_at_once(lambda measure: measure(), measures)
+    return replace(
+        sized,
+        estimated_rows=counted.estimated_rows,
+        partition_count=divided.partition_count,
+        partitions_per_file=divided.partitions_per_file,
+    )
+
+
+def _measure_rows(
+    client: ClickHouseClient,
+    source: SourceSpec,
+    mapping: Sequence[MappedColumn],
+    target: TargetSpec,
+    *,
+    staged: Sequence[MappedColumn],
+    where: str,
+) -> SourceSpec:
+    """Measure the mean size of a row in memory.
+
+    :raises SourceError: as :func:`measure_files`.
     """
     used = {column.target for column in mapping}
     numbered = [c.name for c in target.columns if c.name in used and c.type.startswith("LowCardinality(")]
@@ -83,7 +112,7 @@ def measure_rows(
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
 
-def estimate_row_count(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
+def _estimate_row_count(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
     """Estimate the number of rows from the file whose size is nearest to the mean, unless all are read together."""
     mean_bytes = source.size_bytes / len(source.files)
     file = min(source.files, key=lambda file: abs(file.size_bytes - mean_bytes))
@@ -103,7 +132,7 @@ def _sample(source: SourceSpec) -> SourceSpec:
     return replace(source, files=tuple(spread(source.files, SAMPLE_FILES)))
 
 
-def count_partitions(
+def _count_partitions(
     client: ClickHouseClient, source: SourceSpec, mapping: Sequence[MappedColumn], partition_key: str
 ) -> SourceSpec:
     """Count the partitions of some files, spread from the first to the last.

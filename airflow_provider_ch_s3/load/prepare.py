@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
-from airflow_provider_ch_s3.common.work import log_folded
+from airflow_provider_ch_s3.common.work import at_once, log_folded
 from airflow_provider_ch_s3.create.observe import FEW_DIGITS, kept_form
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
@@ -194,7 +194,9 @@ def prepare_load(
     """
     check_readable(access, files, request, cluster)
     request, past = _of_changes(request, past, files)
-    server = read_server_settings(client, cluster)
+    server, volumes = at_once(
+        lambda: read_server_settings(client, cluster), lambda: read_volumes(client, target, cluster.name)
+    )
     check_given_settings(server, operator=request.settings, connection=request.connection_settings)
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
     line_format: LineFormat | None = None
@@ -220,7 +222,6 @@ def prepare_load(
         mode_for(request).check_filled(target, request, {column.target for column in mapping})
 
     source = replace(source, may_list=may_list and access.lists_as_the_worker)
-    volumes = read_volumes(client, target, cluster.name)
 
     def plan(source: SourceSpec, sharing: MemorySharing, cluster: ClusterSpec) -> LoadPlan:
         facts = replace(
@@ -242,10 +243,10 @@ def prepare_load(
     source = source.read_with(**plan(source, MemorySharing(), cluster).sent)
     if line_format is None:  # a sample would stop at the first bad row
         marks = _mark_deletions(request.mode.rule)
-        source = measure.measure_rows(client, source, mapping, target, staged=marks, where=request.where)
-        if source.rows is None and source.data_format not in past:
-            source = measure.estimate_row_count(client, source)
-        source = measure.count_partitions(client, source, mapping, target.partition_key)
+        counts_rows = source.rows is None and source.data_format not in past
+        source = measure.measure_files(
+            client, source, mapping, target, staged=marks, where=request.where, counts_rows=counts_rows
+        )
     sharing = read_sharing()  # last of all: a load that starts in the meantime is counted, too
     final = plan(source, sharing, cluster)
     _check_expiry(access, final.prediction)
