@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
+from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec
@@ -194,23 +195,24 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
                 raise UnknownStateError("commit-unfinished", BROKEN.format(query_id=attempt.id.query_id, target=name))
 
 
-def check_known(target: Target, request: LoadRequest) -> None:
+def check_known(target: Target, request: LoadRequest, *, has_ledger: bool = True) -> None:
     """Check that loads have filled this table, if loads have filled a table of this name, or the mode needs it.
 
+    :param has_ledger: all nodes have the ledger, or none.
     :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows of
         no load in the ledger.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if mode_for(request).effect.replaced is Replaced.TABLE or ledger.names:
+    if mode_for(request).effect.replaced is Replaced.TABLE or (has_ledger and ledger.names):
         return
-    earlier = ledger.read_earlier_uuids()
+    earlier = ledger.read_earlier_uuids() if has_ledger else []
     if earlier and (NO_UUID in uuids or set(earlier) & set(uuids)):
         return
     if not (earlier or request.mode.refuses_unknown_rows):
         return
     partitions = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
-    if not partitions or ledger.read().names:
+    if not partitions or (has_ledger and ledger.read().names):
         return
     if earlier:
         raise TargetError(
@@ -228,6 +230,17 @@ def check_known(target: Target, request: LoadRequest) -> None:
         f" loaded the same files. `ch-s3 loads adopt {ledger.target} --source …` records which files the rows are of;"
         " Append(on_unknown_rows='keep') keeps the rows, and adds those of all files; or empty the table (TRUNCATE)",
     )
+
+
+def check_known_before(target: Target, request: LoadRequest) -> None:
+    """Check, as :func:`check_known` does, before a load has created the ledger.
+
+    If only some nodes have the ledger, nothing is checked: the ledger cannot be read.
+    """
+    nodes = {node.host for node in target.cluster.nodes}
+    found = {row["node"] for row in target.ledger.check()}
+    if not isinstance(request.mode, Direct) and (nodes <= found or not found):
+        check_known(target, request, has_ledger=bool(found))
 
 
 def check_sent_once(cluster: ClusterSpec, target: TargetSpec) -> None:

@@ -56,11 +56,13 @@ class Finding:
 
     :param check: name of the check.
     :param text: what was found, or what is wrong and what to do about it.
+    :param code: of what is wrong; '' if nothing is.
     """
 
     check: str
     state: State
     text: str
+    code: str = ""
 
 
 class NotKnown(str):
@@ -138,7 +140,7 @@ def examine(subject: Subject, which: Iterable[Check]) -> Iterator[Finding]:
             finding = Finding(check=check.name, state=state, text=found)
         except ChS3Error as error:
             missing.add(check.name)
-            finding = Finding(check=check.name, state=State.FAILED, text=str(error))
+            finding = Finding(check=check.name, state=State.FAILED, text=str(error), code=error.code)
         yield finding
 
 
@@ -225,6 +227,14 @@ def check_table(subject: Subject) -> str:
     load.target.check_commit([view.table for view in load.site.views])
     checks.check_disks(load.target, load.site.views)
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
+
+
+def check_rows(subject: Subject) -> str:
+    """The ledger knows where the rows of the table came from, or the mode need not know."""
+    load = subject.load
+    if load.has_table:
+        checks.check_known_before(load.target, load.request)
+    return "none in the table that the load would refuse"
 
 
 def check_arguments(subject: Subject) -> str:
@@ -318,6 +328,7 @@ LOAD_CHECKS = (
     *_NODES,
     Check(name="files", run=check_files, after=("arguments",)),
     Check(name="table", run=check_table, after=("arguments", "addresses")),
+    Check(name="rows", run=check_rows, after=("table", "ledger")),
     Check(name="plan", run=check_plan, after=("files", "table")),
     Check(name="reading", run=check_reading, after=("plan",)),
     Check(name="disk", run=check_disk, after=("plan",)),

@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.files.stores import WritableStore
 from airflow_provider_ch_s3.load.after_load import dispose_of_files
 from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.load.begin import ChunkPlanner
-from airflow_provider_ch_s3.load.checks import check_disks, check_mode
+from airflow_provider_ch_s3.load.checks import check_disks, check_known_before, check_mode
 from airflow_provider_ch_s3.load.chunks import CommittedChunks, changed_arguments
 from airflow_provider_ch_s3.load.conclude import ChunkFinisher
 from airflow_provider_ch_s3.load.decide import (
@@ -370,6 +370,7 @@ class StagedLoad(Load):
         if not self.has_table:
             return None, self.preview()
         check_request(self.request)
+        check_known_before(self.target, self.request)
         return self._planner.preview_new(self.target.ledger.read_if_there())
 
     @property

@@ -20,7 +20,7 @@ from tests.sandbox.topologies import only_on
 pytestmark = pytest.mark.sandbox
 
 CONNECTION = ["connection", "nodes", "clocks", "ddl", "addresses", "ledger"]
-LOAD = ["connection", "arguments", "rights", *CONNECTION[1:], "files", "table", "plan", "reading", "disk"]
+LOAD = ["connection", "arguments", "rights", *CONNECTION[1:], "files", "table", "rows", "plan", "reading", "disk"]
 
 
 @pytest.fixture

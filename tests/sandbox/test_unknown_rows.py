@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
+from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.modes import Append, OnUnknown, ReplacePartitions
 from tests.failures import coded
@@ -54,6 +58,35 @@ def test_adopted_files_are_loaded_already(lab: Lab, capsys: pytest.CaptureFixtur
     lab.load("in/*", table, mode="replace_partitions", task_id="replace")
     assert numbers(lab, table) == [1, 2, 3, 4]
     assert is_clean(lab)
+
+
+@pytest.mark.parametrize("has_ledger", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_plan_and_doctor_say_so_before_the_load(
+    lab: Lab, has_ledger: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = fill(lab)
+    if has_ledger:
+        lab.load("in/*", lab.create("other", "n UInt32"))
+
+    def ask(*mode: str) -> tuple[str, dict[str, tuple[str, str]]]:
+        capsys.readouterr()
+        code = main(["plan", *lab.arguments(table, *mode)])
+        said = capsys.readouterr().err
+        assert code == int("rows-unknown" in said)
+        assert main(["doctor", *lab.arguments(table, *mode), "--json"]) == code
+        return said, {one["check"]: (one["state"], one["text"]) for one in json.loads(capsys.readouterr().out)}
+
+    for mode in ((), ("--mode", '{"append": {"on_changed": "load"}}')):
+        said, found = ask(*mode)
+        for text in (said, found["rows"][1]):
+            assert re.search(unknown(lab, 3), text)
+        assert {check for check, (state, _) in found.items() if state == "failed"} == {"rows"}
+    for mode in (("--mode", '{"append": {"on_unknown_rows": "keep"}}'), ("--mode", "replace_table")):
+        _, found = ask(*mode)
+        assert {state for state, _ in found.values()} == {"ok"}
+    lab.everywhere(f"TRUNCATE TABLE {table}")
+    _, found = ask()
+    assert found["rows"] == ("ok", "none in the table that the load would refuse")
 
 
 @pytest.mark.thorough
