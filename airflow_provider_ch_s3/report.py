@@ -129,8 +129,8 @@ class LoadReport:
     :param nodes: node (``host:port``) → the node's share of the load, a :class:`NodeReport`.
     :param settings: setting → ``value``, ``origin`` (``operator``, ``connection``, ``computed``, ``server default``;
         ``server log`` if no plan is known), ``reason``, and, from a plan, ``is_notable``: more than a guard with the
-        servers' own value.
-    :param left_out_settings: computed setting that the server does not accept → the reason.
+        servers' own value. Through XCom only without staging: the tab "Load report" reads them from the ledger.
+    :param left_out_settings: computed setting that the server does not accept → the reason; as ``settings``.
     :param data_format: format of the files; '' if no plan is known, and without staging.
     :param snapshot: of a lake table: ``table_uuid``, and ``id``, ``time``, ``operation``, ``schema_id`` of the loaded
         snapshot; ``after``: id of the snapshot in the table before, '' if all rows of the snapshot were loaded. Empty
@@ -266,8 +266,13 @@ class LoadReport:
         return not self.query_id
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, for XCom: Airflow's API returns a tuple as text."""
+        """Return plain JSON values, for XCom: Airflow's API returns a tuple as text.
+
+        The settings of a staged load are not among the values: the ledger has the settings, and no task needs them.
+        """
         plain: dict[str, Any] = as_plain(dataclasses.asdict(self))
+        if self.partitions is not None:
+            del plain["settings"], plain["left_out_settings"]
         return plain
 
     @property

@@ -23,6 +23,9 @@ may add fields, and neither renames nor removes any.
 ``GET /ch-s3/api/load_attempts?load=&database=``
     ``attempts`` alone, as of ``load_files``.
 
+``GET /ch-s3/api/load_settings?load=&database=``
+    The settings of an INSERT, or of the newest attempt of a load: a ``LoadSettings``.
+
 ``GET /ch-s3/api/table_files?table=&prefix=&after=``
     The files whose rows a table holds, at most 1,000: a ``TableFiles``.
 
@@ -119,6 +122,13 @@ def read_load_attempts(conn_id: Connection, load: Text, ledger: Text = "", datab
     """Read what became of one load."""
     with _reading(conn_id, ledger, database) as (view, _):
         return {"attempts": [asdict(one) for one in view.load_attempts(load)]}
+
+
+@app.get("/load_settings")
+def read_load_settings(conn_id: Connection, load: Text, ledger: Text = "", database: Text = "") -> dict[str, Any]:
+    """Read the settings of one load."""
+    with _reading(conn_id, ledger, database) as (view, _):
+        return asdict(view.load_settings(load))
 
 
 @app.get("/table_files")

@@ -43,6 +43,18 @@ class Selection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadSettings:
+    """With which settings an attempt loads.
+
+    :param settings: setting → ``value``, ``origin``, ``reason``, ``is_notable``, as in the report.
+    :param left_out_settings: computed setting that the server does not accept → the reason.
+    """
+
+    settings: Mapping[str, Mapping[str, Any]]
+    left_out_settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoadRecord:
     """An attempt of a load: one staging table, one INSERT; a load in chunks has an attempt for each chunk.
 

@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.reporting.values import (
     FileRecord,
     LoadFiles,
     LoadRecord,
+    LoadSettings,
     LoadsPage,
     LockRecord,
     ProgressRecord,
@@ -155,11 +156,24 @@ class LedgerView:
         :param name: the id of a load, or the query id of an INSERT.
         :raises ConfigError: if the ledger has neither, or no longer has the details.
         """
+        return [LoadRecord.of(*one) for one in self._attempts_of(name)]
+
+    def load_settings(self, name: str) -> LoadSettings:
+        """Read the settings of an attempt, or of the newest attempt of a load.
+
+        :param name: as for :meth:`load_attempts`.
+        :raises ConfigError: as :meth:`load_attempts`.
+        """
+        (_, newest), *_ = self._attempts_of(name)
+        planned = newest.planned
+        return LoadSettings(settings=planned.settings, left_out_settings=planned.left_out_settings)
+
+    def _attempts_of(self, name: str) -> list[tuple[str, Attempt]]:
         load_id, _ = _parse_name(name)
-        found = [LoadRecord.of(*one) for one in reversed(self.attempts(Selection(load_id=load_id)))]
-        if not (records := [one for one in found if name in (one.load_id, one.query_id)]):
+        found = reversed(self.attempts(Selection(load_id=load_id)))
+        if not (named := [one for one in found if name in (one[1].id.load_id, one[1].id.query_id)]):
             raise self.explain_missing(name)
-        return records
+        return named
 
     def explain_missing(self, name: str) -> ConfigError:
         """Say why there are no details of a load, or of one attempt."""

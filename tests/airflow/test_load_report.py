@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from airflow_provider_ch_s3.cli import main
+from ch_s3_lab.planned import read_settings
 from ch_s3_lab.sandbox.info import Sandbox
 from tests.airflow.conftest import AirflowApi, take_pictures, wait_for
 
@@ -93,7 +94,8 @@ def test_a_finished_load_shows_its_numbers_and_asks_no_other_server(
         *result["nodes"],
     ):
         report.get_by_text(shown, exact=True).first.wait_for()
-    reason = report.get_by_text(result["settings"]["max_threads"]["reason"], exact=True).first
+    settings = read_settings(flights_sandbox, f"{DATABASE}.ch_s3_ledger", result["query_id"])
+    reason = report.get_by_text(settings["max_threads"]["reason"], exact=True).first
     assert not reason.is_visible()
     report.get_by_text("that the SQL names").click()
     reason.wait_for()

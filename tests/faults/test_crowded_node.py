@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.common.text import GIB
 from ch_s3_lab.bench.loads import BUCKET, load, make_files, make_table
+from ch_s3_lab.planned import read_settings
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.faults.oracle import find_leftovers
@@ -83,7 +84,8 @@ def test_loads_that_are_planned_in_the_same_second_share_the_memory(
 ) -> None:
     # the rest is for the server, and for what merges meanwhile
     reports = load_together("count_loads", lambda _: {"ingest_memory_ratio": 0.5})
-    reasons = [report["settings"]["min_insert_block_size_bytes"]["reason"] for report in reports]
+    planned = [read_settings(small_node, "bench.ch_s3_ledger", report["query_id"]) for report in reports]
+    reasons = [settings["min_insert_block_size_bytes"]["reason"] for settings in planned]
     assert ["shared by 4 loads (3 others run now)" in reason for reason in reasons] == [True] * LOADS
     assert [report["reduction"]["again"] for report in reports] == [0] * LOADS
     assert count(small_node) == [ROWS] * LOADS
@@ -97,9 +99,12 @@ def test_loads_that_run_out_of_memory_load_again_with_less(small_node: Sandbox, 
     reduced = [report for report in reports if report["reduction"]["again"]]
     assert reduced, "nothing ran out of memory: the test needs a smaller node"
     assert count(small_node) == [ROWS] * LOADS
-    for report in reduced:
+    for number, report in enumerate(reports):
+        if report not in reduced:
+            continue
+        settings = read_settings(small_node, f"bench.ledger{number}", report["query_id"])
         halved = report["reduction"]["memory"]
         assert halved == report["reduction"]["again"]
-        assert int(report["settings"]["max_insert_threads"]["value"]) == 4 >> halved
+        assert int(settings["max_insert_threads"]["value"]) == 4 >> halved
     assert find_leftovers(small_node, "bench") == []
     assert small_node.query(UPTIME)[0]["up"] > up["up"], "the server died and was restarted"

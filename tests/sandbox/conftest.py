@@ -26,6 +26,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from ch_s3_lab.errors import SandboxError
+from ch_s3_lab.planned import read_settings
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.config import EMBEDDED, SERVERS
 from ch_s3_lab.sandbox.engine import package_of
@@ -166,6 +167,12 @@ class Lab:
             report = operator.execute(self.context(operator, try_number=try_number, max_tries=max_tries))
         assert report is not None
         return report
+
+    def settings(self, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings of a load, which are in the report only without staging."""
+        return report.get("settings") or read_settings(
+            self.sandbox, f"{self.database}.ch_s3_ledger", report["query_id"]
+        )
 
     def loads(self, *arguments: str) -> int:
         """Run ``ch-s3 loads`` in the test's database; returns its exit code."""

@@ -111,9 +111,8 @@ def test_random_changes(lab: Lab, server: S3Server, tmp_path: Path, kind: str, s
         report = lab.load(LOCATION, table, task_id=f"load{number}", mode=FOLLOW)
         assert not number or not report["query_id"] or report["snapshot"]["after"]
         if "changes" in report["snapshot"] and kind == "by-key":  # one server sends the rows to their shards
-            sent = {
-                name: report["settings"][name]["value"] for name in ("distributed_foreground_insert", "async_insert")
-            }
+            settings = lab.settings(report)
+            sent = {name: settings[name]["value"] for name in ("distributed_foreground_insert", "async_insert")}
             assert sent == {"distributed_foreground_insert": 1, "async_insert": 0}
         assert bag(loaded(lab)) == bag(lake.rows())
         for _ in range(chance.randint(1, 4)):

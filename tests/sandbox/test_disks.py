@@ -107,7 +107,7 @@ def test_a_plan_with_little_memory_knows_where_the_parts_are(lab: Lab) -> None:
     setting = "max_insert_delayed_streams_for_parallel_write"
     for name, settings, origin in (("on_s3", S3_DISK, "computed"), ("in_tiers", TIERS, "server default")):
         table = make_table(lab, settings, name)
-        assert lab.load("in/*.csv", table, mode=KEEPING)["settings"][setting]["origin"] == origin
+        assert lab.settings(lab.load("in/*.csv", table, mode=KEEPING))[setting]["origin"] == origin
 
 
 @topologies("on-cluster")

@@ -166,7 +166,7 @@ class TestReport:
         )
         assert [row["is_initial"] for row in logged].count(1) == 1
         assert len(logged) > 3
-        sent = {name: s["value"] for name, s in report["settings"].items() if s["origin"] != "server default"}
+        sent = {name: s["value"] for name, s in lab.settings(report).items() if s["origin"] != "server default"}
         assert {"max_insert_threads", "min_insert_block_size_bytes", "insert_deduplicate"} <= sent.keys()
         # the log omits settings that have their default value
         defaults = {r["name"]: r["default"] for r in lab.query("SELECT name, default FROM system.settings")}
@@ -174,8 +174,8 @@ class TestReport:
             ran = {name: row["settings"].get(name, defaults[name]) for name in sent}
             assert ran == {name: str(value) for name, value in sent.items()}
         assert (sent["max_threads"], sent["max_block_size"]) == (3, 2222)
-        assert report["settings"]["max_threads"]["origin"] == "connection"
-        assert report["settings"]["max_block_size"]["origin"] == "operator"
+        assert lab.settings(report)["max_threads"]["origin"] == "connection"
+        assert lab.settings(report)["max_block_size"]["origin"] == "operator"
 
     @pytest.mark.thorough
     def test_bytes_and_requests(self, lab: Lab) -> None:
@@ -220,7 +220,7 @@ class TestSharding:
             expected = [row for row in ROWS if row["id"] % 3 == node]
             assert bag(lab.rows(local, node=node)) == bag(expected)
         assert report["rows_written"] == 240
-        assert report["settings"]["parallel_distributed_insert_select"]["value"] == int(mode == "append")
+        assert lab.settings(report)["parallel_distributed_insert_select"]["value"] == int(mode == "append")
 
     @pytest.mark.thorough
     def test_the_user_may_give_the_key_up(self, lab: Lab) -> None:
@@ -872,7 +872,7 @@ def test_nodes_share_the_row_groups_of_few_files(lab: Lab, mode: str) -> None:
         pa.parquet.write_table(rows, buffer, row_group_size=5_000)
         lab.put(f"in/{number}.parquet", buffer.getvalue())
     report = lab.load("in/*", lab.distribute(local), mode=mode)
-    assert report["settings"]["cluster_table_function_split_granularity"]["value"] == "bucket"
+    assert lab.settings(report)["cluster_table_function_split_granularity"]["value"] == "bucket"
     found = lab.everywhere(f"SELECT count() AS rows, uniqExact(n) AS distinct FROM {local}")
     assert sum(row["rows"] for row in found) == sum(row["distinct"] for row in found) == 100_000
     assert report["rows_written"] == 100_000

@@ -317,7 +317,7 @@ def test_a_quorum_that_a_profile_asks_for(lab: Lab) -> None:
     lab.connect_clickhouse(login=user, password="p")
     table = lab.create("t", "n UInt32", EVEN_AND_ODD)
     report = lab.load("in/*.csv", table, settings=MANY_PARTS)
-    assert report["settings"]["insert_quorum"]["value"] == 0
+    assert lab.settings(report)["insert_quorum"]["value"] == 0
     assert bag(lab.rows(table)) == bag(NEW)
 
 

@@ -101,7 +101,7 @@ def test_only_one_node_sends_if_another_would_copy_the_rows(lab: Lab) -> None:
     with changed_config(lab, copy_rows, of=slice(3, 4)):
         report = lab.load("keys/*.csv", lab.distribute(table, "n"))
     assert bag(lab.rows(table)) == bag(KEYS)
-    assert report["settings"]["parallel_distributed_insert_select"]["value"] == 0
+    assert lab.settings(report)["parallel_distributed_insert_select"]["value"] == 0
 
 
 @pytest.mark.thorough

@@ -59,8 +59,9 @@ LAB_MAY_IMPORT = {
     "errors": set(),
     "extras": set(),
     "sandbox": {"errors"},
-    "demo": {"errors", "extras", "sandbox"},
-    "bench": {"errors", "extras", "sandbox", "demo.local_airflow"},
+    "planned": {"sandbox"},
+    "demo": {"errors", "extras", "sandbox", "planned"},
+    "bench": {"errors", "extras", "sandbox", "planned", "demo.local_airflow"},
     "pytest": {"sandbox"},
 }
 SANDBOX_OF_PROVIDER = GROUND | {"cli.parser", "cli.screen"}

@@ -11,6 +11,7 @@ const REPORTED = ["success", "skipped"];
 const LOAD = ["clickhouse_conn_id", "source", "table"];
 const SENSOR = ["clickhouse_conn_id", "table", "max_parts", "max_parts_per_partition"];
 const FAILED = ["failed", "up_for_retry"];
+const QUERY = /ch-s3-[0-9a-f]+-\d+-\d+-insert/;
 const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
 async function get(path) {
@@ -70,6 +71,9 @@ function readFacts(log, name) {
 
 // The plan in a sentence, once there is one.
 export const readPlan = (log) => readFacts(log, "planned_seconds").at(-1)?.text;
+
+// The id of the last query that the log names: an INSERT of the load.
+export const readQuery = (log) => log.map(({ event }) => QUERY.exec(event)?.[0]).findLast(Boolean);
 
 // [{ at: Unix time, rows: of all chunks so far, done: share of the work, if it is known, text }]
 export const readProgress = (log) => readFacts(log, "rows");
@@ -152,6 +156,7 @@ export async function readTask(place) {
     checks: report?.row_checks ?? readChecks(log),
     links: links?.extra_links ?? {},
     planned: readPlan(log),
+    query: readQuery(log),
     progress: readProgress(log),
     error: readError(task, log),
   };

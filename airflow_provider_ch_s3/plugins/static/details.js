@@ -81,7 +81,7 @@ function SettingsTable({ label, settings }) {
   return html`<${Table} label=${label} head=${["setting", "value", "origin", "reason"]} rows=${rows} />`;
 }
 
-export function Settings({ report: { settings, left_out_settings: leftOut } }) {
+export function Settings({ planned: { settings, left_out_settings: leftOut } }) {
   const all = Object.entries(settings);
   // An INSERT that was taken over without its plan has none that is known to be notable.
   const notable = all.filter(([, setting]) => setting.is_notable ?? true);

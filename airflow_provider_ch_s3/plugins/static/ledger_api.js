@@ -38,4 +38,5 @@ export function ledgerOf(report, connection) {
 export const readLoads = (values) => get("loads", values);
 export const readLoadAttempts = (values) => get("load_attempts", values);
 export const readLoadFiles = (values) => get("load_files", values);
+export const readLoadSettings = (values) => get("load_settings", values);
 export const readTableFiles = (values) => get("table_files", values);

@@ -4,6 +4,7 @@ import { readHistory, readPartsAfter, readTask } from "./api.js";
 import { History, Nodes, Progress, Steps } from "./charts.js";
 import { Checks, Files, Partitions, Rejected, Settings, Sql } from "./details.js";
 import { Cards, Header, Outcome } from "./header.js";
+import { ledgerOf, readLoadSettings } from "./ledger_api.js";
 import { loadStyle, untilOver, useAnswer, withBoundary } from "./page.js";
 import { Parts, SensorReport } from "./parts.js";
 import { html } from "./react.js";
@@ -19,6 +20,11 @@ export function Load({ task, place }) {
   const { found: after } = useAnswer(hasLoaded ? () => readPartsAfter(place, fields.table) : null, key, untilOver);
   const look = isStaged ? () => readUndone(report, fields.clickhouse_conn_id) : null;
   const { found: undone } = useAnswer(look, [...key, report?.query_id]);
+  // While the query runs, its id is in the log.
+  const query = report ? isStaged && report.query_id : task.query;
+  const plan = query ? () => readLoadSettings({ load: query, ...ledgerOf(fields, fields.clickhouse_conn_id) }) : null;
+  const { found: planned } = useAnswer(plan, [place, query]);
+  const settings = planned ?? (hasLoaded && !isStaged && report);
   const show = (Shown) => hasLoaded && html`<${Shown} report=${report} />`;
   return html`
     <article className="ch-s3-report">
@@ -34,7 +40,7 @@ export function Load({ task, place }) {
       ${show(Partitions)}
       ${isStaged && html`<${Files} report=${report} connection=${fields.clickhouse_conn_id} />`}
       <${History} history=${past ?? []} place=${place} />
-      ${show(Settings)}
+      ${settings && html`<${Settings} planned=${settings} />`}
       ${fields.sql && html`<${Sql} text=${fields.sql} />`}
     </article>`;
 }

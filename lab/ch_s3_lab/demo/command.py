@@ -23,6 +23,7 @@ from ch_s3_lab.demo import flights
 from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
 from ch_s3_lab.demo.ui import serve_ui
 from ch_s3_lab.extras import check_extra
+from ch_s3_lab.planned import read_settings
 from ch_s3_lab.sandbox.config import SandboxConfig
 from ch_s3_lab.sandbox.given import given_sandbox
 from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
@@ -108,11 +109,12 @@ def load_flights(sandbox: Sandbox, home: Path, dags: Path, report_path: Path) ->
         advance()
     settle_seconds = max(0.0, (settled["last_change"] or load["ended"]) - load["ended"])
     is_equal = source == table
+    settings = read_settings(sandbox, f"{sandbox.database}.ch_s3_ledger", load["query_id"])
     report = {
         "is_equal": is_equal,
         "source": source,
         "table": table,
-        "load": load,
+        "load": {**load, "settings": settings},
         "settled": settled,
         "settle_seconds": round(settle_seconds, 3),
     }

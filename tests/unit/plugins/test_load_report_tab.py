@@ -281,6 +281,39 @@ def test_the_ledger_knows_whether_a_load_was_undone(
     assert scripts.call("undone.js", "readUndone", report, "ch", answers=given) == said
 
 
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_the_settings_of_a_staged_load_are_in_the_ledger_alone(is_staged: bool) -> None:
+    """A report is read by other tasks, and settings are most of a plan."""
+    settings = {"max_threads": {"value": 4, "origin": "operator", "reason": "", "is_notable": True}}
+    partitions = COMMITTED.partitions if is_staged else None
+    report = dataclasses.replace(COMMITTED, settings=settings, partitions=partitions).as_dict()
+    assert {"settings", "left_out_settings"} & report.keys() == (
+        set() if is_staged else {"settings", "left_out_settings"}
+    )
+    assert len(json.dumps(report)) < 3_000
+
+
+def test_the_log_names_the_query_whose_settings_the_ledger_has(scripts: Scripts) -> None:
+    log = log_of("plan: 1 x 2 threads", "submitting ch-s3-0f-0-2-insert", "ch-s3-0f-0-4-insert: 5 rows", "done")
+    task = scripts.call("api.js", "readTask", PLACE, answers=answers(state="running", log=log))
+    assert task["query"] == "ch-s3-0f-0-4-insert"
+
+
+def test_settings_that_the_ledger_tells(scripts: Scripts) -> None:
+    settings = {
+        "max_threads": {"value": 4, "origin": "operator", "reason": "because", "is_notable": True},
+        "limit": {"value": 0, "origin": "server default", "reason": "", "is_notable": False},
+    }
+    end = "load_settings?load=ch-s3-1-0-7-insert&conn_id=ch&database=d"
+    given = {end: {"body": {"settings": settings, "left_out_settings": {"x": "not known"}}}}
+    asked = {"load": "ch-s3-1-0-7-insert", "conn_id": "ch", "database": "d"}
+    found = scripts.call("ledger_api.js", "readLoadSettings", asked, answers=given)
+    shown = text_of(scripts.call("details.js", "Settings", {"planned": found}))
+    assert "Settings 2 settings 2 that the SQL names" in shown
+    assert re.search("max_threads 4 operator because x . left out not known", shown)
+    assert "1 as the server has them" in shown
+
+
 @pytest.mark.parametrize(
     ("log", "bar"),
     [

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.cluster.spec import DEFAULT_INGEST_MEMORY_RATIO
 from airflow_provider_ch_s3.common.text import GIB, format_bytes
 from airflow_provider_ch_s3.errors import ChS3Error
 from ch_s3_lab.bench.loads import bench_sandbox, load, make_files, make_table
+from ch_s3_lab.planned import read_settings
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
 LOOK_SECONDS = 0.05
@@ -56,13 +57,14 @@ def peaks(sandbox: Sandbox) -> Iterator[list[int]]:
         watcher.join()
 
 
-def load_one(number: int, limit: int) -> str:
+def load_one(sandbox: Sandbox, number: int, limit: int) -> str:
     """Load once; returns how the load ended."""
     try:
         seconds, report = load(f"bench.t{number}", "big", limit, poll_interval=0.25)
     except ChS3Error as error:
         return f"failed: {error}"
-    blocks = format_bytes(int(report["settings"]["min_insert_block_size_bytes"]["value"]))
+    settings = read_settings(sandbox, "bench.ch_s3_ledger", report["query_id"])
+    blocks = format_bytes(int(settings["min_insert_block_size_bytes"]["value"]))
     peak = format_bytes(report["peak_memory_bytes"])
     return f"{seconds:.1f} s, blocks of {blocks}, {peak} peak, {report['initial_parts']} parts"
 
@@ -78,7 +80,7 @@ def measure(sandbox: Sandbox, loads: int, limit: int, share_bytes: float) -> Non
     for number in range(loads):
         make_table(sandbox, f"t{number}", "tuple()")
     with peaks(sandbox) as found, ThreadPoolExecutor(loads) as pool:
-        ends = list(pool.map(lambda number: load_one(number, limit), range(loads)))
+        ends = list(pool.map(lambda number: load_one(sandbox, number, limit), range(loads)))
     inserts, node = found
     print(
         f"max_concurrent_loads={limit}: all INSERTs held {inserts / share_bytes:.0%} of their share of"
