@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.create.observe import (
     choose_folder_type,
     choose_text_type,
     choose_typed_type,
+    explain_text,
     is_scalar,
     observe_texts,
 )
@@ -85,14 +86,18 @@ def read_new_columns(
     whole = whole if request.columns.only is not None else replace(whole, select={})
     source = read_source(client, access, files, whole, empty, cluster)
     in_files = source.in_files
+    reasons: dict[str, str] = {}
     if request.data_format.structure or not (source.format.is_typed or source.format.is_text):
         found = {column.name: column.type for column in in_files}
     elif source.format.is_typed:
         found = _choose_typed(client, source, in_files, cluster)
     else:
-        found = _choose_text(client, source, request.csv.null_words)
+        found, reasons = _choose_text(client, source, request.csv.null_words)
     in_path = path_column_names(files, source.pattern.scheme)
-    columns = [NewColumn(name=name, type=kind, in_path=name in in_path) for name, kind in found.items()]
+    columns = [
+        NewColumn(name=name, type=kind, in_path=name in in_path, reason=reasons.get(name, ""))
+        for name, kind in found.items()
+    ]
     columns += _folder_columns(source, found, types)
     columns += _absent_columns(files[0], columns, types)
     chosen = _with_selected(client, source, columns, request, types)
@@ -153,22 +158,26 @@ def _null_free(client: ClickHouseClient, source: SourceSpec, cluster: str | None
     return {row["name"] for row in rows if row["is_known"] and not row["null_count"]}
 
 
-def _choose_text(client: ClickHouseClient, source: SourceSpec, null_words: Sequence[str]) -> dict[str, str]:
+def _choose_text(
+    client: ClickHouseClient, source: SourceSpec, null_words: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Choose the types of the columns of text files; returns also column → reason, where the values are texts."""
     guessed = _guess_types(client, source)
     marks_texts = source.format.tells_null_from_empty
+    marked = {name for name, kind in guessed.items() if marks_texts and base_type(kind) == "String"}
     scalars = [FileColumn(name=name, type="Nullable(String)") for name, kind in guessed.items() if is_scalar(kind)]
     seen = _observe(client, source, scalars)
     chosen = {
-        name: choose_text_type(seen[name], is_text=marks_texts and base_type(kind) == "String")
-        if name in seen
-        else kind
+        name: choose_text_type(seen[name], is_text=name in marked) if name in seen else kind
         for name, kind in guessed.items()
     }
     if null_words:  # among texts the words are texts, too: the country NA stays
         without = _observe(client, source, scalars, null_words)
         types = {name: choose_text_type(one) for name, one in without.items()}
         chosen |= {name: kind for name, kind in types.items() if family(base_type(kind)) != "string"}
-    return chosen
+        seen |= without
+    texts = {name for name in seen if family(base_type(chosen[name])) == "string"} - marked
+    return chosen, {name: explain_text(one) for name, one in seen.items() if name in texts}
 
 
 def _guess_types(client: ClickHouseClient, source: SourceSpec) -> dict[str, str]:

@@ -52,6 +52,7 @@ def plan_table(
             f"ENGINE = {engine}: {engine_reason}",
             f"ORDER BY {', '.join(keys) or 'nothing'}: {keys_reason}",
             f"PARTITION BY {partition or 'nothing'}: {partition_reason}",
+            *(f"{show_name(one.name)} {one.type}: {one.reason}" for one in typed if one.reason),
         ),
     )
 
@@ -86,7 +87,9 @@ def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple
             "columns-unknown",
             f"create_table has a type for {unknown[0]!r}, and the files have no such column; they have {known}",
         )
-    return tuple(replace(column, type=types.get(column.name, column.type)) for column in columns)
+    return tuple(
+        replace(column, type=types[column.name], reason="") if column.name in types else column for column in columns
+    )
 
 
 def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, str]:

@@ -37,6 +37,8 @@ FEW_DIGITS = rf"^(?i:[+-]?(?:(?:[0-9]{{1,15}}|{_POINTED})(?:e[+-]?[0-9]+)?|nan|i
 MAX_LOW_CARDINALITY = 10_000
 # A value seen less often may be a value among millions.
 MIN_REPETITIONS = 100
+# Characters of a value in a reason.
+MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class Observation:
 
     :param null_count: missing values; ``empty_count``: empty texts.
     :param hashes: of the different values; ``fits``: how many values have each of ``FORMS``, in their order.
+    :param odd: a text without any of these forms; '' if there is none.
     :param low: the first of the texts in alphabetical order, without empty texts; ``high``: the last.
     :param digits: most digits after a decimal point.
     """
@@ -54,6 +57,7 @@ class Observation:
     empty_count: int = 0
     hashes: Collection[int] = ()
     fits: Sequence[int] = (0,) * len(FORMS)
+    odd: str = ""
     low: str = ""
     high: str = ""
     digits: int = 0
@@ -70,6 +74,7 @@ class Observation:
             empty_count=self.empty_count + other.empty_count,
             hashes={*self.hashes, *other.hashes},
             fits=tuple(map(sum, zip(self.fits, other.fits, strict=True))),
+            odd=self.odd or other.odd,
             low=min(filter(None, (self.low, other.low)), default=""),
             high=max(self.high, other.high),
             digits=max(self.digits, other.digits),
@@ -103,6 +108,19 @@ def choose_text_type(seen: Observation, *, is_text: bool = False) -> str:
     if kind == "String":
         return _string_type(seen, may_be_null=seen.null_count > 0 or not seen.filled_count)
     return f"Nullable({kind})" if seen.filled_count < seen.row_count else kind
+
+
+def explain_text(seen: Observation) -> str:
+    """Say why the values of a text column have no other type."""
+    if not seen.filled_count:
+        return "the files have no values"
+    if seen.odd:
+        return f"values like {_show(seen.odd)} are no number, date, time, true or false"
+    return f"no other type keeps all values from {_show(seen.low)} to {_show(seen.high)}"
+
+
+def _show(text: str) -> str:
+    return repr(f"{text[:MAX_SHOWN]}…" if len(text) > MAX_SHOWN else text)
 
 
 _WHOLE = "^(0|-?[1-9][0-9]*)$"

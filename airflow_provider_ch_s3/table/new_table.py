@@ -87,6 +87,7 @@ class NewColumn:
     """A column of a new table.
 
     :param type: with DEFAULT or CODEC, if given by the user.
+    :param reason: why the column has this type, if the values decided.
     :param is_provenance: the load itself fills the column, with where a row came from.
     """
 
@@ -94,6 +95,7 @@ class NewColumn:
     type: str
     in_path: bool = False
     is_provenance: bool = False
+    reason: str = ""
 
     @property
     def bare_type(self) -> str:

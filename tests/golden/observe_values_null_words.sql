@@ -5,6 +5,7 @@ SELECT
     countIf(value = '') AS empty_count,
     groupUniqArray(9)(sipHash64(value)) AS hashes,
     [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
+    ifNull(minIf(value, value != '' AND NOT match(value, '^[0-9]+$') AND NOT match(value, 'it\'s')), '') AS odd,
     ifNull(minIf(value, value != ''), '') AS low,
     ifNull(maxIf(value, value != ''), '') AS high,
     ifNull(max(length(extract(value, '\\.([0-9]+)'))), 0) AS digits

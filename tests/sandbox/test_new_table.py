@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -41,7 +42,8 @@ def put_csv(lab: Lab, key: str, header: str, *lines: str) -> None:
     lab.put(key, "\n".join([header, *lines, ""]).encode())
 
 
-def test_a_table_is_made_from_text_in_folders(lab: Lab) -> None:
+def test_a_table_is_made_from_text_in_folders(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     header = "id,code,big,price,huge,day,old,at,fine,flag,gap,note"
     for day in DAYS:
         lines = [
@@ -68,6 +70,13 @@ def test_a_table_is_made_from_text_in_folders(lab: Lab) -> None:
         "note": "String",
         "dt": "Date",
     }
+    (created,) = (text for text in caplog.messages if text.startswith("creating "))
+    assert [line for line in created.splitlines() if "String): " in line or "String: " in line] == [
+        "-- code LowCardinality(String): values like '000' are no number, date, time, true or false",
+        f"-- huge LowCardinality(String): values like '{'9' * 25}' are no number, date, time, true or false",
+        "-- old String: no other type keeps all values from '1800-01-01' to '1899-01-01'",
+        "-- note String: values like 'note 0' are no number, date, time, true or false",
+    ]
     row = lab.query(f"SELECT * FROM {lab.database}.made WHERE id = 7 AND dt = '2013-01-30'")[0]
     assert {
         name: str(row[name]) for name in ("code", "big", "price", "huge", "old", "fine", "gap", "note", "dt")

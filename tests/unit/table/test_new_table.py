@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.create.observe import (
     choose_folder_type,
     choose_text_type,
     choose_typed_type,
+    explain_text,
     kept_form,
     observe_texts,
 )
@@ -125,6 +126,34 @@ def test_type_of_a_sample(seen: Observation, is_text: bool, expected: str) -> No
 )
 def test_type_of_typed_files(type_name: str, has_null: bool, expected: str) -> None:
     assert choose_typed_type(type_name, Observation(row_count=5, hashes=range(5)), has_null=has_null) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        pytest.param(Observation(row_count=2, null_count=2), "the files have no values", id="nothing"),
+        pytest.param(
+            Observation(row_count=2, fits=(1, 1, 1, 0, 0, 0), odd="007", low="007", high="8"),
+            "values like '007' are no number, date, time, true or false",
+            id="no-form",
+        ),
+        pytest.param(
+            Observation(row_count=2, odd="x" * 41), f"values like '{'x' * 40}…' are no number", id="a-long-value"
+        ),
+        pytest.param(
+            Observation(row_count=2, fits=(1, 1, 1, 0, 1, 0), low="2013-01-01", high="7"),
+            "no other type keeps all values from '2013-01-01' to '7'",
+            id="two-forms",
+        ),
+        pytest.param(
+            Observation(row_count=2, fits=(0, 0, 0, 0, 2, 0), low="0001-01-01", high="2013-01-01"),
+            "no other type keeps all values from '0001-01-01' to '2013-01-01'",
+            id="out-of-range",
+        ),
+    ],
+)
+def test_why_a_column_is_text(seen: Observation, reason: str) -> None:
+    assert explain_text(seen).startswith(reason)
 
 
 @pytest.mark.parametrize(
