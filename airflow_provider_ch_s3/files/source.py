@@ -141,6 +141,7 @@ class FileColumn:
     :param may_be_marked: the column is read as text, and comes first in files without a header, so that a byte order
         mark may precede the first value.
     :param repeats_folder: the files have the column, and a ``name=value/`` folder has to have the same value.
+    :param is_from_json: texts and untyped values were parsed from JSON, and the parser may have changed some.
     """
 
     name: str
@@ -160,6 +161,7 @@ class FileColumn:
     is_alone: bool = False
     may_be_marked: bool = False
     repeats_folder: bool = False
+    is_from_json: bool = False
 
     @property
     def is_converted(self) -> bool:
@@ -169,6 +171,7 @@ class FileColumn:
             or self.repeats_folder
             or self.is_escaped
             or self.is_alone
+            or self.is_from_json
             or bool(self.read_as or self.encoding or self.null_words)
         )
 
@@ -235,9 +238,10 @@ class SourceSpec:
 
     @property
     def has_null_lists(self) -> bool:
-        """Whether NULL may be in place of arrays, maps and tuples, and all single values are read as Nullable."""
+        """Whether NULL may be in place of what cannot be Nullable, and all single values are read as Nullable."""
         types = [column.parsed_type for column in self.in_files]
-        return self.format.has_null_lists and any(map(is_nested, types)) and all(map(tells_nulls, types))
+        may_be = any(is_nested(kind) or kind == "Dynamic" for kind in types)
+        return self.format.has_null_lists and may_be and all(map(tells_nulls, types))
 
     @property
     def has_header(self) -> bool:

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS, UTF8_MARK
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
-from airflow_provider_ch_s3.sql.json_text import object_of
+from airflow_provider_ch_s3.sql.json_text import object_of, unbroken
 from airflow_provider_ch_s3.sql.text_values import is_parsed_strictly, value_or_error, value_or_null
 from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, failing_text, plain_cast
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -181,7 +181,7 @@ def _read_text(column: FileColumn) -> Sql:
         text = Sql(f"if({text} IN ({literals(column.null_words)}), NULL, {text})")
     if column.missing:
         text = Sql(f"ifNull({text}, {literal(column.missing)})")
-    return text
+    return unbroken(text, column.type) if column.is_from_json else text
 
 
 def _parse_whole(text: Sql, column: FileColumn) -> Sql:

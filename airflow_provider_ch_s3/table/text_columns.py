@@ -125,6 +125,8 @@ def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
+    if source.format.is_json:
+        read = [c if c.in_path else replace(c, is_from_json=_may_be_broken(c.type)) for c in read]
     if dialect.escape:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
@@ -156,6 +158,11 @@ def _has_blanks_around(column: FileColumn) -> bool:
     """Whether blanks around the text of a column do not belong to the value."""
     is_parsed = column.read_as in ("String", "Nullable(String)")
     return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
+
+
+def _may_be_broken(kind: str) -> bool:
+    """Whether some values are read as ClickHouse's parser of JSON decodes them, and no rule looks at them."""
+    return any(base == _UNTYPED or re.match(r"String|FixedString", base) for base in leaves(kind))
 
 
 def _read_escaped(column: FileColumn) -> FileColumn:

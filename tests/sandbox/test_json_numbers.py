@@ -1,4 +1,4 @@
-"""Numbers in objects of JSON keep their digits, or the load fails."""
+"""What is in objects and untyped values of JSON stays as it is, or the load fails."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error
+from ch_s3_lab.sandbox import Sandbox
 from tests.marks import thorough
-from tests.sandbox.conftest import Lab
+from tests.sandbox.conftest import Lab, lab_in
 
 pytestmark = pytest.mark.sandbox
 
@@ -74,6 +75,101 @@ def test_a_number_that_would_be_rounded_is_refused(lab: Lab, data_format: str, n
         lab.load("in/*", table)
     assert number in told.value.sentence
     assert lab.rows(table) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":[true,"x"]}',
+        '{"a.b":1}',
+        *map(
+            thorough,
+            (
+                '{"a":[["x"],[true]]}',
+                '{"a":[{"b":["true",null,true]}]}',
+                r'{"a":[{"b\u002Ec":1}]}',
+            ),
+        ),
+    ],
+)
+def test_what_would_become_something_else_is_refused(lab: Lab, text: str) -> None:
+    table = create(lab, "jsonl")
+    put(lab, "jsonl", text)
+    with pytest.raises(ChS3Error, match=r"column [vn]: .*\n.*\n.*\n.*would not all stay"):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+
+
+def test_lists_and_names_that_stay(lab: Lab) -> None:
+    kept = [
+        '{"a":[true,false,null,1,[1.5]],"b":[{"c":true},{"d":1}],"e":1e20,"f":1234567890123456}',
+        r'{"a":"[true, 1]","b":"a.b\": ","c":[1.5,2,"x"],"d":[true,[1]]}',
+    ]
+    table = create(lab, "jsonl")
+    put(lab, "jsonl", *kept)
+    lab.load("in/*", table)
+    found = [json.loads(row["v"]) for row in lab.rows(table, columns="v::String AS v")]
+    assert sorted(found, key=str) == sorted(map(json.loads, kept), key=str)
+    put(lab, "jsonl", '{"a.b":1}')
+    names = {"json_type_escape_dots_in_keys": 1}
+    lab.load("in/*", table, task_id="dots", mode="replace_table", settings=names)
+    rows = lab.query(f"SELECT v::String AS v FROM {table}", settings=names)
+    assert rows == [{"v": '{"a.b":1}'}]
+
+
+UNTYPED = (
+    "v Dynamic, l Array(Dynamic), m Map(String, Dynamic), t Tuple(x Dynamic),"
+    " s Array(Tuple(String, Nullable(String))), k LowCardinality(String)"
+)
+
+
+@pytest.mark.every_case
+def test_untyped_values(engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch) -> None:
+    version, sandbox = engine
+    if version < 25:
+        pytest.skip("24.8 has Dynamic columns only as an experiment")
+    lab = lab_in(sandbox, monkeypatch)
+    lab.connect_one_node()
+    lab.query(
+        f"CREATE TABLE {lab.database}.t (n UInt8, {UNTYPED}) ENGINE = MergeTree ORDER BY n",
+    )
+    table = f"{lab.database}.t"
+    texts = {
+        "12345678900e-4": "(1234567.89)",
+        "null": "(NULL)",
+        '"1e400"': "('1e400')",
+        r'"\ud83d\ude00 \ud7ff inf"': "('😀 \ud7ff inf')",
+        '["inf"]': "(['inf'])",
+        '{"inf": [null]}': "(([NULL]))",
+        "true": "(true)",
+    }
+
+    def row(n: int, value: str, text: str = '"x"') -> str:
+        return (
+            f'{{"n":{n},"v":{value},"l":[{value}],"m":{{"k":{value}}},"t":{{"x":{value}}},'
+            f'"s":[[{text},null]],"k":{text}}}\n'
+        )
+
+    lab.put("in/a.jsonl", "".join(row(n, value) for n, value in enumerate(texts)).encode())
+    lab.load("in/*", table)
+    shown = ("v", "l[1]", "m['k']", "t.x")
+    columns = ", ".join(f"replace(toString(tuple({one})), '8900000001', '89') AS `{one}`" for one in shown)
+    rows = lab.rows(f"{table} ORDER BY n", columns=columns)
+    assert rows == [dict.fromkeys(shown, text) for text in texts.values()]
+    bad = [
+        row(0, "1").replace(f'"{name}":{begin}1', f'"{name}":{begin}{value}')
+        for name, begin in (("v", ""), ("l", "["), ("m", '{"k":'), ("t", '{"x":'))
+        for value in ("-1e400", '["inf", 1e400]', r'"\udc00"', r'{"a":["\udfff"]}')
+    ]
+    bad += [
+        row(0, "1").replace('"s":[["x"', r'"s":[["x\udc00"'),
+        row(0, "1").replace('"k":"x"', r'"k":"\uDFFF"'),
+    ]
+    for number, line in enumerate(bad):
+        lab.put(f"bad{number}/a.jsonl", line.encode())
+        with pytest.raises(ChS3Error, match=r"column [vlmtsk]: .* is not a valid"):
+            lab.load(f"bad{number}/*", table, task_id=f"bad{number}")
+    assert len(lab.rows(table)) == len(texts)
 
 
 @pytest.mark.thorough
