@@ -20,8 +20,8 @@ from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import read_uuids
-from airflow_provider_ch_s3.exactly_once.moved import DIGEST_LENGTH, Before
-from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of
+from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of, read_digests
 from airflow_provider_ch_s3.sql import staging_queries
 
 # The clocks of two servers may differ.
@@ -169,8 +169,7 @@ class Commit(ABC):
             table: self.tables.agree(table, role)
             for table in (self.tables.staged(role), self.tables.destination(role))
         }
-        statement = staging_queries.render_read_blocks(list(tables), self.tables.cluster, digest_length=DIGEST_LENGTH)
-        rows = self.tables.client.query(statement)
+        rows = self.tables.client.query(staging_queries.render_read_blocks(list(tables), self.tables.cluster))
         coming, held = (
             {place_of(row): row for row in rows if row["table"] == table.table and row["node"] in nodes}
             for table, nodes in tables.items()
@@ -178,15 +177,16 @@ class Commit(ABC):
         staged = {place: row["rows"] for place, row in coming.items() if row["rows"]}
         changed = self._changed({partition for _, partition in held})
         places = {*staged, *(place for place in held if place[1] in changed)}
+        digests = read_digests(self.tables.client, self.tables.target, self.tables.cluster, changed)
         found: dict[str, dict[str, Before]] = {}
         for node, partition in sorted(places):
-            row = held.get((node, partition), {"last_block": -1, "rows": 0, "version": -1, "digests": []})
+            row = held.get((node, partition), {"last_block": -1, "rows": 0, "version": -1})
             found.setdefault(node, {})[partition] = Before(
                 last_block=row["last_block"],
                 rows=row["rows"],
                 staged_rows=staged.get((node, partition), 0),
                 version=row["version"],
-                digests=sorted(row["digests"]) if partition in changed else (),
+                digests=digests.get((node, partition), ()),
             )
         return found
 

@@ -62,20 +62,46 @@ class CommitPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldPartition:
+    """What a partition to be replaced holds on a node.
+
+    :param rows: 0 if merges may change the number.
+    :param version: rises with each mutation of the table; ``digest``: of all hashes of parts, changes with merges.
+    """
+
+    rows: int
+    last_block: int
+    version: int
+    digest: str
+
+    def follows(self, earlier: HeldPartition) -> bool:
+        """Whether only merges have changed the partition, or mutations of other partitions."""
+        counts_rows = self.rows and earlier.rows
+        return (
+            self.last_block == earlier.last_block
+            and (not counts_rows or self.rows == earlier.rows)
+            and (self.version == earlier.version or self.digest == earlier.digest)
+        )
+
+
+Present = Mapping[str, Mapping[str, HeldPartition]]
+"""Partition → what the partition holds, by node."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeldPlan:
     """The detail of the event ``held``: what will be committed, and what the commit relies on.
 
     :param plan: as the load has verified the staged rows.
     :param view: the view that shows the rows, ``database.table``.
     :param hold_seconds: the rows can be committed for so long.
-    :param present: partition to be replaced → rows, last block and version on each node; empty where the commit does
-        not rely on them.
+    :param present: the partitions to be replaced; empty where the commit does not rely on what is there.
     """
 
     plan: CommitPlan
     view: str
     hold_seconds: float
-    present: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    present: Present = field(default_factory=dict)
 
     @property
     def report(self) -> LoadReport:

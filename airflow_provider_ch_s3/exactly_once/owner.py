@@ -8,7 +8,7 @@ A process owns the target for the length of a block: :func:`owned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
@@ -273,9 +273,7 @@ class Owner:
         commit.check_staged()
         return commit
 
-    def hold(
-        self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Mapping[str, Sequence[Sequence[int]]]
-    ) -> HeldPlan:
+    def hold(self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Present) -> HeldPlan:
         """Leave the commit of an attempt to somebody else, and show the staged rows until then.
 
         :param seconds: how long the rows are held.

@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
-from airflow_provider_ch_s3.exactly_once.moved import Before, Part, new_parts, parse_part
+from airflow_provider_ch_s3.exactly_once.moved import DIGEST_LENGTH, Before, Part, new_parts, parse_part
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.introspection.table import read_columns, read_table
 from airflow_provider_ch_s3.sql import staging_queries
@@ -163,6 +163,18 @@ class AttemptTables:
 def place_of(row: Mapping[str, Any]) -> Place:
     """Get the place of a row."""
     return row["node"], row["partition_id"]
+
+
+def read_digests(
+    client: ClickHouseClient, table: TableName, cluster: str | None, partitions: Collection[str]
+) -> dict[Place, list[str]]:
+    """Read the beginnings of the hashes of all active parts in some partitions of a table, sorted."""
+    if not partitions:
+        return {}
+    statement = staging_queries.render_read_digests(
+        table, cluster, partitions=sorted(partitions), digest_length=DIGEST_LENGTH
+    )
+    return {place_of(row): sorted(row["digests"]) for row in client.query(statement)}
 
 
 def parts_of(rows: Sequence[Mapping[str, Any]]) -> dict[Place, list[Part]]:

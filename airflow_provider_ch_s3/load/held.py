@@ -7,16 +7,18 @@ that died, and completes the commit as any other.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, HeldPlan
+from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, HeldPartition, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
 from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
+from airflow_provider_ch_s3.exactly_once.tables import place_of, read_digests
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.report import LoadReport
@@ -27,21 +29,40 @@ FindTarget = Callable[[LoadIdentity], Target]
 """Wires the table for a load."""
 
 
-def read_relied_on(target: Target, plan: CommitPlan) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Read the state of the partitions to be replaced; nothing if a commit replaces no whole partitions.
+def read_relied_on(target: Target, plan: CommitPlan) -> Present:
+    """Read what the partitions to be replaced hold; nothing if a commit replaces no whole partitions.
 
-    :returns: as ``present`` of :class:`HeldPlan`; 0 rows where merges change the number of rows.
+    :returns: as ``present`` of :class:`HeldPlan`.
     """
     effect = target.holdings.effect_of(plan.load_mode)
     if effect.replaced not in (Replaced.PARTITIONS, Replaced.TABLE):
         return {}
-    present: dict[str, list[list[int]]] = {}
     render, is_exact = staging_queries.render_read_partitions, plan.keeps_all_rows
-    for row in target.staging.query_agreed(target.spec.local, render, is_exact=is_exact):
-        if effect.replaced is Replaced.TABLE or row["partition_id"] in plan.partitions:
-            state = [row["rows"] if is_exact else 0, row["last_block"], row["version"]]
-            present.setdefault(row["partition_id"], []).append(state)
-    return {partition: sorted(states) for partition, states in present.items()}
+    rows = {
+        place_of(row): row
+        for row in target.staging.query_agreed(target.spec.local, render, is_exact=is_exact)
+        if effect.replaced is Replaced.TABLE or row["partition_id"] in plan.partitions
+    }
+    partitions = {partition for _, partition in rows}
+    digests = read_digests(target.client, target.spec.local, target.cluster.name, partitions)
+    present: dict[str, dict[str, HeldPartition]] = {}
+    for (node, partition), row in rows.items():
+        present.setdefault(partition, {})[node] = HeldPartition(
+            rows=row["rows"] if is_exact and not row["has_deleted"] else 0,
+            last_block=row["last_block"],
+            version=row["version"],
+            digest=hashlib.sha256("".join(digests.get((node, partition), ())).encode()).hexdigest()[:16],
+        )
+    return present
+
+
+def _is_kept(present: Present, now: Present) -> bool:
+    """Whether others have not changed any row of the partitions to be replaced."""
+    return present.keys() == now.keys() and all(
+        nodes.keys() == now[partition].keys()
+        and all(now[partition][node].follows(earlier) for node, earlier in nodes.items())
+        for partition, nodes in present.items()
+    )
 
 
 def commit_held(find_target: FindTarget, name: str, table: str) -> tuple[LoadReport, TargetSpec]:
@@ -154,7 +175,7 @@ def _find_change(target: Target, attempt: Attempt, held: HeldPlan) -> str:
         last = target.ledger.read_last_commit()
     if last > planned_in:
         return "another load has committed rows that the held rows would replace, or were compared with"
-    if held.present != read_relied_on(target, held.plan):
+    if not _is_kept(held.present, read_relied_on(target, held.plan)):
         return "somebody has added, changed or deleted rows that the held rows would replace"
     return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.render import IN_FILE, statement
@@ -84,18 +84,21 @@ def render_drop_staging(staging: TableName, cluster: str | None) -> str:
 
 
 @statement
-def render_read_partitions(table: TableName, cluster: str | None) -> str:
+def render_read_partitions(table: TableName, cluster: str | None, *, partitions: Collection[str] = ()) -> str:
     """Read the partitions with rows on each node.
 
-    ``last_block`` rises with inserts, ``version`` with mutations; merges change neither. ``names`` is a hash of the
-    names of the parts. ``ranges`` has the first and the last block of each part.
+    ``last_block`` rises with inserts, ``version`` with mutations; merges change neither. If ``has_deleted``, ``rows``
+    falls with merges: rows deleted by a lightweight DELETE count until then. ``names`` is a hash of the names of the
+    parts. ``ranges`` has the first and the last block of each part.
+
+    :param partitions: only these; all if empty.
     """
     return IN_FILE
 
 
 @statement
-def render_read_blocks(tables: Sequence[TableName], cluster: str | None, *, digest_length: int) -> str:
-    """Read rows, greatest block number, version and hashes of each partition of some tables on each node."""
+def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
+    """Read rows, greatest block number and version of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.
     return """
         SELECT
@@ -104,12 +107,31 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None, *, dige
             partition_id,
             sumIf(rows, active) AS rows,
             max(max_block_number) AS last_block,
-            maxIf(data_version, active) AS version,
-            groupArrayIf(substring(hash_of_all_files, 1, {{ digest_length | literal }}), active) AS digests
+            maxIf(data_version, active) AS version
         FROM {{ cluster | all_nodes("system.parts") }}
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, table, partition_id
         ORDER BY node, table, partition_id
+        SETTINGS skip_unavailable_shards = 0
+    """
+
+
+@statement
+def render_read_digests(
+    table: TableName, cluster: str | None, *, partitions: Collection[str], digest_length: int
+) -> str:
+    """Read the beginnings of the hashes of all active parts in some partitions, on each node."""
+    # A statement of its own: the server computes each hash from the hashes of all files of the part.
+    return """
+        SELECT
+            {{ node_name }} AS node,
+            partition_id,
+            groupArray(substring(hash_of_all_files, 1, {{ digest_length | literal }})) AS digests
+        FROM {{ cluster | all_nodes("system.parts") }}
+        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+            AND partition_id IN ({{ partitions | literals }})
+        GROUP BY node, partition_id
+        ORDER BY node, partition_id
         SETTINGS skip_unavailable_shards = 0
     """
 

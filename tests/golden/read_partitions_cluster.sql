@@ -4,6 +4,7 @@ SELECT
     sum(rows) AS rows,
     max(max_block_number) AS last_block,
     maxIf(data_version, data_version != min_block_number) AS version,
+    max(has_lightweight_delete) AS has_deleted,
     sum(cityHash64(name)) AS names,
     groupArray((min_block_number, max_block_number)) AS ranges
 FROM clusterAllReplicas('it\'s', system.parts)

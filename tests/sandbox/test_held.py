@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.modes import Append, Merge, Mode, ReplacePartitions, ReplaceTable, ReplaceWhere
 from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator, ClickHouseDropHeldOperator
 from tests.failures import coded, own_errors
+from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, die_before, is_clean, make_table, put_numbers
 from tests.sandbox.topologies import topologies
@@ -211,6 +212,29 @@ def test_other_partitions_may_change(lab: Lab, *, is_odd: bool) -> None:
     with pytest.raises(ChS3Error, match=coded("held-outdated", "somebody has added, changed or deleted rows")):
         end(lab, "commit", report, table)
     assert bag(lab.rows(table)) == bag([{"n": 8}])
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "ALTER TABLE {t} UPDATE v = 'theirs' WHERE n = 7 SETTINGS mutations_sync = 2",
+        thorough("DELETE FROM {t} WHERE n = 7"),
+        thorough("OPTIMIZE TABLE {t} FINAL"),
+    ],
+)
+def test_mutations_of_other_partitions_and_merges_change_nothing(lab: Lab, act: str) -> None:
+    """A mutation raises the versions of all partitions; a merge removes rows that were deleted before."""
+    lab.connect_one_node()
+    table = lab.create("t", "n UInt32, v String DEFAULT ''", EVEN_AND_ODD)
+    lab.query(f"INSERT INTO {table} (n) VALUES (7), (8), (12)")
+    lab.query(f"INSERT INTO {table} (n) VALUES (14)")
+    lab.query(f"DELETE FROM {table} WHERE n = 12")
+    put_numbers(lab, "in/0.csv", NEW)
+    given = {"data_format": Format("CSV", structure="n UInt32"), "commit": "held"}
+    report = lab.load("in/*.csv", table, mode=ReplacePartitions(on_partial="replace"), **given)
+    lab.query(act.format(t=table))
+    end(lab, "commit", report, table)
+    assert {row["n"] for row in lab.rows(table)} - {7} == {row["n"] for row in NEW}
 
 
 @pytest.mark.thorough

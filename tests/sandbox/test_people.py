@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions, ReplaceWhere
 from tests.failures import coded
 from tests.marks import thorough
-from tests.sandbox.conftest import Freeze, Lab
+from tests.sandbox.conftest import Freeze, Lab, wait_until
 from tests.sandbox.few import is_clean
 from tests.sandbox.gates import Gate
 
@@ -378,6 +378,102 @@ def test_a_row_written_right_before_the_replace_stays(lab: Lab, pause: Freeze, n
     lab.query(INSERT.format(t=table, day=1))
     assert gate.wake() is None
     assert held(lab, table) == {1: ["1 new", "2 old", "9 mine"]}
+    assert lab.left_overs() == []
+
+
+UNWRITTEN = {
+    "update": ("ALTER TABLE {t} UPDATE v = 'mine' WHERE k = 12 SETTINGS mutations_sync = 0", ["1 new", "2 mine"]),
+    "delete": ("ALTER TABLE {t} DELETE WHERE k = 12 SETTINGS mutations_sync = 0", ["1 new"]),
+    "patch": ("UPDATE {t} SET v = 'mine' WHERE k = 12", ["1 new", "2 mine"]),
+}
+
+
+@pytest.mark.parametrize("act", ["update", thorough("delete"), thorough("patch")])
+@pytest.mark.usefixtures("impatient")
+def test_a_change_that_is_not_written_yet_stays(lab: Lab, pause: Freeze, act: str) -> None:
+    """A REPLACE takes the changes away that are still to be written into the parts it removes."""
+    lab.connect_one_node()
+    patches = "enable_block_number_column = 1, enable_block_offset_column = 1"
+    table = lab.create("t", COLUMNS, f"{BY_DAY} SETTINGS {patches}")
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (11, 'old', 1), (12, 'old', 1)")
+    put(lab, "in/a.csv", (11, "new", 1))
+    gate = pause(Gate("write_event_committing"), run_mode, lab, "merge", table, "")
+    lab.query(f"SYSTEM STOP MERGES {table}")
+    sql, rows = UNWRITTEN[act]
+    lab.query(sql.format(t=table), settings={"enable_lightweight_update": 1} if act == "patch" else {})
+    error = gate.wake()
+    assert isinstance(error, LoadError)
+    lab.query(f"SYSTEM START MERGES {table}")
+    if act == "patch":
+        lab.query(f"ALTER TABLE {table} APPLY PATCHES SETTINGS mutations_sync = 2")
+    left = f"SELECT 1 FROM system.mutations WHERE database = '{lab.database}' AND table = 't' AND NOT is_done"
+    wait_until(lambda: not lab.query(left), "the mutation")
+    run_mode(lab, "merge", table, "", try_number=2)
+    assert held(lab, table) == {1: rows}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize("mode", ["merge", thorough("replace_where"), thorough("changed")])
+@pytest.mark.usefixtures("impatient")
+def test_a_row_written_right_before_a_finished_replace_stays(lab: Lab, pause: Freeze, mode: str) -> None:
+    """The load that finishes an interrupted commit has compared the table with the plan already."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    put(lab, "in/a.csv", (11, "old", 1), (21, "old", 2))
+    lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)
+    put(lab, "in/a.csv", (11, "new", 1), (21, "new", 2))
+    with killed_before(lab, "replace_partitions", 2):
+        run_mode(lab, mode, table, "")
+    put(lab, "other/z.csv", (1000, "other", 100))
+    given: dict[str, Any] = {"task_id": "other", **CSV, **ORIGIN}
+    gate = pause(Gate("write_event_committing"), lab.load, "other/*.csv", table, **given)
+    for day in (1, 2):
+        lab.query(INSERT.format(t=table, day=day))
+    if gate.wake() is not None:
+        lab.load("other/*.csv", table, try_number=2, **given)
+    assert held(lab, table) == {1: ["1 new", "9 mine"], 2: ["1 new", "9 mine"], 100: ["0 other"]}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize("mode", ["replace_partitions", thorough("merge")])
+@pytest.mark.usefixtures("impatient")
+def test_rows_inserted_again_after_the_replace_stop_nobody(lab: Lab, mode: str) -> None:
+    """Their part has the same hash as the part from before."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'app', 1)")
+    put(lab, "in/a.csv", (11, "new", 1), (12, "new", 1))
+    with killed_before(lab, "write_event_committed"):
+        lab.load("in/*.csv", table, **CSV, **ORIGIN, **MODES[mode])
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'app', 1)")
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **CSV, **ORIGIN)
+    assert held(lab, table) == {1: ["1 new", "2 app", "2 new"], 100: ["0 other"]}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("replicated_sandbox", ["database", "old-database"], indirect=True)
+@pytest.mark.usefixtures("impatient")
+def test_a_shard_without_rows_of_a_partition_stops_nobody(replicated_lab: Lab) -> None:
+    """A partition whose rows are all on one shard looks the same on the other one before and after a REPLACE."""
+    lab, mode = replicated_lab, MODES["replace_partitions"]
+    table = lab.create("t", COLUMNS, BY_DAY)
+    for node in (0, 2):
+        lab.query(
+            f"INSERT INTO {table} (k, v, day) SELECT 10 * number + 2, 'old', number FROM numbers(1, 4)", node=node
+        )
+    lab.sync(table)
+    for version in ("new", "newer"):
+        for day in range(1, 5):
+            put(lab, f"in/{day}.csv", (10 * day + 1, version, day))
+        if version == "new":
+            lab.load("in/*.csv", table, **CSV, **ORIGIN, **mode)
+    with killed_before(lab, "replace_partitions"):
+        lab.load("in/*.csv", table, task_id="second", **CSV, **ORIGIN, **mode)
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **CSV, **ORIGIN)
+    assert held(lab, table) == {**{day: ["1 newer"] for day in range(1, 5)}, 100: ["0 other"]}
     assert lab.left_overs() == []
 
 

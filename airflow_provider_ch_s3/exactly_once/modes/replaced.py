@@ -55,16 +55,16 @@ def find_replacement(
             return _not_begun(parts.active, before)
         return _half_or_unknown(staged, held, parts, before)
     # What was there is gone, or has new numbers: replaced, dropped, or detached and attached again by somebody.
-    old = set(before.digests)
-    if any(_begins(part) in old and part.digest not in digests for part in parts.came):
-        is_begun = any(_begins(clone) not in old for clone in parts.arrived) if is_logged is None else is_logged
-        return Replacement.UNKNOWN if is_begun else _not_begun(parts.active, before)
-    # Equal files give equal parts: each one has to be there.
-    wanted = Counter(part.digest for part in staged if part.rows)
-    if wanted <= Counter(clone.digest for clone in parts.arrived):
+    if is_logged or (is_logged is None and parts.has_all(staged) and parts.has_clone_besides(before)):
         return Replacement.DONE
-    if is_logged is not None:
-        return Replacement.DONE if is_logged else _not_begun(parts.active, before)
+    if any(_begins(part) in before.digests and part.digest not in digests for part in parts.came):
+        # Attached again; or after a REPLACE, somebody has inserted equal rows.
+        is_unknown = is_logged is None and parts.has_clone_besides(before)
+        return Replacement.UNKNOWN if is_unknown else _not_begun(parts.active, before)
+    if parts.has_all(staged):
+        return Replacement.DONE
+    if is_logged is False:
+        return _not_begun(parts.active, before)
     if parts.arrived:
         # One part alone may be an equal one that somebody has inserted again.
         is_half = not is_whole and not before.rows and _adds_only(parts.arrived, parts.new, parts.active, before, 0)
@@ -119,12 +119,21 @@ class _Parts:
             covers=covers,
         )
 
+    def has_clone_besides(self, before: Before) -> bool:
+        """Whether a clone has arrived that is no part from before, attached again."""
+        return any(_begins(clone) not in before.digests for clone in self.arrived)
+
+    def has_all(self, staged: Sequence[Part]) -> bool:
+        """Whether each part to come has arrived. Equal files give equal parts, and a mutation may copy a part."""
+        wanted = Counter(part.digest for part in staged if part.rows)
+        arrived = {(part.first_block, part.last_block, part.digest) for part in self.arrived}
+        return wanted <= Counter(digest for _, _, digest in arrived)
+
 
 def _half_or_unknown(staged: Sequence[Part], held: Sequence[Part], parts: _Parts, before: Before) -> Replacement:
     """Find whether a REPLACE explains all changes, if its node was killed while old parts were still there."""
     # Once all clones are there, a REPLACE drops what was there before, part by part.
-    wanted = Counter(part.digest for part in staged if part.rows)
-    is_dropping = wanted <= Counter(clone.digest for clone in parts.arrived)
+    is_dropping = parts.has_all(staged)
     gone = [part for part in held if not part.is_active and part.last_block <= before.last_block]
     dropped_rows = sum(part.rows for part in gone if is_dropping and not is_covered(part, parts.covers))
     empty = {part.digest for part in staged if not part.rows}

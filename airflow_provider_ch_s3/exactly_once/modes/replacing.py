@@ -185,15 +185,20 @@ class ReplacingCommit(Commit):
     def _join(self, found: Mapping[Place, Replacement], source: TableName) -> dict[Place, Replacement]:
         """Join the states of a partition on all nodes, because a statement replaces the partition on all nodes.
 
+        A node without old and new rows of the partition looks the same before and after.
+
         :raises UnknownStateError: if only some nodes have replaced a partition.
         """
-        joined = dict(found)
+        joined, owed = dict(found), self._owed_places()
         for _, group in groupby(sorted(found, key=itemgetter(1)), key=itemgetter(1)):
             places = list(group)
-            states = {found[place] for place in places}
-            if Replacement.DONE in states and len(states) > 1:
-                raise self._unknown(next(place for place in places if found[place] is not Replacement.DONE), source)
-            if Replacement.TOUCHED in states:
+            telling = [place for place in places if owed[place].rows or owed[place].staged_rows]
+            done = [place for place in telling if found[place] is Replacement.DONE]
+            if done and len(done) < len(telling):
+                raise self._unknown(next(place for place in telling if place not in done), source)
+            if done:
+                joined |= dict.fromkeys(places, Replacement.DONE)
+            elif Replacement.TOUCHED in map(found.get, places):
                 joined |= dict.fromkeys(places, Replacement.TOUCHED)
         return joined
 
@@ -261,8 +266,8 @@ class ReplacingCommit(Commit):
         target = self.tables.target
         return LoadError(
             "partition-written-since",
-            f"the commit of {self.attempt.query_id} was interrupted before it replaced partition {partition} of"
-            f" {target} on {node}, and others have written there since, which the commit would remove; copy the rows"
+            f"the commit of {self.attempt.query_id} was interrupted, and others have written to partition {partition}"
+            f" of {target} on {node} since, or attached parts there, which the commit would remove; copy the rows"
             f" that are to stay into another table, then remove their parts on {node} with ALTER TABLE {target}"
             f" {', '.join(f'DROP PART {part.name!r}' for part in parts)}, then load again",
         )
@@ -296,14 +301,18 @@ class KeepingCommit(ReplacingCommit):
         report = replace(self.plan.report, merge=self._collected.counts)
         self.plan = replace(self.plan, touched=self._collected.partitions, report=report)
 
-    def _is_up_to_date(self, partitions: Collection[str] | None = None) -> bool:
-        """Whether others have not changed the collected partitions, or some of these partitions, since."""
-        collected = self._collected
-        return collected is None or collected.is_up_to_date(self._survivors().read_versions(), partitions)
+    def _is_up_to_date(self, partitions: Collection[str] = ()) -> bool:
+        """Whether others have not changed the collected partitions, or some of these partitions, since.
+
+        :raises LoadError: if a change is missing in the parts: the REPLACE would undo the change.
+        """
+        assert self._collected
+        check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
+        return self._collected.is_up_to_date(self._survivors().read_versions(partitions), partitions)
 
     def _check_unchanged(self, partitions: Collection[str]) -> None:
         if not self._is_up_to_date(partitions):
-            raise self._changed_meanwhile("load again, which collects these rows, too")
+            raise self._changed_meanwhile("try again: the next try collects these rows, too")
 
     def _changed_meanwhile(self, remedy: str) -> LoadError:
         return LoadError(
@@ -319,10 +328,10 @@ class KeepingCommit(ReplacingCommit):
 
     def resume(self, record: Record) -> None:
         """Replace what can be replaced as prepared, and work out the rest again."""
+        # Before the comparison with the plan: what others write afterwards is noticed right before the REPLACE.
+        self._collected = Collected(partitions=self.plan.touched, versions=self._survivors().read_versions())
         found, _ = self._find_replacements()
         ready, touched = _take_stock(found)
-        if ready:
-            check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
         if not touched and self._is_set_aside():
             self._limit_to(ready)
         else:
@@ -375,7 +384,7 @@ class KeepingCommit(ReplacingCommit):
 
 def _without_epoch(staged: TableName) -> str:
     """The beginning of the names of an attempt's staging tables: each owner has its own epoch at the end."""
-    return staged.table.rpartition("_")[0]
+    return staged.table.rpartition("_")[0] + "_"
 
 
 def _take_stock(found: Mapping[Place, Replacement]) -> tuple[set[Place], set[Place]]:

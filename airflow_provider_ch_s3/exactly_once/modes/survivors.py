@@ -8,9 +8,11 @@ user are kept, too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -41,9 +43,9 @@ class Collected:
     counts: Mapping[str, int] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
 
-    def is_up_to_date(self, versions: Versions, partitions: Collection[str] | None = None) -> bool:
+    def is_up_to_date(self, versions: Versions, partitions: Collection[str] = ()) -> bool:
         """Whether others have not changed the collected partitions, or some of these partitions, since."""
-        chosen = set(self.partitions) & set(self.partitions if partitions is None else partitions)
+        chosen = set(self.partitions) & set(partitions or self.partitions)
         return is_same(_of(chosen, versions), _of(chosen, self.versions))
 
 
@@ -158,9 +160,11 @@ class Survivors(ABC):
         query_id = self.tables.next_query_id()
         return count_rows(self.tables.client, merged, self.tables.cluster, condition, query_id=query_id)
 
-    def read_versions(self) -> Versions:
-        """Read the state of each partition on each node, to notice changes by others."""
-        statement = staging_queries.render_read_partitions(self.tables.target, self.tables.cluster)
+    def read_versions(self, partitions: Collection[str] = ()) -> Versions:
+        """Read the state of each partition on each node, or of some partitions, to notice changes by others."""
+        statement = staging_queries.render_read_partitions(
+            self.tables.target, self.tables.cluster, partitions=sorted(partitions)
+        )
         rows = self.tables.client.query(statement)
         return {place_of(row): Version.parse(row, counts_rows=self.plan.keeps_all_rows) for row in rows}
 
@@ -169,8 +173,8 @@ class Survivors(ABC):
 class Version:
     """The state of a partition: inserts, mutations and the loss of a part change the state, but merges do not.
 
-    :param ranges: the first and the last block of each part.
-    :param rows: 0 if merges change the number of rows. A dropped part may leave a range, in an empty or merged part.
+    :param ranges: the first and the last block of each part, sorted.
+    :param rows: 0 if merges may change the number. A dropped part may leave a range, in an empty or merged part.
     """
 
     last_block: int
@@ -184,16 +188,23 @@ class Version:
         return cls(
             last_block=row["last_block"],
             version=row["version"],
-            ranges=[(first, last) for first, last in row["ranges"]],
-            rows=row["rows"] if counts_rows else 0,
+            ranges=sorted((first, last) for first, last in row["ranges"]),
+            rows=row["rows"] if counts_rows and not row["has_deleted"] else 0,
         )
 
     def follows(self, earlier: Version) -> bool:
         """Whether only merges have changed the partition: each part is there, or was merged into another."""
-        state, before = ((one.last_block, one.version, one.rows) for one in (self, earlier))
-        return state == before and all(
-            any(start <= first and last <= end for start, end in self.ranges) for first, last in earlier.ranges
+        counts_rows = self.rows and earlier.rows
+        return (
+            (self.last_block, self.version) == (earlier.last_block, earlier.version)
+            and (not counts_rows or self.rows == earlier.rows)
+            and all(self._covers(first, last) for first, last in earlier.ranges)
         )
+
+    def _covers(self, first: int, last: int) -> bool:
+        """Whether a part has all of some blocks; active parts never overlap."""
+        place = bisect_right(self.ranges, first, key=itemgetter(0))
+        return place > 0 and last <= self.ranges[place - 1][1]
 
 
 Versions = Mapping[Place, Version]

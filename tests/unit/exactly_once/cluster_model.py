@@ -785,6 +785,7 @@ class Cluster:
                 ),
                 "last_block": max(part.last_block for part in table.active(partition)),
                 "ranges": [(part.first_block, part.last_block) for part in table.active(partition)],
+                "has_deleted": 0,
             }
             for partition, rows in sorted(table.partitions.items() if table else ())
         ]
@@ -816,11 +817,19 @@ class Cluster:
                 "rows": sum(part.rows.total() for part in table.active(partition)),
                 "last_block": max(part.last_block for part in table.parts if part.partition == partition),
                 "version": max((part.version for part in table.active(partition)), default=0),
-                "digests": [part.digest for part in table.active(partition)],
             }
             for name in names
             if (table := node.tables.get(name)) is not None
             for partition in sorted({part.partition for part in table.parts})
+        ]
+
+    def _read_digests(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        table = node.tables.get(_match(r"table = '(\w+)'", statement.text)[1])
+        wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
+        return [
+            {"node": node.name, "partition_id": one, "digests": [part.digest for part in table.active(one)]}
+            for one in wanted
+            if table and table.active(one)
         ]
 
     def _read_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:

@@ -163,8 +163,9 @@ ATTACHED = [replace(one, first_block=10 + n, last_block=10 + n) for n, one in en
         pytest.param([], ATTACHED, None, TOUCHED, id="nothing-to-come"),
         pytest.param(COMING, ATTACHED, None, TOUCHED, id="not-replaced"),
         pytest.param(COMING, ATTACHED, False, TOUCHED, id="not-logged"),
-        pytest.param(COMING, [*CLONES, *ATTACHED], None, UNKNOWN, id="replaced-before-or-after"),
-        pytest.param(COMING, ATTACHED, True, UNKNOWN, id="replaced-and-dropped-and-attached"),
+        pytest.param(COMING, [*CLONES, *ATTACHED], None, DONE, id="replaced-and-equal-rows-inserted-again"),
+        pytest.param(COMING, [*CLONES[:1], *ATTACHED], None, UNKNOWN, id="perhaps-replaced-and-a-part-dropped"),
+        pytest.param(COMING, ATTACHED, True, DONE, id="replaced-and-dropped-and-attached"),
         pytest.param([*COMING, OLD[0]], ATTACHED, None, TOUCHED, id="a-part-stays-as-it-is"),
         pytest.param([], [part("x", 8)], None, DONE, id="emptied-and-inserted"),
     ],
@@ -190,3 +191,12 @@ def test_a_record_of_an_earlier_release_has_no_version() -> None:
 def test_rows_of_others() -> None:
     held = [OLD[0], CLONES[0], part("x", 10), part("y", 11, **GONE), part("m", 7, 12)]
     assert [one.digest for one in find_foreign(COMING, held, BEFORE)] == ["x", "m"]
+
+
+def test_equal_parts_are_counted_and_their_mutated_copies_are_not() -> None:
+    """A part that a mutation has copied has the same blocks and files; two equal files give two parts."""
+    clone = part("c1", 8)
+    twice = [part("c1", 1), part("c1", 2)]
+    copied = [replace(clone, is_active=False), replace(clone, version=9, is_fresh=False)]
+    assert find_replacement(twice, copied, BEFORE, is_whole=True) is UNKNOWN
+    assert find_replacement(twice, [clone, part("c1", 9)], BEFORE, is_whole=True) is DONE

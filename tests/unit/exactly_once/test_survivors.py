@@ -22,8 +22,10 @@ from airflow_provider_ch_s3.table.target import TableName
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
 
 
-def partition(name: str, last_block: int = 1, *, version: int = 1, ranges: Any = ((0, 1),)) -> dict[str, Any]:
-    about = {"node": "n1", "partition_id": name, "rows": 5}
+def partition(
+    name: str, last_block: int = 1, *, version: int = 1, ranges: Any = ((0, 1),), rows: int = 5, has_deleted: int = 0
+) -> dict[str, Any]:
+    about = {"node": "n1", "partition_id": name, "rows": rows, "has_deleted": has_deleted}
     return {**about, "last_block": last_block, "version": version, "ranges": ranges}
 
 
@@ -128,9 +130,10 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
     assert linked == [100, 100, 1] * 3
 
 
-def is_collected_at_once(later: dict[str, Any]) -> bool:
+def is_collected_at_once(later: dict[str, Any], *, has_deleted: int = 0) -> bool:
     """Whether partition p counts as unchanged, if it had two parts before."""
-    client = server(read_partitions=[[partition("p", 2, ranges=[(0, 1), (2, 2)])], [later]])
+    before = partition("p", 2, ranges=[(2, 2), (0, 1)], has_deleted=has_deleted)
+    client = server(read_partitions=[[before], [later]])
     client.answers["count_outside"] *= 2
     assert survivors(client).collect().partitions == ["p"]
     return [statement.name for statement in client.done].count("create_staging") == 1
@@ -148,6 +151,12 @@ def is_collected_at_once(later: dict[str, Any]) -> bool:
 )
 def test_what_others_do_meanwhile(later: dict[str, Any], is_unchanged: bool) -> None:
     assert is_collected_at_once(later) is is_unchanged
+
+
+def test_a_merge_that_removes_rows_deleted_before_changes_nothing() -> None:
+    merged = partition("p", 2, ranges=[(0, 2)], rows=3)
+    assert is_collected_at_once(merged, has_deleted=1)
+    assert not is_collected_at_once(merged)
 
 
 @pytest.mark.parametrize(

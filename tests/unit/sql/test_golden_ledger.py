@@ -218,7 +218,17 @@ CASES: dict[str, Statement] = {
     **at_both("rename_staging_on_cluster", staging_queries.render_rename_staging, STAGING, RENAMED),
     **at_both("drop_staging_on_cluster", staging_queries.render_drop_staging, STAGING),
     **at_both("read_partitions_cluster", staging_queries.render_read_partitions, TARGET),
-    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET], digest_length=8),
+    **at_both(
+        "read_some_partitions_cluster", staging_queries.render_read_partitions, TARGET, partitions=["a", PARTITION]
+    ),
+    **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET]),
+    **at_both(
+        "read_digests_cluster",
+        staging_queries.render_read_digests,
+        TARGET,
+        partitions=["a", PARTITION],
+        digest_length=8,
+    ),
     **at_both(
         "read_broken_parts_cluster", staging_queries.render_read_broken_parts, [STAGING, TARGET], partition=PARTITION
     ),
@@ -362,6 +372,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "drop_staging",
         "read_partitions",
         "read_blocks",
+        "read_digests",
         "read_broken_parts",
         "read_parts",
         "read_logged_parts",
