@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClic
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lake_features import Delta, inline_vector, mapped, remove, with_ids
+from tests.lake_shapes import checkpoint
 from tests.lakes import IcebergLake, Rows
 
 NAMES = ("city", "town", "note", "memo")
@@ -154,9 +155,13 @@ class EvolvingDelta:
 
     def change(self) -> None:
         unused = [name for name in NAMES if name not in self.fields]
-        changes = ["append", "delete", "delete", *(["rename", "add"] if unused else [])]
+        changes = ["append", "delete", "delete", "checkpoint", *(["rename", "add"] if unused else [])]
         match self.luck.choice([*changes, *(["drop"] if len(self._columns) > 1 else [])]):
             case "append":
+                self.new.commit([], self._write())
+                return
+            case "checkpoint":
+                checkpoint(self.new)
                 self.new.commit([], self._write())
                 return
             case "delete":

@@ -312,9 +312,11 @@ def _partition_values(new: Iceberg) -> None:
 
 
 def _odd_names(new: Iceberg) -> None:
-    lake = new.create(pa.schema([("id", pa.int64()), ("my city", pa.string())]))
-    lake.append([{"id": 1, "my city": "Oslo"}])
-    new.has({"id": 1, "my city": "Oslo"})
+    kind = pa.struct([("b", pa.int64()), ("a b", pa.int64())])
+    lake = new.create(pa.schema([("id", pa.int64()), ("my city", pa.string()), ("p", kind)]))
+    row = {"id": 1, "my city": "Oslo", "p": {"b": 1, "a b": 2}}
+    lake.append([row])
+    new.has(row)
 
 
 def _widened(new: Iceberg) -> None:
@@ -369,7 +371,12 @@ class Delta:
             "AWS_SECRET_ACCESS_KEY": server.secret_key,
             "AWS_REGION": "us-east-1",
             "AWS_ALLOW_HTTP": "true",
+            "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
         }
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.written.location}"
 
     def put(self, name: str, body: bytes) -> None:
         self.client.put_object(Bucket=self.bucket, Key=f"{self.written.location}/{name}", Body=body)
@@ -412,8 +419,7 @@ class Delta:
     def read(self, version: str) -> Rows:
         from deltalake import DeltaTable, QueryBuilder
 
-        uri = f"s3://{self.bucket}/{self.written.location}"
-        table = DeltaTable(uri, version=int(version), storage_options=self.options)
+        table = DeltaTable(self.uri, version=int(version), storage_options=self.options)
         return list(pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t")).to_pylist())
 
 

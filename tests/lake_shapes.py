@@ -31,11 +31,15 @@ from pyiceberg.transforms import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BinaryType,
+    BooleanType,
     DateType,
     DecimalType,
     FixedType,
+    FloatType,
+    IntegerType,
     ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
@@ -109,6 +113,83 @@ def _types(new: Iceberg) -> None:
         "raw": "A",
     }
     new.has(shown)
+    new.written.read = None
+
+
+def _deletes_and_types(new: Iceberg) -> None:
+    """All types, nested ones too, read by the function because of deletes."""
+    point = StructType(NestedField(20, "x", LongType()))
+    kinds = {
+        "id": LongType(),
+        "price": DecimalType(30, 2),
+        "day": DateType(),
+        "at": TimestampType(),
+        "utc": TimestamptzType(),
+        "key": UUIDType(),
+        "four": FixedType(4),
+        "raw": BinaryType(),
+        "is": BooleanType(),
+        "small": IntegerType(),
+        "ratio": FloatType(),
+        "p": point,
+        "l": ListType(21, StringType(), element_required=False),
+        "m": MapType(22, StringType(), 23, LongType(), value_required=False),
+    }
+    fields = [NestedField(n, name, kind) for n, (name, kind) in enumerate(kinds.items(), 1)]
+    lake = new.create(Schema(*fields))
+    row = {
+        "price": Decimal("-12345678901234567890.25"),
+        "day": datetime.date(1969, 12, 31),
+        "at": TIME,
+        "utc": TIME.replace(tzinfo=datetime.UTC),
+        "key": UUID("00112233-4455-6677-8899-aabbccddeeff").bytes,
+        "four": b"abcd",
+        "raw": b"A",
+        "is": True,
+        "small": -7,
+        "ratio": 0.5,
+        "p": {"x": 1},
+        "l": ["a", None],
+        "m": [("k", 1)],
+    }
+    lake.append([{"id": 1, **row}, {"id": 2, **row}, {"id": 3, **dict.fromkeys(row)}])
+    lake.delete_by_position(0)
+    shown = {
+        "price": -12345678901234567890.25,
+        "day": "1969-12-31",
+        "at": "2026-11-25 01:02:03.456789",
+        "utc": "2026-11-25 01:02:03.456789",
+        "key": "00112233-4455-6677-8899-aabbccddeeff",
+        "four": "abcd",
+        "raw": "A",
+        "is": True,
+        "small": -7,
+        "ratio": 0.5,
+        "p": {"x": 1},
+        "l": ["a", None],
+        "m": {"k": 1},
+    }
+    new.has({"id": 2, **shown}, {"id": 3, **dict.fromkeys(shown), "p": {"x": None}, "l": [], "m": {}})
+    new.written.read = None
+
+
+def _typed_partition_values(new: Iceberg) -> None:
+    """Values of several types that only the metadata have."""
+    kinds = {"n": LongType(), "day": DateType(), "price": DecimalType(10, 2), "at": TimestampType()}
+    fields = [NestedField(n, name, kind) for n, (name, kind) in enumerate(kinds.items(), 2)]
+    schema = Schema(NestedField(1, "id", LongType()), *fields)
+    spec = PartitionSpec(*(PartitionField(n, 998 + n, IdentityTransform(), name) for n, name in enumerate(kinds, 2)))
+    new.create(schema, partition_spec=spec)
+    data = with_ids(pa.table({"id": pa.array([1], pa.int64())}), 1)
+    days = (DAY - datetime.date(1970, 1, 1)).days
+    microseconds = days * 86_400_000_000 + 1
+    values = Record(7, days, Decimal("1.25"), microseconds)
+    new.add(
+        new.file("f.parquet", data, partition=values),
+        new.file("g.parquet", data, partition=Record(None, None, None, None)),
+    )
+    shown = {"n": 7, "day": "2026-11-25", "price": 1.25, "at": "2026-11-25 00:00:00.000001"}
+    new.has({"id": 1, **shown}, {"id": 1, **dict.fromkeys(shown)})
     new.written.read = None
 
 
@@ -397,19 +478,14 @@ def _dropped_column(new: Iceberg) -> None:
 # Delta
 
 
-def checkpoint(new: Delta, *, with_commits: bool = False) -> pa.Table:
-    """Have deltalake write a checkpoint of the last version, and clean up the log before it."""
-    uri = f"s3://{new.bucket}/{new.written.location}"
-    DeltaTable(uri, storage_options={**new.options, "AWS_S3_ALLOW_UNSAFE_RENAME": "true"}).create_checkpoint()
+def checkpoint(new: Delta) -> pa.Table:
+    """Have deltalake write a checkpoint of the last version, take away the commits, and return the checkpoint."""
+    DeltaTable(new.uri, storage_options=new.options).create_checkpoint()
     log = f"{new.written.location}/_delta_log/"
-    if not with_commits:
-        for version in range(new.version + 1):
-            new.client.delete_object(Bucket=new.bucket, Key=f"{log}{version:020}.json")
-        last = new.written.snapshots.popitem()
-        new.written.snapshots = dict([last])
-        # deltalake and the provider know a version of which there is no commit only through a later commit
-    key = f"{log}{new.version:020}.checkpoint.parquet"
-    return pq.read_table(io.BytesIO(new.client.get_object(Bucket=new.bucket, Key=key)["Body"].read()))
+    for version in range(new.version + 1):
+        new.client.delete_object(Bucket=new.bucket, Key=f"{log}{version:020}.json")
+    body = new.client.get_object(Bucket=new.bucket, Key=f"{log}{new.version:020}.checkpoint.parquet")["Body"].read()
+    return pq.read_table(io.BytesIO(body))
 
 
 def _after(new: Delta, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -493,8 +569,7 @@ def _checkpoint_in_json(new: Delta) -> None:
 def _compacted_log(new: Delta) -> None:
     for n in range(3):
         new.commit(_two(range(n + 1)), *(new.begin(COLUMNS) if n == 0 else ()), new.add(f"f{n}.parquet", _table([n])))
-    uri = f"s3://{new.bucket}/{new.written.location}"
-    DeltaTable(uri, storage_options={**new.options, "AWS_S3_ALLOW_UNSAFE_RENAME": "true"}).compact_logs(0, 2)
+    DeltaTable(new.uri, storage_options=new.options).compact_logs(0, 2)
 
 
 def _vectors_in_checkpoint(new: Delta) -> None:
@@ -865,6 +940,33 @@ def _int96(new: Delta) -> None:
     new.written.read = None
 
 
+def _vectors_and_types(new: Delta) -> None:
+    """All types, read by the function because of a vector."""
+    kinds: Mapping[str, tuple[str, pa.DataType, Any, Any]] = {
+        "b": ("byte", pa.int8(), -1, -1),
+        "s": ("short", pa.int16(), -300, -300),
+        "i": ("integer", pa.int32(), 7, 7),
+        "f": ("float", pa.float32(), 0.5, 0.5),
+        "d": ("double", pa.float64(), 0.25, 0.25),
+        "p": ("decimal(30,2)", pa.decimal128(30, 2), Decimal("-1234567890123456789.25"), -1234567890123456789.25),
+        "day": ("date", pa.date32(), datetime.date(1969, 12, 31), "1969-12-31"),
+        "utc": ("timestamp", pa.timestamp("us", "UTC"), TIME.replace(tzinfo=datetime.UTC), f"{TIME}"),
+        "at": ("timestamp_ntz", pa.timestamp("us"), TIME, f"{TIME}"),
+        "raw": ("binary", pa.binary(), b"A", "A"),
+        "is": ("boolean", pa.bool_(), False, False),
+    }
+    row = {name: value for name, (_, _, value, _) in kinds.items()}
+    schema = pa.schema([("id", pa.int64()), *((name, kind) for name, (_, kind, _, _) in kinds.items())])
+    rows = [{"id": 1, **row}, {"id": 2, **row}, {"id": 3, **dict.fromkeys(row)}]
+    add = new.add("f.parquet", pa.Table.from_pylist(rows, schema=schema))
+    fields = (column("id", "long"), *(column(name, kind) for name, (kind, _, _, _) in kinds.items()))
+    add["add"]["deletionVector"] = inline_vector(0)
+    shown = {name: value for name, (_, _, _, value) in kinds.items()}
+    found = [{"id": 2, **shown}, {"id": 3, **dict.fromkeys(shown)}]
+    new.commit(found, *new.begin(fields, "deletionVectors", "timestampNtz"), add)
+    new.written.read = None
+
+
 def _without_statistics(new: Delta) -> None:
     add = new.add("f.parquet", _table([1, 2]))
     add["add"].pop("stats")  # type: ignore[attr-defined]
@@ -895,6 +997,8 @@ CASES = (
     *FEATURES,
     Case("iceberg", "", _version_one),
     Case("iceberg", "", _types),
+    Case("iceberg", "position deletes", _deletes_and_types),
+    Case("iceberg", "partition values only in the metadata", _typed_partition_values),
     Case("iceberg", "", _nanoseconds),
     Case("iceberg", "", _transforms),
     Case("iceberg", "", _sorted_by_field),
@@ -933,7 +1037,7 @@ CASES = (
     Case("delta", "widened types", _widened_to_decimal),
     Case("delta", "widened types", _widened_decimal),
     Case("delta", "widened types", _widened_date),
-    Case("delta", "widened types", _widened_in_struct),
+    Case("delta", "structs, besides anything that plain Parquet files do not tell", _widened_in_struct),
     Case("delta", "widened types", _widened_partition),
     Case("delta", "mapped columns, also renamed and re-added", _mapped_in_struct),
     Case("delta", "mapped fields of structs in lists and maps", _mapped_in_list, refused="lake-columns-renamed"),
@@ -943,6 +1047,7 @@ CASES = (
     Case("delta", "deletion vectors", _vectors_and_lists),
     Case("delta", "mapped columns, also renamed and re-added", _mapped_partition_renamed),
     Case("delta", "", _int96),
+    Case("delta", "deletion vectors", _vectors_and_types),
     Case("delta", "", _without_statistics),
     Case("delta", "", _unknown, refused="lake-feature-unsupported"),
     Case("delta", "", _managed, refused="metadata-unreadable"),

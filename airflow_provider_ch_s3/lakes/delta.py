@@ -57,6 +57,7 @@ _TYPES = {
 _UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
+_STRUCTS = "structs, besides anything that plain Parquet files do not tell"
 _REMOVED = ("lake-rows-removed", "lake-rows-deleted")
 _CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 _GONE = "_change_type IN ('delete', 'update_preimage')"
@@ -321,6 +322,7 @@ class DeltaTable:
             needs = list(self._find_needs(table))
             has_vectors = "deletionVectors" in (table.protocol().reader_features or ())
             deleted = self._count_deleted(version, log) if has_vectors else {}
+            has_structs = table.schema().to_json().count('"type":"struct"') > 1  # the schema is a struct itself
             as_file = partial(self._as_file, _columns(table), needs)
             actions = table.get_add_actions()
             columns: list[Any] = [
@@ -331,6 +333,8 @@ class DeltaTable:
         counts = [deleted[one.key] for one in files if one.key in deleted]
         if counts:
             needs.append(need(DELTA, "deletion vectors", self._vectors_refused(version)))
+        if needs and has_structs:  # older functions lose the names of fields
+            needs.append(need(DELTA, _STRUCTS, needs[0].refusal))
         return read_through(
             TableFunction.DELTA,
             files,

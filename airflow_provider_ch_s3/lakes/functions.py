@@ -36,6 +36,7 @@ DELTA: Mapping[str, Version | None] = {
     "partitions by a timestamp": (25, 8),
     "a location in a folder of a partition column": (25, 8),
     "widened types": (25, 8),
+    "structs, besides anything that plain Parquet files do not tell": (26, 7),
     "shallow clones": None,
 }
 
