@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,12 +44,15 @@ _PARALLEL_ENGINES = frozenset({"Memory", "Log", "TinyLog", "StripeLog", "Null"})
 
 @dataclass(frozen=True, kw_only=True)
 class FoundTable:
-    """The table as the connected server sees it."""
+    """The table as the connected server sees it.
+
+    :param rows: what :func:`read_table` has read there.
+    """
 
     server: ConnectedServer
     name: TableName
     distribution: Distribution | None
-    views: tuple[TableName, ...] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
 
     @property
     def local(self) -> TableName:
@@ -82,7 +85,7 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         distribution = parse_distribution(rows[0]["engine_full"])
         cluster = re.sub(r"\{(\w+)\}", lambda m: server.macros.get(m[1], m[0]), distribution.cluster)
         distribution = replace(distribution, cluster=cluster)
-    return FoundTable(server=server, name=name, distribution=distribution, views=_read_views(rows[0]))
+    return FoundTable(server=server, name=name, distribution=distribution, rows=rows)
 
 
 def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) -> list[dict[str, Any]]:
@@ -214,7 +217,8 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     local = found.local
     _check_addressable(local, cluster)
     # Before the columns: a later ALTER then changes the definition, which the commit compares.
-    tables = {row["node"]: row for row in read_table(client, local, cluster.name)}
+    rows = read_table(client, local, cluster.name) if cluster.name else found.rows
+    tables = {row["node"]: row for row in rows}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
     lacking = [node.host for node in cluster.nodes if node.host not in tables]
@@ -244,7 +248,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         distribution=found.distribution,
         spans_cluster=found.distribution is None and cluster.shard_count > 1,
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
-        views=tuple(sorted({*found.views, *(v for row in tables.values() for v in _read_views(row))}, key=str)),
+        views=tuple(sorted({v for row in (*found.rows, *rows) for v in _read_views(row)}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
         has_projections=any(row["has_projections"] for row in tables.values()),
         has_unique_key=any(row["has_unique_key"] for row in tables.values()),
