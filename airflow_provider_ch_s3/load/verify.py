@@ -22,7 +22,6 @@ from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
-from airflow_provider_ch_s3.exactly_once.staging import StagingTable
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
@@ -118,11 +117,8 @@ def verify_staged(
     """
     target, request, mode = site.target, site.request, mode_for(site.request)
     planned = attempt.planned
-    staged = target.staging.name(StagingTable(attempt=attempt.id, epoch=attempt.id.number))
+    staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
-    if not partitions:  # the table is empty, or a later owner of the target has renamed it
-        staged = target.find_staged(attempt.id)
-        partitions = target.partition_rows(staged)
     rejects = Rejects()
     if isinstance(request.bad_rows, Reject):
         rejects = read_rejects(target, attempt.id)
