@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import clickhouse_connect
 import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -47,8 +48,19 @@ def count_sent(lab: Lab) -> Counter[str]:
     return Counter(name for name in sent if name not in BY_THE_CLOCK)
 
 
-def test_a_load_sends_what_the_table_lists(lab: Lab) -> None:
+def test_a_load_sends_what_the_table_lists_with_a_connection_to_each_node(
+    lab: Lab,
+) -> None:
+    opened: list[str] = []
+    connect = clickhouse_connect.get_client
+
+    def counted(**given: Any) -> Any:
+        opened.append(f"{given['host']}:{given['port']}")
+        return connect(**given)
+
+    lab.monkeypatch.setattr(clickhouse_connect, "get_client", counted)
     assert count_sent(lab) == read_documented(nodes=3)
+    assert sorted(Counter(opened).values()) == [2, 2, 2]  # of two loads
 
 
 @pytest.mark.thorough
