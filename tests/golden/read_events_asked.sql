@@ -4,7 +4,7 @@ FROM
 SELECT
         target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-    WHERE (target = 'it\'s.a`b' AND attempt >= (
+    WHERE target = 'it\'s.a`b' AND attempt >= (
         SELECT max(first_open)
         FROM
         (
@@ -14,9 +14,9 @@ SELECT
             ORDER BY attempt DESC
             LIMIT 1
         )
-    ))
-        OR (target = 'it\'s.a`b' AND attempt IN (7, 9))
-        OR (target IN ('u1', 'it\'s\n\'); DROP TABLE x; --\\') AND event = 'named')
+    )
+        OR target = 'it\'s.a`b' AND attempt IN (7, 9)
+        OR target IN ('u1', 'it\'s\n\'); DROP TABLE x; --\\') AND event = 'named'
     UNION ALL
 SELECT
         target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds

@@ -4,7 +4,7 @@ FROM
 SELECT
         target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
     FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
-    WHERE (target = 'it\'s.a`b' AND attempt >= (
+    WHERE target = 'it\'s.a`b' AND attempt >= (
         SELECT max(first_open)
         FROM
         (
@@ -14,7 +14,7 @@ SELECT
             ORDER BY attempt DESC
             LIMIT 1
         )
-    ))
+    )
     UNION ALL
 SELECT
         target, load_id, generation, attempt, epoch, event, try_number, detail, name, toFloat64(time) AS time_seconds
