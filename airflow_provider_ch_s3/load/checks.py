@@ -198,17 +198,20 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
 def check_known(target: Target, request: LoadRequest, *, has_ledger: bool = True) -> None:
     """Check that loads have filled this table, if loads have filled a table of this name, or the mode needs it.
 
+    Of rows of no load, modes that replace some rows only warn.
+
     :param has_ledger: all nodes have the ledger, or none.
     :raises TargetError: if the table has rows from unknown files, for example after a restore or a copy, or rows of
         no load in the ledger.
     """
     ledger, uuids = target.ledger, target.spec.uuids
-    if mode_for(request).effect.replaced is Replaced.TABLE or (has_ledger and ledger.names):
+    replaced = mode_for(request).effect.replaced
+    if replaced is Replaced.TABLE or (has_ledger and ledger.names):
         return
     earlier = ledger.read_earlier_uuids() if has_ledger else []
     if earlier and (NO_UUID in uuids or set(earlier) & set(uuids)):
         return
-    if not (earlier or request.mode.refuses_unknown_rows):
+    if replaced is Replaced.NOTHING and not (earlier or request.mode.refuses_unknown_rows):
         return
     partitions = target.client.query(staging_queries.render_read_partitions(ledger.target, target.cluster.name))
     # The names after the rows: another load may have just filled an empty table, and it writes the name first.
@@ -224,6 +227,16 @@ def check_known(target: Target, request: LoadRequest, *, has_ledger: bool = True
             " with mode='replace_table'",
         )
     rows = count_of(sum(target.partition_rows(ledger.target).values()), "row")
+    if replaced is not Replaced.NOTHING:
+        log.warning(
+            "%s holds %s, and the ledger %s has no load into it: a later load in append would add the rows of their"
+            " files again, unless mode=%r replaces them all",
+            ledger.target,
+            rows,
+            ledger.name,
+            request.mode.name,
+        )
+        return
     raise TargetError(
         "rows-unknown",
         f"{ledger.target} holds {rows}, and the ledger {ledger.name} has no load into it: an INSERT of yours may have"

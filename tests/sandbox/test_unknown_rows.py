@@ -144,9 +144,24 @@ def test_the_ledger_knows_nothing_of_direct_loads(lab: Lab) -> None:
 
 
 @pytest.mark.thorough
-def test_a_load_that_replaces_is_a_load(lab: Lab) -> None:
+@pytest.mark.parametrize("mode", ["replace_table", ReplacePartitions(on_partial="replace")], ids=str)
+def test_an_append_skips_the_files_of_a_load_that_replaced(
+    lab: Lab, mode: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the place of all rows of these files that others have put in."""
+    table = fill(lab)
+    lab.load("in/*", table, mode=mode)
+    assert ("would add the rows of their files again" in caplog.text) == (mode != "replace_table")
+    lab.put_parquet("in/c.parquet", {"n": [4]})
+    report = lab.load("in/*", table, task_id="append")
+    assert (report["files_skipped"], numbers(lab, table)) == (2, [1, 2, 3, 4])
+
+
+@pytest.mark.thorough
+def test_a_load_that_replaces_some_rows_is_a_load(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     table = fill(lab)
     lab.load("in/b.parquet", table, mode=ReplacePartitions(on_partial="replace"))
+    assert f"{table} holds 3 rows, and the ledger {lab.database}.ch_s3_ledger has no load into it" in caplog.text
     assert numbers(lab, table) == [2, 3]
     lab.load("in/a.parquet", table, task_id="append")
     assert numbers(lab, table) == [1, 2, 2, 3]
