@@ -84,17 +84,19 @@ def take_task(args: argparse.Namespace) -> argparse.Namespace:
 
     :raises ConfigError: if only --dag or --task is given, if the task does not load, or with further options.
     """
-    if not (args.dag or args.task or args.date):
+    if not (args.dag or args.task or args.date or args.map_index is not None):
         return args
     if not (args.dag and args.task):
-        raise ConfigError("argument-missing", "--dag, --task and --date name a task together; give --dag and --task")
+        raise ConfigError(
+            "argument-missing", "--dag, --task, --date and --map-index name a task together; give --dag and --task"
+        )
     if given := [name for name, default in _load_defaults().items() if getattr(args, name) != default]:
         option = f"--{given[0].replace('_', '-')}"
         raise ConfigError(
             "arguments-contradict",
             f"--dag takes all arguments from the task; leave {option} out, or --dag and --task",
         )
-    operator = find_operator(args.dag, args.task, args.date)
+    operator = find_operator(args.dag, args.task, args.date, args.map_index)
     taken = {
         "operator": operator,
         "conn_id": operator.clickhouse_conn_id,
@@ -166,7 +168,7 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
 
     taken: FilesToClickHouseOperator | None = getattr(args, "operator", None)
     operator = taken or _make_operator(args)
-    limit = limit_of(taken, is_mapped=False) if taken else LoadLimit()
+    limit = limit_of(taken, is_mapped=getattr(args, "map_index", None) is not None) if taken else LoadLimit()
     store = operator.open_store()
     return StagedLoad(
         client=hook,

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.parser import parse_time
+from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import DAG
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
 
     from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
@@ -29,11 +33,15 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATE",
         help="with --dag: logical date of the run, as of `airflow dags test` (default: now)",
     )
+    parser.add_argument("--map-index", type=int, metavar="N", help="with --dag: which load of a mapped task, from 0")
 
 
-def find_operator(dag_id: str, task_id: str, date: datetime | None) -> FilesToClickHouseOperator:
+def find_operator(
+    dag_id: str, task_id: str, date: datetime | None, map_index: int | None = None
+) -> FilesToClickHouseOperator:
     """Return the operator of a task, rendered for the run of a date.
 
+    :param map_index: of a mapped task; None for a task that is not mapped.
     :raises ConfigError: if the task is missing or is not a load, or if a template cannot be rendered.
     """
     from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
@@ -42,13 +50,43 @@ def find_operator(dag_id: str, task_id: str, date: datetime | None) -> FilesToCl
     if task_id not in dag.task_ids:
         raise ConfigError("task-unknown", f"the DAG {dag_id!r} has no task {task_id!r}; it has {_list(dag.task_ids)}")
     operator = dag.get_task(task_id)
-    if not isinstance(operator, FilesToClickHouseOperator):
-        what = "is mapped" if getattr(operator, "is_mapped", False) else f"is of {type(operator).__name__}"
+    if operator.is_mapped and issubclass(operator.operator_class, FilesToClickHouseOperator):
+        operator = _unmap(operator, map_index)
+    elif map_index is not None:
         raise ConfigError(
-            "task-unknown", f"the task {task_id!r} {what}, not one load; give the load's arguments, such as --source"
+            "argument-without-effect", f"the task {task_id!r} is not a mapped load; leave --map-index out"
+        )
+    if not isinstance(operator, FilesToClickHouseOperator):
+        kind = operator.operator_class if operator.is_mapped else type(operator)
+        raise ConfigError(
+            "task-unknown",
+            f"the task {task_id!r} is of {kind.__name__}, not a load; give the load's arguments, such as --source",
         )
     operator.render_template_fields(_build_context(dag, operator, date or datetime.now(UTC)))
     return operator
+
+
+def _unmap(mapped: MappedOperator, map_index: int | None) -> Any:
+    """Return the operator of a mapped task at an index.
+
+    :raises ConfigError: if the task is mapped over results of tasks, or if the index is out of range.
+    """
+    if sources := sorted(one.task_id for one in mapped.iter_mapped_dependencies()):
+        raise ConfigError(
+            "task-unknown",
+            f"the task {mapped.task_id!r} is mapped over what {_list(sources)} return in a run; give the load's"
+            " arguments, such as --source",
+        )
+    given = mapped._get_specified_expand_input()
+    count = math.prod(map(len, given.value.values())) if isinstance(given.value, Mapping) else len(given.value)
+    if map_index not in range(count):
+        raise ConfigError(
+            "argument-missing" if map_index is None else "argument-invalid",
+            f"the task {mapped.task_id!r} is mapped over {count_of(count, 'load')}; give --map-index, from 0 to"
+            f" {count - 1}",
+        )
+    kwargs, _ = given.resolve({"ti": SimpleNamespace(map_index=map_index)})
+    return mapped.unmap(kwargs)
 
 
 def _find_dag(dag_id: str) -> DAG:

@@ -32,7 +32,12 @@ with DAG("nightly", schedule=CronDataIntervalTimetable("0 2 * * *", timezone="UT
     )
     S3ToClickHouseOperator(task_id="after", source="s3://b/{{ ti.xcom_pull(task_ids='load') }}", table="t")
     S3ToClickHouseOperator.partial(task_id="mapped", table="t").expand(source=["s3://b/a", "s3://b/b"])
-    EmptyOperator(task_id="other")
+    S3ToClickHouseOperator.partial(task_id="crossed", table="t").expand(
+        source=["s3://b/a-{{ ds }}", "s3://b/b"], where=["x = 1", "x = 2", "x = 3"]
+    )
+    S3ToClickHouseOperator.partial(task_id="listed").expand_kwargs([{"source": "s3://b/{{ ds }}", "table": "t"}])
+    other = EmptyOperator(task_id="other")
+    S3ToClickHouseOperator.partial(task_id="over", table="t").expand(source=other.output)
 """
 TASK = ["--dag", "nightly", "--task", "load"]
 DAY = datetime(2026, 1, 5, 2, tzinfo=UTC)
@@ -58,15 +63,43 @@ def test_the_task_is_taken_as_it_stands() -> None:
     ("dag", "task", "code", "said"),
     [
         pytest.param("nightl", "load", "task-unknown", "no DAG 'nightl'; the DAG files have 'nightly'", id="dag"),
-        pytest.param("nightly", "lod", "task-unknown", "it has 'after', 'load', 'mapped', 'other'", id="task"),
-        pytest.param("nightly", "other", "task-unknown", "'other' is of EmptyOperator, not one load", id="no-load"),
-        pytest.param("nightly", "mapped", "task-unknown", "'mapped' is mapped, not one load", id="mapped"),
+        pytest.param("nightly", "lod", "task-unknown", "it has 'after', 'crossed', 'listed', 'load'", id="task"),
+        pytest.param("nightly", "other", "task-unknown", "'other' is of EmptyOperator, not a load", id="no-load"),
+        pytest.param("nightly", "mapped", "argument-missing", "over 2 loads; give --map-index, from 0", id="mapped"),
+        pytest.param("nightly", "over", "task-unknown", "is mapped over what 'other' return in a run", id="over"),
         pytest.param("nightly", "after", "template-invalid", "'ti' is undefined", id="needs-another-task"),
     ],
 )
 def test_what_is_no_load_is_refused(dag: str, task: str, code: str, said: str) -> None:
     with pytest.raises(ConfigError, match=coded(code, said)):
         find_operator(dag, task, DAY)
+
+
+@pytest.mark.parametrize(
+    ("task", "map_index", "source", "where"),
+    [
+        pytest.param("mapped", 1, "s3://b/b", "", id="list"),
+        pytest.param("crossed", 2, "s3://b/a-2026-01-05", "x = 3", id="product"),
+        pytest.param("crossed", 3, "s3://b/b", "x = 1", id="product-of-the-next"),
+        pytest.param("listed", 0, "s3://b/2026-01-05", "", id="dicts"),
+    ],
+)
+def test_a_load_of_a_mapped_task(task: str, map_index: int, source: str, where: str) -> None:
+    operator = find_operator("nightly", task, DAY, map_index)
+    assert (operator.source, operator.where, operator.table) == (source, where, "t")
+
+
+@pytest.mark.parametrize(
+    ("task", "map_index", "code", "said"),
+    [
+        pytest.param("mapped", 2, "argument-invalid", "over 2 loads; give --map-index, from 0 to 1", id="too-many"),
+        pytest.param("mapped", -1, "argument-invalid", "from 0 to 1", id="negative"),
+        pytest.param("load", 0, "argument-without-effect", "leave --map-index out", id="not-mapped"),
+    ],
+)
+def test_an_index_that_the_task_lacks(task: str, map_index: int, code: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=coded(code, said)):
+        find_operator("nightly", task, DAY, map_index)
 
 
 def test_a_file_that_cannot_be_imported_is_named(dags: Path) -> None:
