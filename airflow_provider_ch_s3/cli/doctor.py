@@ -65,6 +65,11 @@ def run(args: argparse.Namespace) -> int:
             print_line(MARKS[finding.state], f"{finding.check}: {finding.text}")
     if args.json:
         print_json([dataclasses.asdict(finding) for finding in shown])
+    elif any(finding.code == "grant-missing" for finding in shown):
+        # a server names one missing right at a time
+        with clean_output():
+            block = _show_grants(args)
+        print_text(f"\n{block}")
     return int(any(finding.state == "failed" for finding in shown))
 
 

@@ -158,9 +158,7 @@ def _explain(error: ServerError, cluster: str | None, members: Sequence[Member])
         remedy = (
             "" if "GRANT " in message else "; grant the user SELECT ON system.*, and REMOTE if a cluster is named"
         )
-        return ClusterError(
-            "hardware-unknown", f"this user may not read the hardware of the nodes: {message}{remedy}"
-        )
+        return ClusterError("grant-missing", f"this user may not read the hardware of the nodes: {message}{remedy}")
     return error
 
 

@@ -21,7 +21,16 @@ from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.sql.rights import READ_AND_WRITE, About, Need, Right, Use, declare_rights, show_grants
+from airflow_provider_ch_s3.sql.rights import (
+    READ_AND_WRITE,
+    About,
+    Need,
+    Right,
+    Use,
+    all_loads,
+    declare_rights,
+    show_grants,
+)
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, engine_of, has_replicas, parse_distribution, parse_table
 
@@ -62,9 +71,8 @@ def find_use(
     """
     name = parse_table(request.table, session.database) if request else None
     database = name.database if name else session.database
-    use = Use(
-        database=database,
-        tables=[f"{short_identifier(database)}.*"],
+    use = dataclasses.replace(
+        all_loads(database),
         ledger=_ledger_apart(declaration, database),
         has_prefixes=session.version >= FIRST_VERSION,
         has_cluster=bool(declaration.cluster),

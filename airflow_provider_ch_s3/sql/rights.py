@@ -115,6 +115,12 @@ class Use:
         return f"{short_identifier(self.database)}.{'ch_s3_' if self.has_prefixes else ''}*"
 
 
+def all_loads(database: str) -> Use:
+    """Loads into any table of a database, in all modes, also a new table, or a table that lacks columns."""
+    tables = [f"{short_identifier(database)}.*"]
+    return Use(database=database, tables=tables, new_tables=tables, adds_columns=True)
+
+
 def declare_rights(use: Use) -> Iterator[Right]:
     """Declare all rights for a use; a right may come twice, with different needs."""
     yield from _of_reading(use)
@@ -208,6 +214,9 @@ def _of_tables(use: Use) -> Iterator[Right]:
         need = Need.LOAD if use.holds else Need.OPTIONAL
         on, why = f"{short_identifier(use.database)}.*", "views of the rows of loads with commit='held'"
         yield Right(rights=("CREATE VIEW", "DROP VIEW"), on=on, about=about, why=why, need=need)
+        need = need if use.is_replicated else Need.OPTIONAL
+        why = "to drop these views ON CLUSTER, where DROP VIEW is not enough"
+        yield Right(rights=("DROP TABLE",), on=on, about=about, why=why, need=need)
         yield from _of_own_tables(use)
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.operators.held import ClickHouseDropHeldOperator
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.config import SERVERS
@@ -21,7 +23,6 @@ from tests.marks import thorough
 from tests.sandbox.conftest import Lab, lab_in
 from tests.sandbox.few import is_clean
 from tests.sandbox.node_settings import write_settings
-from tests.sandbox.test_permissions import OPTIONAL, print_grants
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, put
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case, pytest.mark.push]
@@ -36,15 +37,18 @@ MODES: dict[str, Any] = {
 }
 REQUIRE_ENGINES = """
 <clickhouse>
+  <query_log>
+    <flush_interval_milliseconds>200</flush_interval_milliseconds>
+  </query_log>
   <access_control_improvements>
     <table_engines_require_grant>true</table_engines_require_grant>
   </access_control_improvements>
 </clickhouse>
 """
-CLUSTERS = [(version, replicas) for version in SERVERS for replicas in (2, 1)]
+CLUSTERS = [(version, replicas) for replicas in (2, 1) for version in SERVERS]
 
 
-@pytest.fixture(params=[CLUSTERS[0], *map(thorough, CLUSTERS[1:])])
+@pytest.fixture(params=[*CLUSTERS[:2], *map(thorough, CLUSTERS[2:])])
 def strict_lab(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Lab]:
@@ -64,18 +68,24 @@ def become(lab: Lab, user: str) -> None:
     lab.connect_clickhouse(login=user, password=f"secret of {user}")
 
 
-def grant(lab: Lab, user: str, rights: list[str]) -> None:
-    # without the optional one, each load waits for the query log
-    lab.everywhere(f"GRANT {', '.join([*rights, OPTIONAL])} TO {user}")
+def run_block(lab: Lab, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Have an administrator run on every node what the command prints, as printed; returns the block."""
+    capsys.readouterr()
+    assert main(["doctor", "--conn-id", "ch", "--grants", *arguments]) == 0
+    block = capsys.readouterr().out
+    statements, _, optional = block.partition("-- optional:\n")
+    assert all(line.startswith("-- ") for line in optional.splitlines())
+    for statement in statements.removesuffix(";\n").split(";\n"):
+        lab.everywhere(statement)
+    return block
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab
     table, new = lab.create("t", COLUMNS, BY_TENS), f"{lab.database}.new"
     become(lab, "all_modes")
-    grant(lab, "all_modes", print_grants(capsys))
+    run_block(lab, capsys)
     for name, mode in MODES.items():
         report = lab.load("in/*.csv", table, task_id=name, mode=mode, **FILES)
         assert report["rows_written"] == 3
@@ -85,8 +95,10 @@ def test_one_block_is_enough_for_all_modes(strict_lab: Lab, capsys: pytest.Captu
     sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
     sensor.poke({})
     assert lab.loads("prune", "--older-than-days", "0") == 0
-    grant(lab, "all_modes", print_grants(capsys, *lab.arguments(new, "--create-table")))
     assert lab.load("in/*.csv", new, create_table="auto", data_format=FILES["data_format"])["rows_written"] == 4
+    lab.put("wider.csv", b"n,more\n41,2\n")
+    report = lab.load("wider.csv", new, columns=Columns(on_new="add"), task_id="wider", data_format="CSVWithNames")
+    assert list(report["columns_added"]) == ["more"]
     assert is_clean(lab)
 
 
@@ -100,10 +112,21 @@ def test_the_block_of_each_mode_is_enough_for_the_mode(strict_lab: Lab, capsys: 
         table = lab.create(name, COLUMNS, f"Replacing{BY_TENS}")
         arguments = lab.arguments(table, "--mode", mode if isinstance(mode, str) else json.dumps(mode))
         become(lab, f"only_{name}")
-        rights = print_grants(capsys, *arguments)
-        assert ("ALTER DELETE ON " + table in rights) == (name not in ("append", "direct"))
-        grant(lab, f"only_{name}", rights)
+        needed, _, _ = run_block(lab, capsys, *arguments).partition("-- optional:")
+        assert (f"ALTER DELETE ON {table} " in needed) == (name not in ("append", "direct"))
         assert lab.load("in/*.csv", table, mode=mode, **FILES)["rows_written"] == 3
+
+
+@pytest.mark.thorough
+def test_the_block_of_a_load_that_holds_its_rows(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    table = lab.create("t", COLUMNS, BY_TENS)
+    become(lab, "holding")
+    run_block(lab, capsys, *lab.arguments(table, commit="held"))
+    report = lab.load("in/*.csv", table, commit="held", **FILES)
+    drop = ClickHouseDropHeldOperator(task_id="d", load=report["query_id"], table=table, clickhouse_conn_id="ch")
+    drop.execute({})
+    assert is_clean(lab)
 
 
 @pytest.mark.thorough
@@ -113,7 +136,7 @@ def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.Cap
     table = lab.create("t", "n UInt32", "MergeTree ORDER BY n")
     become(lab, "lacking")
     arguments = lab.arguments(table)
-    grant(lab, "lacking", print_grants(capsys, *arguments))
+    run_block(lab, capsys, *arguments)
     engine = "ReplicatedMergeTree" if lab.sandbox.replicas > 1 else "MergeTree"
     missing = [
         "SELECT ON system.query_log",
@@ -123,6 +146,9 @@ def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.Cap
         f"TABLE ENGINE ON {engine}",
     ]
     lab.everywhere(f"REVOKE {', '.join(missing)} FROM lacking")
+    assert main(["doctor", *arguments]) == 1
+    _, _, block = capsys.readouterr().out.partition("\n-- mode=append")
+    assert [one for one in ("S3 ON *.*", *missing) if one.partition(" ON ")[0] not in block] == []
     main(["doctor", *arguments, "--json"])
     said = {one["check"]: (one["state"], one["text"]) for one in json.loads(capsys.readouterr().out)}["rights"]
     if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
@@ -132,6 +158,6 @@ def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.Cap
         assert one in said[1]
     assert said[1].count(" ON ") == len(missing)
     assert said[0] == "failed"
-    grant(lab, "lacking", missing)
+    lab.everywhere(f"GRANT {', '.join(missing)} TO lacking")
     main(["doctor", *arguments, "--json"])
     assert {one["state"] for one in json.loads(capsys.readouterr().out)} <= {"ok", "skipped"}

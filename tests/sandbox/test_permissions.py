@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Columns
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, TargetError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -90,7 +91,7 @@ def test_they_are_enough_to_send_rows_to_their_shards(
     replicated_lab: Lab, table: str, sharded: str, grants: list[str]
 ) -> None:
     report = replicated_lab.load("in/*.csv", sharded)
-    assert report["settings"]["parallel_distributed_insert_select"]["value"] == 1
+    assert replicated_lab.settings(report)["parallel_distributed_insert_select"]["value"] == 1
     assert bag(replicated_lab.rows(table)) == bag(ROWS)
 
 
@@ -142,6 +143,11 @@ def use_all(lab: Lab, table: str, name: str) -> None:
     for mode, arguments in MODES.items():
         lab.load("in/*.csv", table, task_id=f"{name}-{mode}", **arguments)
     lab.load("in/*.csv", table, mode="direct", task_id=f"{name}-direct")
+    lab.put("narrow/a.csv", b"n\n1\n")
+    lab.put("wider/a.csv", b"n,more\n1,2\n")
+    new, given = f"{lab.database}.new_{name}", {"create_table": "auto", "data_format": "CSVWithNames"}
+    lab.load("narrow/*.csv", new, task_id=f"{name}-new", **given)
+    lab.load("wider/*.csv", new, task_id=f"{name}-wider", columns=Columns(on_new="add"), **given)
     sensor = ClickHousePartsSettledSensor(task_id="s", table=table, clickhouse_conn_id="ch", stable_seconds=0)
     sensor.poke({})
     operator = lab.operator("in/*.csv", table, mode="replace_table", task_id=f"{name}-killed")

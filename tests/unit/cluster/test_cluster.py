@@ -419,7 +419,7 @@ def test_a_node_that_stays_silent_is_named() -> None:
 
 def test_missing_rights_name_the_grant() -> None:
     denied = ServerError("server-error", "Code: 497. DB::Exception: loader: Not enough privileges", server_code=497)
-    with pytest.raises(ClusterError, match=coded("hardware-unknown", "grant the user SELECT ON system.*")):
+    with pytest.raises(ClusterError, match=coded("grant-missing", "grant the user SELECT ON system.*")):
         detect(ScriptedClient(denied), ClusterDeclaration(cluster="c"))
 
 

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.load.doctor import (
     CONNECTION_CHECKS,
     Check,
+    Finding,
     NotKnown,
     State,
     Subject,
@@ -27,13 +28,18 @@ CLUSTER = ClusterSpec(
 )
 
 
-def find(check: str, rows: list[dict[str, Any]]) -> tuple[State, str]:
+def look(check: str, rows: list[dict[str, Any]]) -> Finding:
     """Run one check of two nodes, whose answer is given: it stands for machines that a sandbox does not have."""
     client: Any = SimpleNamespace(query=lambda _: rows)
     subject = Subject(client=client, declaration=ClusterDeclaration(cluster="c"))
     vars(subject)["cluster"] = CLUSTER  # as if it had been looked at before
     (wanted,) = (one for one in CONNECTION_CHECKS if one.name == check)
     (finding,) = examine(subject, [wanted])
+    return finding
+
+
+def find(check: str, rows: list[dict[str, Any]]) -> tuple[State, str]:
+    finding = look(check, rows)
     return finding.state, finding.text
 
 
@@ -60,6 +66,10 @@ APART = (
 def test_clocks(seconds: tuple[int, int], expected: tuple[State, str]) -> None:
     """All nodes of a sandbox have the clock of one machine."""
     assert find("clocks", clocks(*seconds)) == expected
+
+
+def test_what_failed_has_a_code() -> None:
+    assert [look("clocks", clocks(0, seconds)).code for seconds in (0, 61)] == ["", "clocks-differ"]
 
 
 def test_a_disk_without_a_size_has_no_total() -> None:

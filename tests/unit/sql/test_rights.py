@@ -9,7 +9,7 @@ import pytest
 
 import airflow_provider_ch_s3
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.sql.rights import About, Need, Use, declare_rights, show_grants
+from airflow_provider_ch_s3.sql.rights import About, Need, Use, all_loads, declare_rights, show_grants
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.md"
 SQL = Path(airflow_provider_ch_s3.__file__).parent / "sql"
@@ -28,7 +28,7 @@ def use(**fields: object) -> Use:
 
 
 def test_the_page_has_the_block(request: pytest.FixtureRequest) -> None:
-    block = show_grants(declare_rights(Use(database="analytics", tables=["analytics.*"])), "loader")
+    block = show_grants(declare_rights(all_loads("analytics")), "loader")
     head, _, rest = PAGE.read_text().partition("```sql\n")
     if request.config.getoption("--update-golden"):
         PAGE.write_text(f"{head}```sql\n{block}\n```{rest.partition('```')[2]}")
@@ -80,6 +80,8 @@ def test_names_are_quoted() -> None:
         pytest.param({"settles": True}, "SELECT ON system.merges", id="settle"),
         pytest.param({"views": ["d.v"]}, "INSERT ON d.v", id="views"),
         pytest.param({"new_tables": ["d.new"]}, "CREATE TABLE ON d.new", id="new-table"),
+        pytest.param({"holds": True}, "DROP VIEW ON d.*", id="held"),
+        pytest.param({"holds": True, "is_replicated": True}, "DROP TABLE ON d.*", id="held-on-cluster"),
         pytest.param({"adds_columns": True}, "ALTER ADD COLUMN ON d.t", id="new-columns"),
         pytest.param({"ledger": "ops.l"}, "INSERT ON ops.l_files", id="ledger"),
         pytest.param(
