@@ -250,9 +250,11 @@ def check_known_before(target: Target, request: LoadRequest) -> None:
 
     If only some nodes have the ledger, nothing is checked: the ledger cannot be read.
     """
+    if isinstance(request.mode, Direct):
+        return
     nodes = {node.host for node in target.cluster.nodes}
     found = {row["node"] for row in target.ledger.check()}
-    if not isinstance(request.mode, Direct) and (nodes <= found or not found):
+    if nodes <= found or not found:
         check_known(target, request, has_ledger=bool(found))
 
 

@@ -214,7 +214,9 @@ def _of_tables(use: Use) -> Iterator[Right]:
         need = Need.LOAD if use.holds else Need.OPTIONAL
         on, why = f"{short_identifier(use.database)}.*", "views of the rows of loads with commit='held'"
         yield Right(rights=("CREATE VIEW", "DROP VIEW"), on=on, about=about, why=why, need=need)
-        need = need if use.is_replicated else Need.OPTIONAL
+        # A user without rights does not see whether the table has replicas.
+        if use.holds and not use.is_replicated:
+            need = Need.TOOL if use.has_cluster else Need.OPTIONAL
         why = "to drop these views ON CLUSTER, where DROP VIEW is not enough"
         yield Right(rights=("DROP TABLE",), on=on, about=about, why=why, need=need)
         yield from _of_own_tables(use)

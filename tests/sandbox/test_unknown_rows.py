@@ -81,8 +81,8 @@ def test_plan_and_doctor_say_so_before_the_load(
         for text in (said, found["rows"][1]):
             assert re.search(unknown(lab, 3), text)
         assert {check for check, (state, _) in found.items() if state == "failed"} == {"rows"}
-    for mode in (("--mode", '{"append": {"on_unknown_rows": "keep"}}'), ("--mode", "replace_table")):
-        _, found = ask(*mode)
+    for other in ('{"append": {"on_unknown_rows": "keep"}}', "replace_table", "direct"):
+        _, found = ask("--mode", other)
         assert {state for state, _ in found.values()} == {"ok"}
     lab.everywhere(f"TRUNCATE TABLE {table}")
     _, found = ask()

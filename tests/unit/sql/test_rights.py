@@ -64,6 +64,13 @@ def test_older_servers_take_no_beginnings_of_names() -> None:
     assert "CREATE TABLE ON d.*" in named(use(has_prefixes=False))
 
 
+def test_on_a_cluster_held_views_are_dropped_like_tables() -> None:
+    right = "DROP TABLE ON d.*"
+    assert right in named(use(holds=True, has_cluster=True), Need.TOOL)
+    assert right in named(use(holds=True), Need.OPTIONAL)
+    assert right in named(use(has_cluster=True), Need.OPTIONAL)
+
+
 def test_names_are_quoted() -> None:
     block = show_grants(declare_rights(use(database="it's", collection="a b")), "it's me")
     assert "ON `it's`.ch_s3_*" in block
