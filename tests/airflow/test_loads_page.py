@@ -190,7 +190,12 @@ def open_page(page: Page, api: AirflowApi, **filters: str) -> Locator:
 @pytest.mark.usefixtures("run_id")
 @pytest.mark.thorough
 def test_every_route_needs_a_login(strict_address: str) -> None:
-    routes = {"loads": {}, "load_files": {"load": "x"}, "table_files": {"table": TABLE}}
+    routes = {
+        "loads": {},
+        "load_files": {"load": "x"},
+        "load_settings": {"load": "x"},
+        "table_files": {"table": TABLE},
+    }
     for route, values in routes.items():
         status, text = ask(strict_address, route, ledger=LEDGER, **values)
         assert (status, json.loads(text)) == (401, {"detail": "Not authenticated"})

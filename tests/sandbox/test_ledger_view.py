@@ -223,6 +223,11 @@ def test_the_files_of_a_load_and_of_a_table(
     assert told(view.load_files(stays.load_id).files) == [("d.csv", "open", None)]
     with pytest.raises(ConfigError, match="has no load 'ch-s3-nothing'"):
         view.load_files("ch-s3-nothing")
+    # those of a load that is committed, and of one that still runs
+    for name in (second.query_id, second.load_id, stays.query_id):
+        chosen = view.load_settings(name)
+        assert chosen.settings["max_insert_threads"]["reason"]
+        assert chosen.settings.keys().isdisjoint(chosen.left_out_settings)
 
     def held(**which: str) -> list[FileRecord]:
         return list(view.table_files(days, **which).files)
