@@ -7,6 +7,7 @@ pattern is a regular expression of the whole text, in the syntax shared by RE2 a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,8 +15,8 @@ from enum import Enum
 from airflow_provider_ch_s3.clickhouse.column_types import integer_range, parse_type, scale_and_zone
 
 INTEGER = r"[+-]?[0-9]+"
-_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
-WITH_EXPONENT = rf"{_NUMBER}[eE][+-]?[0-9]+"
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+WITH_EXPONENT = rf"{NUMBER}[eE][+-]?[0-9]+"
 NOT_FINITE = r"[+-]?(?i:inf|infinity|nan)"
 
 TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
@@ -141,6 +142,12 @@ def other_time(kind: str, *, is_us: bool) -> str:
     compact = rf"T{_HOUR}{_SIXTY}{_SIXTY}{fraction}(?:Z|{_OFFSET})?|{_HOUR}{_SIXTY}{_SIXTY}"
     named = rf"{days.named()} {_HOUR}:{_SIXTY}(?::{_SIXTY})?(?: (?:GMT|UTC|Z|[+-][0-9]{{4}}))?"
     return rf"{days.loose(is_us=is_us)}(?:{clock})?|{days.year_first('')}(?:{compact})?|{named}"
+
+
+def is_time(text: str, *, is_us: bool) -> bool:
+    """Whether a text has a form of a time or a day."""
+    forms = (other_time("DateTime64(9)", is_us=is_us), other_day("Date32", is_us=is_us))
+    return re.fullmatch("|".join(forms), text.strip()) is not None
 
 
 def clock_time(scale: int) -> str:

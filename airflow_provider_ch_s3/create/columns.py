@@ -260,7 +260,7 @@ def _observe(
             observed,
             files,
             [column.name for column in columns],
-            patterns=FORMS.values(),
+            forms=FORMS,
             limit_rows=SAMPLE_ROWS_PER_FILE,
             limit_distinct=MAX_DISTINCT,
             null_words=null_words,

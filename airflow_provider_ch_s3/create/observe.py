@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
+from airflow_provider_ch_s3.clickhouse import text_grammar
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, is_nested, is_nullable
 
 _DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
@@ -18,20 +20,16 @@ _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2
 FORMS = {
     "Int64": "^(0|-?[1-9][0-9]{0,17})$",
     "UInt64": "^(0|[1-9][0-9]{0,18})$",
-    # No more than about 17 digits, as many as a Float64 is printed with; trailing zeros are no digits of a number.
-    "Float64": (
-        r"^-?([1-9]?[0-9](\.[0-9]{1,15})?|[1-9][0-9]{2}(\.[0-9]{1,14})?|[1-9][0-9]{3,5}(\.[0-9]{1,11})?"
-        r"|[1-9][0-9]{6,14}(\.[0-9]{1,2})?|0\.[0-9]{1,17})([eE][+-]?[0-9]{1,2})?$"
-    ),
+    # A value also has no more digits than a Float64 keeps.
+    "Float64": r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$",
     "Bool": "^(true|false|True|False|TRUE|FALSE)$",
     "Date": f"^{_DAY}$",
     "DateTime": f"^{_DAY}[T ]{_CLOCK}$",
 }
 """Type → the form of its texts; the first type that fits all values is chosen."""
 
-_POINTED = "|".join([r"0?\.[0-9]{0,17}", *(rf"[0-9]{{{n}}}\.[0-9]{{0,{17 - n}}}" for n in range(1, 16))])
-FEW_DIGITS = rf"^(?i:[+-]?(?:(?:[0-9]{{1,15}}|{_POINTED})(?:e[+-]?[0-9]+)?|nan|inf|infinity))$"
-"""The form of a Float64 with no more digits than the type may hold, of a column for which the table says no type."""
+ANY_NUMBER = rf"^(?:{text_grammar.NUMBER}(?:[eE][+-]?[0-9]+)?|{text_grammar.NOT_FINITE})$"
+"""The form of a Float64 of a column for which the table says no type."""
 
 # Beyond it, numbers instead of texts no longer pay: https://clickhouse.com/docs/sql-reference/data-types/lowcardinality
 MAX_LOW_CARDINALITY = 10_000
@@ -88,9 +86,15 @@ def observe_texts(texts: Collection[str]) -> Observation:
         row_count=len(texts),
         empty_count=len(texts) - len(filled),
         hashes={*map(hash, texts)},
-        fits=tuple(sum(re.match(pattern, text) is not None for text in filled) for pattern in FORMS.values()),
+        fits=tuple(sum(_has_form(text, kind) for text in filled) for kind in FORMS),
         low=min(filled, default=""),
         high=max(filled, default=""),
+    )
+
+
+def _has_form(text: str, kind: str) -> bool:
+    return re.match(FORMS[kind], text) is not None and (
+        kind != "Float64" or Decimal(repr(float(text))) == Decimal(text)
     )
 
 

@@ -10,7 +10,7 @@ from datetime import date
 from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.away import find_away
-from airflow_provider_ch_s3.clickhouse.column_types import base_type
+from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, scale_and_zone
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
@@ -114,6 +114,12 @@ _VALUES = (
     r"Cannot parse string '(?P<value>[^']*)'",
     r"after parsed Array value '\[(?P<value>.*)\]'",
 )
+# How the parsers say that a row has another number of fields than the columns are.
+_UNEVEN = re.compile(
+    r"Line \"(?P<line>.*?)\" doesn't match the regexp|Expected end of line|(?:Line feed|End of file) found where"
+    r"|expected '.{1,3}' before: '(?:\\n|\n)",
+    re.DOTALL,
+)
 # The words of the load's own SQL.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
@@ -137,6 +143,7 @@ class Misfit:
     :param value: the value as the file has it; None if unknown.
     :param fault: what is wrong with the value; '' if the type of the column does not take the value.
     :param is_held: the value's form is wrong, perhaps not the value: ``007`` does not fit a number.
+    :param is_uneven: the row has another number of fields than the columns are.
     :param is_null: the value is missing.
     :param place: row and file.
     :param reason: the server's words.
@@ -148,6 +155,7 @@ class Misfit:
     fault: str = ""
     is_null: bool = False
     is_held: bool = False
+    is_uneven: bool = False
     place: str = ""
     reason: str = ""
 
@@ -163,6 +171,8 @@ class Misfit:
 
     @property
     def _verdict(self) -> str:
+        if self.is_uneven:
+            return "is in a row with fewer or more fields than columns"
         if self.is_null:
             return f"is missing or empty, and {self.type or 'the column'} is not Nullable"
         if self.fault:
@@ -175,6 +185,11 @@ class Misfit:
     @property
     def _remedy(self) -> str:
         select = repr(self.column or "column")
+        if self.is_uneven:
+            return (
+                "correct the row: an empty line, a delimiter or a quote in a text without quotes around the text, or"
+                " rows of another file; or give the delimiter of the files"
+            )
         if self.is_null:
             return (
                 f"make the column Nullable, give a value with select={{{select}: 'ifNull(…)'}}, or leave such rows"
@@ -182,6 +197,8 @@ class Misfit:
             )
         if self.fault:
             return _far_day(self.column)
+        if expression := _read_local_time(self.column, self.type, self.value or ""):
+            return f"say what the text means with select={{{select}: {expression!r}}}"
         return f"widen the column, convert the value with select={{{select}: '…'}}, or leave such rows out with where"
 
 
@@ -198,10 +215,12 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     if not (day or is_null or code in _MISFIT or code.startswith(_UNPARSED)):
         return None
     column = named_column(message)
+    uneven = None if "garbage after" in message else _UNEVEN.search(message)
     return Misfit(
         column=column,
         type=types.get(column, ""),
-        value=None if is_null or day else _first(_VALUES, message) or None,
+        value=uneven["line"] if uneven else None if is_null or day else _first(_VALUES, message) or None,
+        is_uneven=uneven is not None,
         fault=f"is {_shown_day(day)}, outside of 1900 to 2299" if day else "",
         is_null=is_null,
         place=_place(message),
@@ -365,6 +384,25 @@ def _shown_day(day: re.Match[str]) -> str:
         return f"{date.fromordinal(date(1970, 1, 1).toordinal() + number)}"
     except (ValueError, OverflowError):
         return f"day {number} since 1970"
+
+
+# 03/04/2024 10:00
+_LOCAL = re.compile(r"(\d\d?)([/.-])(\d\d?)\2(?:19|2\d)\d\d( \d\d?:\d\d(:\d\d)?)?")
+
+
+def _read_local_time(column: str, type_name: str, text: str) -> str:
+    """Build the expression for a time whose day or month comes first; '' for any other text."""
+    found, kind, name = _LOCAL.fullmatch(text), base_type(type_name), short_identifier(column or "column")
+    if not found or not kind.startswith("Date"):
+        return ""
+    _, mark, second, clock, seconds = found.groups()
+    day_first = mark.join(("%d", "%m", "%Y") if int(second) <= 12 else ("%m", "%d", "%Y"))
+    form = day_first + (" %H:%i" if clock else "") + (":%s" if seconds else "")
+    zone = scale_and_zone(kind)[1] if kind.startswith("DateTime") else ""
+    known = f"assumeNotNull({name})" if is_nullable(type_name) else name
+    read = f"parseDateTime({known}, '{form}'{f', {zone!r}' if zone else ''})"
+    read = read if kind.startswith("DateTime") else f"to{kind}({read})"
+    return f"if({name} IS NULL, NULL, {read})" if is_nullable(type_name) else read
 
 
 def _far_day(column: str) -> str:

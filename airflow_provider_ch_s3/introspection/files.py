@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from airflow_provider_ch_s3.clickhouse import text_grammar
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, nesting
 from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
@@ -30,6 +31,7 @@ from airflow_provider_ch_s3.introspection.schemas import compare_files, read_foo
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import identifier
+from airflow_provider_ch_s3.sql.text_values import US
 from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import check_folders_of_url, path_column_names
@@ -72,6 +74,7 @@ def _find_format(
     :raises SourceError: if the names say nothing, or differ.
     """
     given = check_format(client, request.data_format.format) if request.data_format.format else None
+    given = "JSONAsString" if given == "JSONAsObject" else given  # our own rules make objects of the texts
     if given and not find_format(given).is_known:
         raise ConfigError(
             "format-unsupported",
@@ -156,6 +159,7 @@ def read_source(
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
     beginnings.check_columns(source, request, target)
+    types = _read_as_texts(types, source, beginnings, request)
     guessed = {name: kind for name, kind in types.items() if name not in wanted}
     check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
     described = (
@@ -163,6 +167,24 @@ def read_source(
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),
     )
     return type_text_columns(source, described, target.columns, skip=request.select, renamed=find_renamed_in(request))
+
+
+def _read_as_texts(
+    types: Mapping[str, str], source: SourceSpec, beginnings: Beginnings, request: LoadRequest
+) -> dict[str, str]:
+    """Have columns read as text if the server guesses times for texts that are no times by our rules.
+
+    An expression can say what the texts mean.
+    """
+    values = beginnings.first_values(source, request, list(types))
+    is_us = source.settings.get("date_time_input_format") == US
+    return {
+        name: "Nullable(String)"
+        if family(base_type(kind)) == "time"
+        and not all(text_grammar.is_time(text, is_us=is_us) for text in values.get(name, ()))
+        else kind
+        for name, kind in types.items()
+    }
 
 
 def find_renamed_in(request: LoadRequest) -> dict[str, str]:

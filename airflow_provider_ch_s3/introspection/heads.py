@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -17,7 +17,14 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, DELIMITERS, Csv, find_rivals, guess_delimiter
+from airflow_provider_ch_s3.files.data_format import (
+    DELIMITER_SETTING,
+    DELIMITERS,
+    TSV_SKIP_SETTING,
+    Csv,
+    find_rivals,
+    guess_delimiter,
+)
 from airflow_provider_ch_s3.files.file_format import file_extension, is_compressed
 from airflow_provider_ch_s3.files.first_bytes import (
     COMPRESSION_MARKS,
@@ -89,7 +96,8 @@ def look_at_files(
                 " give data_format='JSON', or 'JSONCompact' if its rows are lists",
             )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
-    return _leave_out_blank(client, source), Beginnings(heads=filled, dialect=request.csv)
+    skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
+    return _leave_out_blank(client, source), Beginnings(heads=filled, dialect=request.csv, skipped_lines=skipped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +106,7 @@ class Beginnings:
 
     heads: tuple[Head, ...] = ()
     dialect: Csv = field(default_factory=Csv)
+    skipped_lines: int = 0
 
     @property
     def is_marked(self) -> bool:
@@ -154,14 +163,34 @@ class Beginnings:
 
     def names_in_objects(self) -> set[str]:
         """Return the names of the fields in the first JSON objects; empty if no line is an object."""
-        found: set[str] = set()
+        return {name for one in self._objects() for name in one}
+
+    def _objects(self) -> Iterator[dict[str, object]]:
         for head in self.heads:
             for line in self._lines(head):
                 try:
                     value = json.loads(line)
                 except (ValueError, RecursionError):
                     continue
-                found.update(value if isinstance(value, dict) else ())
+                if isinstance(value, dict):
+                    yield value
+
+    def first_values(self, source: SourceSpec, request: LoadRequest, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the first texts of each column, without empty texts.
+
+        :param names: of all columns, in the order of the fields.
+        """
+        found: dict[str, list[str]] = {}
+        rows: Iterable[Iterable[tuple[str, object]]]
+        if source.format.is_json:
+            rows = [one.items() for one in self._objects()]
+        else:
+            split, lines = self._splitter(source, request), self.lines[source.has_header :]
+            rows = (zip(names, split([line]), strict=False) for line in lines)
+        for row in rows:
+            for name, value in row:
+                if isinstance(value, str) and value not in ("", r"\N"):
+                    found.setdefault(name, []).append(value)
         return found
 
     def check_same_header(self, source: SourceSpec, request: LoadRequest) -> None:
@@ -274,7 +303,7 @@ class Beginnings:
         return partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
 
     def _lines(self, head: Head) -> list[str]:
-        return head.lines(self.dialect.encoding)[self.dialect.skip_lines :]
+        return head.lines(self.dialect.encoding)[self.skipped_lines :]
 
 
 def delimiter_of(source: SourceSpec, request: LoadRequest) -> str:

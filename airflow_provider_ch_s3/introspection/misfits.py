@@ -78,6 +78,8 @@ def explain_misfit(
                         " takes all values, as with toInt32OrNull(…)"
                     )
                 column = file.find_column(columns, row)
+                if column is None:  # some functions fail for NULL only next to other values (26.7)
+                    return str(replace(told, place=place))
                 is_held = any(one.forms for one in source.columns if one.name == column.source)
                 kind = target.column_types[column.target]
                 told = replace(told, place=place, column=column.target, type=kind, is_held=is_held)
@@ -137,9 +139,9 @@ class _File:
             first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
         return first
 
-    def find_column(self, columns: Sequence[MappedColumn], row: int) -> MappedColumn:
+    def find_column(self, columns: Sequence[MappedColumn], row: int) -> MappedColumn | None:
         """Find the first column of the table with a value of the row that does not fit."""
-        return next(column for column in columns if self.has_misfit([column], row, 1))
+        return next((column for column in columns if self.has_misfit([column], row, 1)), None)
 
     def read_value(self, column: MappedColumn, row: int) -> str:
         """Read a value of the row as the file has it; of an expression, what the expression makes of the row."""

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.common.work import at_once, log_folded
-from airflow_provider_ch_s3.create.observe import FEW_DIGITS, kept_form
+from airflow_provider_ch_s3.create.observe import ANY_NUMBER, kept_form
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
@@ -35,6 +35,7 @@ from airflow_provider_ch_s3.introspection.files import (
     read_source,
     with_dialect,
 )
+from airflow_provider_ch_s3.introspection.schemas import is_used
 from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
@@ -211,7 +212,10 @@ def prepare_load(
         _check_provenance(target, request, source, cluster)
         request = with_dialect(request, source)
         source = read_nulls(source)
-        source = read_text_strictly(source, request.csv, is_given=bool(request.data_format.structure))
+        named = source.in_files if source.has_header else ()
+        unused = {column.name for column in named if not is_used(request, from_files, column.name)}
+        is_given = bool(request.data_format.structure)
+        source = read_text_strictly(source, request.csv, is_given=is_given, unused=unused)
         if source.format.is_text:
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
             source = hold_to_forms(source, _guessed(source, target, request), _guessed_form)
@@ -320,7 +324,7 @@ def _guessed(source: SourceSpec, target: TargetSpec, request: LoadRequest) -> fr
 def _guessed_form(kind: str) -> str:
     """Have a text refused that is more than the guessed number: 007 may be a code, and 17 digits may be a Decimal."""
     if base_type(kind) == "Float64":
-        return FEW_DIGITS
+        return ANY_NUMBER
     return kept_form(kind) if integer_range(kind) else ""
 
 

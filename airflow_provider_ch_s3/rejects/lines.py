@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
 from airflow_provider_ch_s3.table.bad_rows import CSV, JSON, LineColumn, LineFormat, check_has_lines
+from airflow_provider_ch_s3.table.mapping import check_case
 from airflow_provider_ch_s3.table.path_columns import (
     check_folders_of_url,
     folder_values,
@@ -83,7 +84,9 @@ def read_line_format(
     in_path = frozenset(column.name for column in source.columns)
     loadable = _loadable(target, request)
     if not is_csv:
-        absent = _absent(beginnings.names_in_objects(), loadable, in_path)
+        found = beginnings.names_in_objects()
+        _check_case(found, loadable, target, request)
+        absent = _absent(found, loadable, in_path)
         columns = tuple(
             LineColumn(column=column, in_path=name in in_path)
             for name, column in loadable.items()
@@ -104,6 +107,7 @@ def read_line_format(
     header = tuple(names) if has_header else ()
     if not has_header:
         names = list(by_position)
+    _check_case({*names, *in_path}, loadable, target, request)
     columns = _by_position(names, loadable, in_path, request)
     _check_required(columns, loadable, target, request)
     return source, LineFormat(
@@ -234,6 +238,14 @@ def _by_position(
             " columns=[…], or use Columns(on_new='fail')",
         )
     return (*fields, *folders)
+
+
+def _check_case(
+    found: Set[str], loadable: Mapping[str, TableColumn], target: TargetSpec, request: LoadRequest
+) -> None:
+    missing = [name for name, column in loadable.items() if column.is_required and name not in found]
+    if not request.may_lack_columns:
+        check_case(missing, found, target)
 
 
 def _check_required(

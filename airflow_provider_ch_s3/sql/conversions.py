@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS, UTF8_MARK
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of, unbroken
-from airflow_provider_ch_s3.sql.text_values import is_parsed_strictly, value_or_error, value_or_null
+from airflow_provider_ch_s3.sql.text_values import has_form, is_parsed_strictly, value_or_error, value_or_null
 from airflow_provider_ch_s3.sql.typed_values import cast, convert_typed, failing_text, plain_cast
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
@@ -207,7 +207,7 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
             # The conversion refuses the words: if the conversion contained the failing expression, ClickHouse would
             # compute the expression for all rows.
             refused = f"concat(assumeNotNull({text}), ' does not fit')"
-            text = Sql(f"if(ifNull(match({text}, {literal(conversion.form)}), 1), {text}, {refused})")
+            text = Sql(f"if(ifNull({has_form(text, conversion.type, conversion.form)}, 1), {text}, {refused})")
         return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)
     # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value

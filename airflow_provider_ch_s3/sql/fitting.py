@@ -7,7 +7,7 @@ import re
 from airflow_provider_ch_s3.clickhouse.column_types import parse_type
 from airflow_provider_ch_s3.sql.conversions import BLANKS
 from airflow_provider_ch_s3.sql.filters import Sql, literal, literals
-from airflow_provider_ch_s3.sql.text_values import value_or_null
+from airflow_provider_ch_s3.sql.text_values import has_form, value_or_null
 from airflow_provider_ch_s3.table.bad_rows import CSV, LineColumn, LineFormat
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION
 
@@ -27,7 +27,7 @@ def fitting(text: str, column: LineColumn) -> Sql:
     if fixed := re.fullmatch(r"FixedString\((\d+)\)", kind):
         return Sql(f"if(length({text}) <= {fixed[1]}, {text}, NULL)")
     value = value_or_null(Sql(text), kind)
-    return Sql(f"if(match({text}, {literal(column.form)}), {value}, NULL)") if column.form else value
+    return Sql(f"if({has_form(text, kind, column.form)}, {value}, NULL)") if column.form else value
 
 
 def field_text(column: LineColumn, line_format: LineFormat) -> Sql:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, parse_type, parts
 from airflow_provider_ch_s3.sql.filters import Sql, literal
+from airflow_provider_ch_s3.sql.text_values import digits_of
 from airflow_provider_ch_s3.sql.typed_values import cast, failing_text, plain_cast
 
 # A text in quotes, with the colon after a name; or a number, or a truth value.
 _TOKEN = r'"(?:[^"\\]|\\.)*"\s*:?|-?[0-9][0-9.eE+-]*|true|false'
 # What a number contains that may be rounded; objects without such a number need no closer look.
 _MAY_BE_ROUNDED = r"[1-9](?:[0-9]{17}|[0-9.]{18})|[eE]-[0-9]{3}"
-_BEFORE_EXPONENT = r"^-?([0-9.]*)"
 # As many digits tell each Float64 from all others.
 _MAX_DIGITS = 17
 # Below the first number with so many digits.
@@ -33,7 +33,7 @@ _MAY_CHANGE = "|".join(
 
 
 # The parser makes these bytes of the second half of a pair of surrogates without the first half.
-_SURROGATES = ", ".join(f"unhex('ED{second:X}')" for second in range(0xB0, 0xC0))
+_HALF_PAIR = "^(?:..)*EDB"
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 
 
@@ -53,8 +53,8 @@ def _is_broken(value: str, kind: str, depth: int) -> str:
     inner = [(key, inside) for key, inside in parts(base).items()]
     match parse_type(base)[0]:
         case "String" | "FixedString":
-            # most texts have no such byte, and the functions look for it in all texts at once
-            return f"ifNull(position({value}, unhex('ED')) > 0 AND multiSearchAny({value}, [{_SURROGATES}]), 0)"
+            # position() does not find some bytes (26.7)
+            return f"ifNull(NOT isValidUTF8({value}) AND match(hex({value}), {literal(_HALF_PAIR)}), 0)"
         case "Dynamic":
             shown = f"toString(tuple({value}))"  # texts in quotes
             is_infinite = f"match(replaceRegexpAll({shown}, {literal(_QUOTED)}, ''), 'inf')"
@@ -109,11 +109,6 @@ def _is_rounded(token: str) -> str:
     number = f"toFloat64OrZero({token})"
     is_integer = " OR ".join(f"accurateCastOrNull({token}, '{kind}') IS NOT NULL" for kind in ("Int64", "UInt64"))
     return (
-        f"NOT startsWith({token}, '\"') AND ((length({_digits(token)}) > {_MAX_DIGITS} AND NOT ({is_integer}))"
-        f" OR (abs({number}) < {_LEAST} AND {_digits(token)} != {_digits(f'toString({number})')}))"
+        f"NOT startsWith({token}, '\"') AND ((length({digits_of(token)}) > {_MAX_DIGITS} AND NOT ({is_integer}))"
+        f" OR (abs({number}) < {_LEAST} AND {digits_of(token)} != {digits_of(f'toString({number})')}))"
     )
-
-
-def _digits(number: str) -> str:
-    """The digits of a number without zeros before and after them."""
-    return f"trim(BOTH '0' FROM replaceOne(extract({number}, {literal(_BEFORE_EXPONENT)}), '.', ''))"

@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.sql.nodes import (
     on_cluster,
     shard_here,
 )
+from airflow_provider_ch_s3.sql.text_values import has_form
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
 
@@ -59,7 +60,7 @@ _ENVIRONMENT.filters.update(
         function.__name__: function
         for function in (
             *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_partitions),
-            *(select_item, select_list, read_column, is_row),
+            *(select_item, select_list, read_column, is_row, has_form),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )
     },

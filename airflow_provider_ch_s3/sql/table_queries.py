@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -54,7 +54,7 @@ def render_observe_values(
     files: Sequence[SourceFile],
     names: Sequence[str],
     *,
-    patterns: Collection[str],
+    forms: Mapping[str, str],
     limit_rows: int,
     limit_distinct: int,
     null_words: Sequence[str] = (),
@@ -62,7 +62,7 @@ def render_observe_values(
     """Observe what the values of some columns look like, in the first rows of some files.
 
     :param names: columns of the files whose values can be written as text.
-    :param patterns: regular expressions; the matching values of each are counted.
+    :param forms: type → regular expression; the values of each form are counted.
     :param limit_distinct: count no more distinct values than this.
     :param null_words: texts that count as missing values.
     """
@@ -71,7 +71,7 @@ def render_observe_values(
         source=source,
         sources=[replace(source, files=(file,)) for file in files],
         names=names,
-        patterns=patterns,
+        forms=forms,
         limit_rows=limit_rows,
         limit_distinct=limit_distinct,
         null_words=null_words,

@@ -69,6 +69,28 @@ def value_or_null(text: Sql, kind: str, parser: str = "") -> Sql:
     return _choose(readings, Sql("NULL"), null_if=f"{text} IS NULL")
 
 
+_SAFE_DIGITS = 15
+"""A Float64 keeps so many digits of each number."""
+_BEFORE_EXPONENT = r"^[+-]?([0-9.]*)"
+
+
+def has_form(text: str, kind: str, form: str) -> Sql:
+    """Render whether a text has a form that a sample has shown, and the type keeps all digits of the text."""
+    matches = f"match({text}, {literal(form)})"
+    return Sql(f"({matches} AND {_keeps_digits(text)})" if kind == "Float64" else matches)
+
+
+def _keeps_digits(text: str) -> Sql:
+    """Render whether a Float64 keeps all digits of the number in a text."""
+    digits, kept = digits_of(text), digits_of(f"toString(toFloat64OrZero({text}))")
+    return Sql(f"(length({text}) <= {_SAFE_DIGITS} OR length({digits}) <= {_SAFE_DIGITS} OR {digits} = {kept})")
+
+
+def digits_of(number: str) -> str:
+    """The digits of a number without zeros before and after them."""
+    return f"trim(BOTH '0' FROM replaceOne(extract({number}, {literal(_BEFORE_EXPONENT)}), '.', ''))"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
     """Some forms of text, and their value. The value can be computed for any text."""

@@ -13,7 +13,10 @@ from airflow_provider_ch_s3.common.text import count_of, show_name
 from airflow_provider_ch_s3.errors import SourceError
 
 REMEDY = "give data_format=Csv(header=True) or Csv(header=False) (data_format='TSVWithNames' or 'TSV' for TSV)"
-_WITHOUT = "leave it out (of CSV with data_format=Csv(header=False, skip_lines=1, structure='name Type, …'))"
+_WITHOUT = (
+    "leave it out: of CSV with data_format=Csv(header=False, skip_lines=1, structure='name Type, …'), of TSV with"
+    " data_format=Format('TSV', structure='name Type, …') and settings={'input_format_tsv_skip_first_lines': 1}"
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -49,6 +52,15 @@ class FirstLine:
             return True
         has_values = any(is_value(field) for field in self.fields)
         line = ", ".join(map(show_name, self.fields))
+        if self._is_comment(known):
+            raise SourceError(
+                "header-ambiguous",
+                f"the first line of {self.key!r} looks like a comment: {line}; leave it out with"
+                " data_format=Csv(skip_lines=1) (of TSV with settings={'input_format_tsv_skip_first_lines': 1}), or"
+                f" {REMEDY}",
+            )
+        if not columns and not has_values and self.fields[:1] == [""] and all(self.fields[1:]):
+            return True  # the index of pandas has no name
         if columns and matches and not (has_values and not self._is_in_its_place(columns)):
             raise SourceError(
                 "header-ambiguous",
@@ -94,6 +106,13 @@ class FirstLine:
                 f"{names} has no name for field {place}: an index that pandas wrote, or a delimiter at the end of the"
                 " line; leave it out when the files are written (index=False), or name what to load with columns=[…]",
             )
+
+    def _is_comment(self, known: Collection[str]) -> bool:
+        """Whether the line begins with ``#``, and the line below has names, or another number of fields."""
+        if not self.fields or not self.fields[0].startswith("#") or len(self.next_fields) < 2:
+            return False
+        is_named = bool(known) and all(field.casefold() in known for field in self.next_fields)
+        return is_named or len(self.fields) != len(self.next_fields)
 
     def _is_in_its_place(self, columns: Mapping[str, str]) -> bool:
         pairs = zip(self.fields, columns, strict=False)

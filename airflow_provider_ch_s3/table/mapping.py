@@ -70,7 +70,7 @@ def map_columns(
     in_files = {column.name: column for column in file_columns}
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
     if missing and not may_lack:
-        _check_case(missing, in_files, target)
+        check_case(missing, in_files, target)
         raise TargetError(
             "columns-missing",
             f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
@@ -105,7 +105,7 @@ def find_sources(mapping: Iterable[MappedColumn], file_columns: Iterable[FileCol
     }
 
 
-def _check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:
+def check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:
     """Check that the files lack the missing columns also under names with different capitals.
 
     :raises TargetError: if the files have a missing column with different capitals.

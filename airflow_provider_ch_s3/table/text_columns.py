@@ -114,20 +114,25 @@ def _untyped(type_name: str) -> str:
     return re.sub(r"^(JSON)\(.*\)$|^Variant\(.*\)$", lambda match: match[1] or "Dynamic", type_name, flags=re.DOTALL)
 
 
-def read_text_strictly(source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given: bool) -> SourceSpec:
+def read_text_strictly(
+    source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given: bool, unused: Collection[str] = ()
+) -> SourceSpec:
     """Have text parsed as types for every value, and converted to the columns' own types by our rules.
 
     :param is_given: the user gave the types; they may be too narrow for the values.
+    :param unused: columns of files with a header that the load leaves out.
     """
     if not source.format.is_text:
         return source
-    strict = [c if c.in_path else _read_strictly(c, is_given, source.format) for c in source.columns]
+    is_escaped = bool(dialect.escape)
+    columns = [replace(c, type="String") if c.name in unused and _is_cut(c.type) else c for c in source.columns]
+    strict = [c if c.in_path else _read_strictly(c, is_given, source.format, is_escaped) for c in columns]
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
     if source.format.is_json:
         read = [c if c.in_path else replace(c, is_from_json=_may_be_broken(c.type)) for c in read]
-    if dialect.escape:
+    if is_escaped:
         read = [c if c.in_path else _read_escaped(c) for c in read]
         source = replace(source, data_format="Regexp")
     return replace(source, columns=_note_places(source, read))
@@ -167,6 +172,8 @@ def _may_be_broken(kind: str) -> bool:
 
 def _read_escaped(column: FileColumn) -> FileColumn:
     """Have a column read with quotes and backslashes, which are removed before the text is converted."""
+    if column.is_parsed_whole:
+        return replace(column, is_escaped=True)
     read_as = "Nullable(String)" if is_nullable(column.type) else "String"
     is_text = column.type == read_as
     return replace(column, is_escaped=True, is_trimmed=not is_text, read_as="" if is_text else read_as)
@@ -190,14 +197,14 @@ def _read_by(dialect: Csv, column: FileColumn) -> FileColumn:
     return column
 
 
-def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) -> FileColumn:
+def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat, is_escaped: bool) -> FileColumn:
     kind = wide = column.type
     if is_given:
         wide = text_type(kind, keeps_empty_text=True)
         kind = f"Nullable({base_type(kind)})" if is_nullable(wide) else kind
     base = base_type(wide)
     if parts(base) or (file_format.is_csv and _is_cut(base)):
-        return _read_inside(replace(column, type=kind), wide, file_format)
+        return _read_inside(replace(column, type=kind), wide, file_format, is_escaped)
     if _is_object(base):  # the server's parser rounds numbers
         missing = "" if is_nullable(wide) else "{}"  # as a list is empty that a row lacks
         return replace(column, type=kind, read_as="Nullable(String)", missing=missing)
@@ -206,14 +213,14 @@ def _read_strictly(column: FileColumn, is_given: bool, file_format: FileFormat) 
     return replace(column, type=kind, read_as=read_as if read_as != kind else "")
 
 
-def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> FileColumn:
+def _read_inside(column: FileColumn, wide: str, file_format: FileFormat, is_escaped: bool) -> FileColumn:
     """Have the values in an array, map or tuple read as text.
 
     In JSON any value can be read as text, and is missing if an object lacks a key. Further formats have texts and
-    times in quotes, and numbers without quotes. A Tuple in CSV is several fields. The parser of an Array in CSV
-    ignores what follows the list.
+    times in quotes, and numbers without quotes. A Tuple in CSV is several fields, unless lines are taken apart for
+    escapes. The parser of an Array in CSV ignores what follows the list.
     """
-    is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(")
+    is_fields = file_format.is_csv and base_type(wide).startswith("Tuple(") and not is_escaped
     if is_fields and any(map(_is_cut, parts(base_type(wide)).values())):
         raise ConfigError(
             "type-not-convertible",
@@ -225,7 +232,7 @@ def _read_inside(column: FileColumn, wide: str, file_format: FileFormat) -> File
     else:
         read_as = texts_inside(wide, _is_parsed)
         has_bare_values = any(family(base) in ("number", _UNTYPED) for base in leaves(wide))
-        if not is_fields and (has_bare_values or (file_format.is_csv and _is_cut(wide))):
+        if not is_fields and (has_bare_values or is_escaped or (file_format.is_csv and _is_cut(wide))):
             return replace(column, read_as=read_as, is_parsed_whole=True, has_bare_values=has_bare_values)
     return replace(column, read_as=read_as if read_as != column.type else "")
 

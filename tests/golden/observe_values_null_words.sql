@@ -4,8 +4,8 @@ SELECT
     countIf(value IS NULL) AS null_count,
     countIf(value = '') AS empty_count,
     groupUniqArray(9)(sipHash64(value)) AS hashes,
-    [countIf(match(value, '^[0-9]+$')), countIf(match(value, 'it\'s'))] AS fits,
-    ifNull(minIf(value, value != '' AND NOT match(value, '^[0-9]+$') AND NOT match(value, 'it\'s')), '') AS odd,
+    [countIf(match(value, '^[0-9]+$')), countIf((match(value, 'it\'s') AND (length(value) <= 15 OR length(trim(BOTH '0' FROM replaceOne(extract(value, '^[+-]?([0-9.]*)'), '.', ''))) <= 15 OR trim(BOTH '0' FROM replaceOne(extract(value, '^[+-]?([0-9.]*)'), '.', '')) = trim(BOTH '0' FROM replaceOne(extract(toString(toFloat64OrZero(value)), '^[+-]?([0-9.]*)'), '.', '')))))] AS fits,
+    ifNull(minIf(value, value != '' AND NOT match(value, '^[0-9]+$') AND NOT (match(value, 'it\'s') AND (length(value) <= 15 OR length(trim(BOTH '0' FROM replaceOne(extract(value, '^[+-]?([0-9.]*)'), '.', ''))) <= 15 OR trim(BOTH '0' FROM replaceOne(extract(value, '^[+-]?([0-9.]*)'), '.', '')) = trim(BOTH '0' FROM replaceOne(extract(toString(toFloat64OrZero(value)), '^[+-]?([0-9.]*)'), '.', ''))))), '') AS odd,
     ifNull(minIf(value, value != ''), '') AS low,
     ifNull(maxIf(value, value != ''), '') AS high,
     ifNull(max(length(extract(value, '\\.([0-9]+)'))), 0) AS digits

@@ -35,23 +35,23 @@ FULL = NewTable(
 BARE = replace(FULL, name=LOCAL, engine="MergeTree", order_by=(), partition_by="", settings={}, distribution=None)
 FILES = TEXT.files
 LIMITS = {"limit_rows": 10, "limit_distinct": 9}
-PATTERNS = ("^[0-9]+$", "it's")
+FORMS = {"Int64": "^[0-9]+$", "Float64": "it's"}
 
 CASES: dict[str, Statement] = {
     "observe_values_text": table_queries.render_observe_values(
-        TEXT.read_with(max_threads=1), FILES, ["id", "tail`num"], patterns=PATTERNS, limit_rows=10, limit_distinct=9
+        TEXT.read_with(max_threads=1), FILES, ["id", "tail`num"], forms=FORMS, limit_rows=10, limit_distinct=9
     ),
     "observe_values_null_words": table_queries.render_observe_values(
         TEXT.read_with(max_threads=1),
         FILES[:1],
         ["id"],
-        patterns=PATTERNS,
+        forms=FORMS,
         limit_rows=10,
         limit_distinct=9,
         null_words=["NA", "it's"],
     ),
     "observe_values_unsafe_path": table_queries.render_observe_values(
-        UNSAFE.read_with(max_threads=1), UNSAFE.files[:1], ["id"], patterns=PATTERNS, limit_rows=10, limit_distinct=9
+        UNSAFE.read_with(max_threads=1), UNSAFE.files[:1], ["id"], forms=FORMS, limit_rows=10, limit_distinct=9
     ),
     "count_uneven_text": table_queries.render_count_uneven(
         TEXT.read_with(max_threads=1), FILES, [("id", "tail`num")], limit_rows=10
