@@ -546,7 +546,8 @@ OBJECT = Rule(
 )
 JSON_TEXT = Rule(
     name="parsed",
-    meaning="The object in the text. A number beyond 64 bits or 17 digits, which would be rounded, fails.",
+    meaning="The object in the text. What would change fails: a number beyond 64 bits or 17 digits, truth values in a"
+    " list with texts, and a name with a dot.",
     plan=_json_text,
     is_readable=False,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.arguments import Columns, Reject
+from airflow_provider_ch_s3.arguments import Columns, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.modes import Append
@@ -187,8 +188,9 @@ def test_an_empty_line_of_one_column_is_a_row(lab: Lab) -> None:
 def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said: str) -> None:
     table = lab.create("t", "a Int64, b String")
     lab.put(key, text)
-    with pytest.raises(ChS3Error, match=f"(?s){said}"):
+    with pytest.raises(ChS3Error, match=f"(?s){said}") as caught:
         lab.load("in/*", table)
+    assert said.startswith("3 columns") or "a row with fewer or more fields than columns" in str(caught.value)
     assert lab.rows(table) == []
 
 
@@ -223,15 +225,104 @@ def test_a_name_twice_is_told_before_lines_are_read_one_by_one(lab: Lab) -> None
             {"data_format": Csv(delimiter=";", skip_lines=1)},
             id="excel",
         ),
+        pytest.param(
+            "# made, by hand\na,b\n1,x\n",
+            "looks like a comment",
+            {"data_format": Csv(skip_lines=1)},
+            id="comment",
+        ),
+        pytest.param(
+            "a\tb\tb\n1\tx\ty\n",
+            "settings=..input_format_tsv_skip_first_lines.: 1.",
+            {
+                "data_format": Format("TSV", structure="a Int64, b String, c String"),
+                "settings": {"input_format_tsv_skip_first_lines": 1},
+                "columns": ["a", "b"],
+            },
+            id="twice-in-tsv",
+        ),
+        pytest.param(
+            "# by hand\na\tb\n1\tx\n",
+            "looks like a comment",
+            {"settings": {"input_format_tsv_skip_first_lines": 1}},
+            id="comment-in-tsv",
+        ),
     ],
 )
 def test_an_odd_first_line_is_told_and_the_remedy_works(
     lab: Lab, text: str, said: str, arguments: dict[str, Any]
 ) -> None:
     table = lab.create("t", "a Int64, b String")
-    lab.put("in/a.csv", text.encode())
+    key = "in/a.tsv" if "\t" in text else "in/a.csv"
+    lab.put(key, text.encode())
     with pytest.raises(ChS3Error, match=said) as caught:
         lab.load("in/*", table)
-    assert "in/a.csv" in str(caught.value)
+    assert key in str(caught.value)
     lab.load("in/*", table, **arguments)
     assert lab.rows(table) == [{"a": 1, "b": "x"}]
+
+
+def test_a_table_is_not_made_from_an_index_without_a_name(lab: Lab) -> None:
+    lab.put("in/a.csv", b",a,b\n0,1,x\n1,2,y\n")
+    with pytest.raises(ChS3Error, match="no name for field 1: an index that pandas wrote"):
+        lab.load("in/*", f"{lab.database}.t", create_table="auto")
+
+
+def test_lists_and_objects_with_backslashes(lab: Lab) -> None:
+    table = lab.create("t", "n UInt8, l Array(String), m Map(String, Int32), t Tuple(Int32, Array(Float64))")
+    lab.put("in/a.csv", b"""n,l,m,t\n1,"['a','x\\"y']","{'k':1}","(1,[0.5])"\n2,[],{},"(2,[])"\n""")
+    lab.load("in/*", table, data_format=Csv(escape="\\"))
+    assert lab.rows(f"{table} ORDER BY n") == [
+        {"n": 1, "l": ["a", 'x"y'], "m": {"k": 1}, "t": [1, [0.5]]},
+        {"n": 2, "l": [], "m": {}, "t": [2, []]},
+    ]
+    lab.put("in/a.csv", b"""n,l,m,t\n1,"['a']]","{'k':1}","(1,[0.5])"\n""")
+    with pytest.raises(ChS3Error, match="column l"):
+        lab.load("in/*", table, data_format=Csv(escape="\\"), task_id="bad")
+
+
+def test_an_empty_line_between_lines_with_backslashes(lab: Lab) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put("in/a.csv", b'a,b\n1,"x\\"y"\n\n')
+    with pytest.raises(ChS3Error, match=r"(?s)'' is in a row with fewer or more fields.*row 3 of .*an empty line"):
+        lab.load("in/*", table, data_format=Csv(escape="\\"))
+
+
+@pytest.mark.thorough
+def test_a_tuple_with_a_list_may_be_left_out(lab: Lab) -> None:
+    table = lab.create("t", "n Int32, t Tuple(Int32, Array(Int32))")
+    lab.put("in/a.csv", b"n,t\n1,x\n")
+    lab.load("in/*", table, columns=["n"])
+    assert lab.rows(table, columns="n") == [{"n": 1}]
+    with pytest.raises(ChS3Error, match="ignores what follows a list within a Tuple"):
+        lab.load("in/*", table, mode=Append(on_loaded="load"), task_id="all")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("DateTime('Europe/Berlin')", "03/31/2024 10:00:07", "2024-03-31 10:00:07"),
+        ("Nullable(Date32)", "31.12.2024", "2024-12-31"),
+        ("DateTime64(3)", "3/4/2024 9:00", "2024-04-03 09:00:00.000"),
+    ],
+)
+@pytest.mark.parametrize("key", ["csv", "jsonl"])
+def test_the_expression_for_a_local_time_works(lab: Lab, key: str, kind: str, text: str, value: str) -> None:
+    table = lab.create("t", f"n Int32, v {kind}")
+    missing = "2,\n" if kind.startswith("Nullable") else ""
+    body = f"n,v\n1,{text}\n{missing}" if key == "csv" else f'{{"n": 1, "v": "{text}"}}\n'
+    lab.put(f"in/a.{key}", body.encode())
+    with pytest.raises(ChS3Error, match="say what the text means with select=") as caught:
+        lab.load("in/*", table)
+    line = next(line for line in str(caught.value).splitlines() if line.startswith("say"))
+    lab.load("in/*", table, select=ast.literal_eval(line.partition("select=")[2]), task_id="again")
+    assert lab.rows(table, columns="v")[0] == {"v": value}
+
+
+@pytest.mark.parametrize("key", ["csv", "jsonl"])
+def test_names_in_other_cases_are_told_with_bad_rows_as_without(lab: Lab, key: str) -> None:
+    table = lab.create("t", "a Int64, b String")
+    lab.put(f"in/a.{key}", b"A,B\n1,x\n" if key == "csv" else b'{"A": 1, "B": "x"}\n')
+    for number, arguments in enumerate(({}, {"bad_rows": Reject()})):
+        with pytest.raises(ChS3Error, match="a is A in the files, b is B in the files"):
+            lab.load("in/*", table, task_id=f"t{number}", **arguments)

@@ -194,3 +194,14 @@ def test_typed_paths_of_text_in_typed_files_are_refused(lab: Lab, kind: str) -> 
     lab.put_parquet("in/a.parquet", {"v": [[text] if kind.startswith("Array") else text]})
     with pytest.raises(ChS3Error, match="ClickHouse would convert its typed paths in its own ways"):
         lab.load("in/*", table)
+
+
+def test_whole_objects_keep_their_numbers(lab: Lab) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "v JSON")
+    lab.put("in/a.jsonl", b'{"a":0.25}\n')
+    lab.load("in/*", table, data_format="JSONAsObject", select={"v": "json"})
+    assert lab.rows(table) == [{"v": {"a": 0.25}}]
+    lab.put("in/a.jsonl", b'{"a":0.1234567890123456789}\n')
+    with pytest.raises(ChS3Error, match=r"0\.1234567890123456789"):
+        lab.load("in/*", table, data_format="JSONAsObject", select={"v": "json"}, task_id="bad")

@@ -489,3 +489,25 @@ def test_a_replicated_engine_on_one_replica_a_shard(monkeypatch: pytest.MonkeyPa
         table = f"{lab.database}.t"
         lab.load("in/*.csv", table, create_table={"engine": "ReplicatedMergeTree", "order_by": "n"})
         assert sorted(row["n"] for row in lab.rows(f"{table}_local")) == [1, 2]
+
+
+@pytest.mark.parametrize("data_format", ["csv", thorough("jsonl")])
+def test_a_number_keeps_all_digits(lab: Lab, data_format: str) -> None:
+    lab.connect_one_node()
+    kept, lost = "0.30000000000000004", "0.12345678901234567"
+    rows = [(kept, lost, "1234567.8900000001"), *[("0.5", "0.5", "0.5")] * 10_001]
+    lines = (
+        [",".join(one) for one in rows]
+        if data_format == "csv"
+        else [f'{{"a":{a},"b":{b},"c":{c}}}' for a, b, c in rows]
+    )
+    header = ["a,b,c"] if data_format == "csv" else []
+    lab.put(f"x={lost}/a.{data_format}", "\n".join([*header, *lines, ""]).encode())
+    lab.load("x=*/*", f"{lab.database}.t", create_table="auto")
+    types = types_of(lab, "t")
+    assert types == {"a": "Float64", "b": "LowCardinality(String)", "c": "Float64", "x": "LowCardinality(String)"}
+    assert lab.query(f"SELECT a, b, x FROM {lab.database}.t LIMIT 1") == [{"a": float(kept), "b": lost, "x": lost}]
+    late = [*header, *[line.replace(lost, "0.5") for line in lines], lines[0].replace(kept, lost)]
+    lab.put(f"late/a.{data_format}", "\n".join([*late, ""]).encode())
+    with pytest.raises(ChS3Error, match=f"column a: '{lost}' does not fit Float64"):
+        lab.load("late/*", f"{lab.database}.late", create_table="auto", task_id="late")
