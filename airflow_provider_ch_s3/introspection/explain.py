@@ -396,11 +396,11 @@ def _read_local_time(column: str, type_name: str, text: str) -> str:
     if not found or not kind.startswith("Date"):
         return ""
     _, mark, second, clock, seconds = found.groups()
-    day_first = mark.join(("%d", "%m", "%Y") if int(second) <= 12 else ("%m", "%d", "%Y"))
-    form = day_first + (" %H:%i" if clock else "") + (":%s" if seconds else "")
+    day_first = mark.join(("d", "M", "yyyy") if int(second) <= 12 else ("M", "d", "yyyy"))
+    form = day_first + (" H:mm" if clock else "") + (":ss" if seconds else "")
     zone = scale_and_zone(kind)[1] if kind.startswith("DateTime") else ""
     known = f"assumeNotNull({name})" if is_nullable(type_name) else name
-    read = f"parseDateTime({known}, '{form}'{f', {zone!r}' if zone else ''})"
+    read = f"parseDateTimeInJodaSyntax({known}, '{form}'{f', {zone!r}' if zone else ''})"
     read = read if kind.startswith("DateTime") else f"to{kind}({read})"
     return f"if({name} IS NULL, NULL, {read})" if is_nullable(type_name) else read
 

@@ -276,9 +276,9 @@ def test_lists_and_objects_with_backslashes(lab: Lab) -> None:
         {"n": 1, "l": ["a", 'x"y'], "m": {"k": 1}, "t": [1, [0.5]]},
         {"n": 2, "l": [], "m": {}, "t": [2, []]},
     ]
-    lab.put("in/a.csv", b"""n,l,m,t\n1,"['a']]","{'k':1}","(1,[0.5])"\n""")
+    lab.put("bad/a.csv", b"""n,l,m,t\n1,"['a']]","{'k':1}","(1,[0.5])"\n""")
     with pytest.raises(ChS3Error, match="column l"):
-        lab.load("in/*", table, data_format=Csv(escape="\\"), task_id="bad")
+        lab.load("bad/*", table, data_format=Csv(escape="\\"), task_id="bad")
 
 
 def test_an_empty_line_between_lines_with_backslashes(lab: Lab) -> None:

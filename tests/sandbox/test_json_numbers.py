@@ -202,6 +202,6 @@ def test_whole_objects_keep_their_numbers(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"a":0.25}\n')
     lab.load("in/*", table, data_format="JSONAsObject", select={"v": "json"})
     assert lab.rows(table) == [{"v": {"a": 0.25}}]
-    lab.put("in/a.jsonl", b'{"a":0.1234567890123456789}\n')
+    lab.put("bad/a.jsonl", b'{"a":0.1234567890123456789}\n')
     with pytest.raises(ChS3Error, match=r"0\.1234567890123456789"):
-        lab.load("in/*", table, data_format="JSONAsObject", select={"v": "json"}, task_id="bad")
+        lab.load("bad/*", table, data_format="JSONAsObject", select={"v": "json"}, task_id="bad")
