@@ -141,6 +141,8 @@ class FileColumn:
     :param may_be_marked: the column is read as text, and comes first in files without a header, so that a byte order
         mark may precede the first value.
     :param repeats_folder: the files have the column, and a ``name=value/`` folder has to have the same value.
+    :param swallowed_row: a regular expression of the last row of a file, at the end of a text that begins with a
+        quote without an end; '' if the column is not the last column of CSV.
     :param is_from_json: texts and untyped values were parsed from JSON, and the parser may have changed some.
     """
 
@@ -162,6 +164,7 @@ class FileColumn:
     may_be_marked: bool = False
     repeats_folder: bool = False
     is_from_json: bool = False
+    swallowed_row: str = ""
 
     @property
     def is_converted(self) -> bool:
@@ -172,7 +175,7 @@ class FileColumn:
             or self.is_escaped
             or self.is_alone
             or self.is_from_json
-            or bool(self.read_as or self.encoding or self.null_words)
+            or bool(self.read_as or self.encoding or self.null_words or self.swallowed_row)
         )
 
     @property

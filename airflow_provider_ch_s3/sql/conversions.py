@@ -129,6 +129,7 @@ def _decode(text: Sql) -> Sql:
 
 BLANKS = " \t"
 """White space around a field, not part of the field's value."""
+SHOWN_CHARACTERS = 60
 _QUOTED = r"\1'\2'"
 # Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is
 # in double quotes or has a backslash cannot be read then.
@@ -152,23 +153,22 @@ def _bytes(mark: bytes) -> str:
     return f"unhex('{mark.hex()}')"
 
 
-def _read_text(column: FileColumn) -> Sql:
+def _read_field(column: FileColumn) -> Sql:
+    """Render a field without what does not belong to the field's text."""
     text = Sql(f"{FILES}.{identifier(column.name)}")
     if column.may_be_marked:
         # a quote after the mark is none for ClickHouse
         is_marked, rest = f"startsWith({text}, {_bytes(UTF8_MARK)})", f"substring({text}, {len(UTF8_MARK) + 1})"
         text = Sql(f"if({is_marked}, trim(BOTH '\"' FROM {rest}), {text})")
     if column.is_alone:
-        lengths = sorted({len(mark) for mark in BINARY_MARKS})
-        marks = {n: ", ".join(_bytes(mark) for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
-        is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
-        shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
-        text = Sql(f"if({is_binary}, {failing_text(shown)}, {text})")
+        text = _without_marks(text)
     if column.is_escaped:
-        inner = f"substring({text}, 2, length({text}) - 2)"
-        bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"
-        kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
-        text = Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
+        text = _without_quotes(text, column)
+    return _without_rows(text, column.swallowed_row) if column.swallowed_row else text
+
+
+def _read_text(column: FileColumn) -> Sql:
+    text = _read_field(column)
     if column.is_parsed_whole:
         return _parse_whole(text, column)
     if column.is_trimmed:
@@ -182,6 +182,30 @@ def _read_text(column: FileColumn) -> Sql:
     if column.missing:
         text = Sql(f"ifNull({text}, {literal(column.missing)})")
     return unbroken(text, column.type) if column.is_from_json else text
+
+
+def _without_quotes(text: Sql, column: FileColumn) -> Sql:
+    """Render the text between quotes, without backslashes."""
+    inner = f"substring({text}, 2, length({text}) - 2)"
+    bare = f"replaceRegexpAll({inner}, {literal(_ESCAPED)}, {literal(_CHARACTER)})"
+    kept = f"nullIf({text}, '')" if is_nullable(column.type) else text
+    return Sql(f"if(startsWith({text}, '\"'), {bare}, {kept})")
+
+
+def _without_marks(text: Sql) -> Sql:
+    """Render a text that does not begin like a binary file."""
+    lengths = sorted({len(mark) for mark in BINARY_MARKS})
+    marks = {n: ", ".join(_bytes(mark) for mark in BINARY_MARKS if len(mark) == n) for n in lengths}
+    is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
+    shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
+    return Sql(f"if({is_binary}, {failing_text(shown)}, {text})")
+
+
+def _without_rows(text: Sql, row: str) -> Sql:
+    """Render a text that does not end with a row of the file."""
+    begin = f"replaceAll(substring({text}, 1, {SHOWN_CHARACTERS}), '\\n', ' ')"
+    shown = Sql(f"concat({begin}, ' … after a quote without an end')")
+    return Sql(f"if(endsWith({text}, '\\n') AND match({text}, {literal(row)}), {failing_text(shown)}, {text})")
 
 
 def _parse_whole(text: Sql, column: FileColumn) -> Sql:

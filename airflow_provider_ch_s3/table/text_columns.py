@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
 )
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, has_typed_paths, kind_of
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.files.data_format import Csv
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.file_format import FileFormat
 from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
 from airflow_provider_ch_s3.table.target import TableColumn
@@ -115,12 +115,18 @@ def _untyped(type_name: str) -> str:
 
 
 def read_text_strictly(
-    source: SourceSpec, dialect: Csv = PLAIN_CSV, *, is_given: bool, unused: Collection[str] = ()
+    source: SourceSpec,
+    dialect: Csv = PLAIN_CSV,
+    *,
+    is_given: bool,
+    unused: Collection[str] = (),
+    selected: Collection[str] = (),
 ) -> SourceSpec:
     """Have text parsed as types for every value, and converted to the columns' own types by our rules.
 
     :param is_given: the user gave the types; they may be too narrow for the values.
     :param unused: columns of files with a header that the load leaves out.
+    :param selected: columns whose texts an expression explains.
     """
     if not source.format.is_text:
         return source
@@ -130,6 +136,8 @@ def read_text_strictly(
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
+        if not is_escaped:
+            read = _find_open_quotes(source, read, selected)
     if source.format.is_json:
         read = [c if c.in_path else replace(c, is_from_json=_may_be_broken(c.type)) for c in read]
     if is_escaped:
@@ -163,6 +171,25 @@ def _has_blanks_around(column: FileColumn) -> bool:
     """Whether blanks around the text of a column do not belong to the value."""
     is_parsed = column.read_as in ("String", "Nullable(String)")
     return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
+
+
+def _find_open_quotes(
+    source: SourceSpec, columns: Sequence[FileColumn], selected: Collection[str]
+) -> list[FileColumn]:
+    """Note what a row looks like at the end of the last text: ClickHouse ends an open quote at the end of a file."""
+    *others, last = (column for column in columns if not column.in_path)
+    is_typed = any(family(base_type(column.type)) != "string" for column in others)
+    if last.name in selected or family(base_type(last.type)) != "string" or not (is_typed or len(others) > 1):
+        return list(columns)  # a text of one or two texts may well end like a row
+    delimiter = source.delimiter or str(source.settings.get(DELIMITER_SETTING, ","))
+    end = re.escape(delimiter)
+
+    def field(column: FileColumn) -> str:
+        is_number = family(base_type(column.type)) in ("number", "time") and base_type(column.type) != "Bool"
+        return rf"[ \t]*(?:[-+.]?[0-9][^{end}\n]*)?" if is_number else rf"[^{end}\n]*"
+
+    row = rf"\n{end.join(map(field, (*others, last)))}\n$"
+    return [replace(column, swallowed_row=row) if column is last else column for column in columns]
 
 
 def _may_be_broken(kind: str) -> bool:

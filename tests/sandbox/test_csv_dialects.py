@@ -326,3 +326,17 @@ def test_names_in_other_cases_are_told_with_bad_rows_as_without(lab: Lab, key: s
     for number, arguments in enumerate(({}, {"bad_rows": Reject()})):
         with pytest.raises(ChS3Error, match="a is A in the files, b is B in the files"):
             lab.load("in/*", table, task_id=f"t{number}", **arguments)
+
+
+@pytest.mark.parametrize("text", ['n,v\n1,x\n2,"abc\n3,y\n4,\n', '1,x\n2,"abc\n3,y\n'])
+def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, text: str) -> None:
+    table = lab.create("t", "n Int64, v Nullable(String)")
+    lab.put("in/a.csv", text.encode())
+    with pytest.raises(ChS3Error, match=r"(?s)column v: 'abc.n3,y.*row 2.*a quote without an end"):
+        lab.load("in/*", table)
+    assert lab.rows(table) == []
+    lab.put("in/b.csv", b'n,v\n1,"x\ny"\n2,"Dear John,\nyes, thanks\n"\n')
+    lab.load("in/b.csv", table, task_id="texts")
+    assert [row["v"] for row in lab.rows(f"{table} ORDER BY n")] == ["x\ny", "Dear John,\nyes, thanks\n"]
+    lab.load("in/a.csv", table, task_id="meant", select={"v": "concat(v, '')"})
+    assert len(lab.rows(table)) == 4
