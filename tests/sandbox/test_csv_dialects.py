@@ -340,3 +340,10 @@ def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, text: str) -> N
     assert [row["v"] for row in lab.rows(f"{table} ORDER BY n")] == ["x\ny", "Dear John,\nyes, thanks\n"]
     lab.load("in/a.csv", table, task_id="meant", select={"v": "concat(v, '')"})
     assert len(lab.rows(table)) == 4
+
+
+def test_an_expression_that_fails_for_a_missing_value_names_the_row(lab: Lab) -> None:
+    table = lab.create("t", "n Int32, v Nullable(Date32)")
+    lab.put("in/a.csv", b"n,v\n1,31.12.2024\n2,\n")
+    with pytest.raises(ChS3Error, match="row 2 below the header"):
+        lab.load("in/*", table, select={"v": "toDate32(parseDateTime(v, '%d.%m.%Y'))"})
