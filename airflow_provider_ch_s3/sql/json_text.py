@@ -44,8 +44,13 @@ def unbroken(value: Sql, kind: str) -> Sql:
     """
     shown = f"toValidUTF8(ifNull(toString({value}), ''))"
     why = literal(", with half a surrogate pair or a number beyond Float64, does not fit")
-    refused = cast(Sql(f"concat({shown}, {why})"), "UInt8")
-    return Sql(f"if({_is_broken(value, kind, 0)}, arrayElement([{value}], {refused}), {value})")
+    is_broken = _is_broken(value, kind, 0)
+    if base_type(kind) == "String":
+        refused = cast(Sql(f"concat({shown}, {why})"), "UInt8")
+        return Sql(f"if({is_broken}, arrayElement([{value}], {refused}), {value})")
+    # conversions of such values have conditions, in which ClickHouse would compute the failing branch for all rows
+    number = cast(Sql(f"if({is_broken}, concat({shown}, {why}), '1')"), "UInt8")
+    return Sql(f"arrayElement([{value}], {number})")
 
 
 def _is_broken(value: str, kind: str, depth: int) -> str:

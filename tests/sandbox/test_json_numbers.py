@@ -205,3 +205,18 @@ def test_whole_objects_keep_their_numbers(lab: Lab) -> None:
     lab.put("bad/a.jsonl", b'{"a":0.1234567890123456789}\n')
     with pytest.raises(ChS3Error, match=r"0\.1234567890123456789"):
         lab.load("bad/*", table, data_format="JSONAsObject", select={"v": "json"}, task_id="bad")
+
+
+def test_texts_next_to_values_of_other_types(lab: Lab) -> None:
+    lab.connect_one_node()
+    columns = "n Int32, t Tuple(a Nullable(Int32), b String, c Enum8('x' = 1)), f Nullable(FixedString(2))"
+    table = lab.create("t", columns)
+    lab.put(
+        "in/a.jsonl",
+        b'{"n":1,"t":{"a":1,"b":"q","c":"x"},"f":"ab"}\n{"n":2,"t":{"a":null,"b":"","c":"x"},"f":null}\n',
+    )
+    lab.load("in/*", table)
+    assert lab.rows(f"{table} ORDER BY n") == [
+        {"n": 1, "t": {"a": 1, "b": "q", "c": "x"}, "f": "ab"},
+        {"n": 2, "t": {"a": None, "b": "", "c": "x"}, "f": None},
+    ]
