@@ -120,7 +120,7 @@ class _Parts:
         )
 
     def has_clone_besides(self, before: Before) -> bool:
-        """Whether a clone has arrived that is no part from before, attached again."""
+        """Whether a clone has arrived that somebody did not attach again: its hash is new."""
         return any(_begins(clone) not in before.digests for clone in self.arrived)
 
     def has_all(self, staged: Sequence[Part]) -> bool:

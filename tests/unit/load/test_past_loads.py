@@ -44,7 +44,7 @@ class FoundLedger:
 
     def look_up(self, render: Any, *, since: int, min_volume_bytes: int) -> list[dict[str, Any]]:
         assert (since, min_volume_bytes) == (500, 67_108_864)
-        return [{"detail": json.dumps({"report": self.report.as_dict(), "commit_seconds": 0.1})}]
+        return [{"detail": json.dumps({"report": dataclasses.asdict(self.report), "commit_seconds": 0.1})}]
 
 
 # 2 GiB a node in 3 seconds on 4 cores, 0.1 of which every load takes
