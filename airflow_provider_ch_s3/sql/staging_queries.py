@@ -254,12 +254,13 @@ def render_count_same_rows(
     :param compared: expressions, equal in equal rows.
     """
     # In the expressions an alias takes precedence over a column of the same name, so no table has columns like these.
-    # The name of a part is its partition, its first block, its last block, and more. The hash of a NULL is NULL.
+    # The name of a part is its partition, its first block, its last block, and more. The hash of several values is
+    # NULL if one of them is, but not the hash of their text.
     return """
         SELECT
             count() AS ch_s3_rows,
-            countIf(ifNull(sipHash64({{ compared }}), 0) IN (
-                SELECT ifNull(sipHash64({{ compared }}), 0)
+            countIf(sipHash64(toString(tuple({{ compared }}))) IN (
+                SELECT sipHash64(toString(tuple({{ compared }})))
                 FROM {{ staging | table_name }}
                 WHERE _partition_id = {{ partition | literal }}
             )) AS ch_s3_same_rows

@@ -1,7 +1,7 @@
 SELECT
     count() AS ch_s3_rows,
-    countIf(ifNull(sipHash64(id, `tail\`num`), 0) IN (
-        SELECT ifNull(sipHash64(id, `tail\`num`), 0)
+    countIf(sipHash64(toString(tuple(id, `tail\`num`))) IN (
+        SELECT sipHash64(toString(tuple(id, `tail\`num`)))
         FROM `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
         WHERE _partition_id = '20130101-it\'s'
     )) AS ch_s3_same_rows

@@ -290,6 +290,28 @@ def test_what_is_still_owed_is_remembered_after_two_breaks(lab: Lab, mode: str) 
     assert lab.left_overs() == []
 
 
+@pytest.mark.usefixtures("impatient")
+def test_rows_that_only_share_a_null_have_not_arrived(lab: Lab) -> None:
+    """The partition of an append is dropped and filled by others: only the rows tell that nothing was moved."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS.replace("v String", "v Nullable(String)"), BY_DAY)
+    lab.query(f"INSERT INTO {table} (k, v, day) SELECT number, 'old', 1 FROM numbers(20)")
+    lab.put("in/a.csv", b"101,,1\n102,new,1\n")
+    how: dict[str, Any] = {
+        "data_format": Format("CSV", structure="k UInt32, v Nullable(String), day UInt8"),
+        "mode": Append(on_unknown_rows="keep"),
+        **ORIGIN,
+    }
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/*.csv", table, **how)
+    lab.query(f"ALTER TABLE {table} DROP PARTITION 1")
+    lab.query(f"INSERT INTO {table} (k, v, day) VALUES (1, NULL, 1), (2, 'mine', 1), (3, NULL, 1)")
+    lab.load("in/*.csv", table, try_number=2, **how)
+    found = {row["k"]: row["v"] for row in lab.rows(table, columns="k, v")}
+    assert found == {1: None, 2: "mine", 3: None, 101: None, 102: "new"}
+    assert lab.left_overs() == []
+
+
 @pytest.mark.parametrize("mode", ["undo", thorough("missing"), thorough("merge")])
 @pytest.mark.usefixtures("impatient")
 def test_a_partition_attached_again_was_not_replaced(lab: Lab, mode: str) -> None:
