@@ -79,7 +79,8 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     files = tuple(ReadyFiles(store=load.store, request=request))
     if not files:
         raise SourceError("no-file-matches", f"no file matches {request.pattern}; correct --source")
-    counted = count_rows(target.client, load.store.access(), files, request, target.cluster.name)
+    inspection = load.planning.inspection
+    counted = count_rows(target.client, load.store.access(), files, inspection, target.cluster.name)
     partitions = target.partition_rows(local)
     rows = sum(partitions.values())
     adopted = f"{local} with {count_of(rows, 'row')} holds {count_of(len(files), 'file')} of {request.pattern}"

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.modes import Append, OnUnknown, ReplacePartitions
+from airflow_provider_ch_s3.errors import LoadError, TargetError
+from airflow_provider_ch_s3.modes import Append, OnUnknown, ReplacePartitions, ReplaceWhere
 from tests.failures import coded
 from tests.sandbox.conftest import Lab
 from tests.sandbox.few import EVEN_AND_ODD, is_clean
-from tests.sandbox.topologies import topologies
+from tests.sandbox.topologies import only_on, topologies
 
 pytestmark = pytest.mark.sandbox
 
@@ -90,6 +90,36 @@ def test_plan_and_doctor_say_so_before_the_load(
 
 
 @pytest.mark.thorough
+def adopt_days(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", "dt Date, n UInt32", "MergeTree PARTITION BY dt ORDER BY n")
+    for day in (1, 2):
+        lab.put_parquet(f"in/dt=2026-01-0{day}/a.parquet", {"n": [day]})
+        lab.query(f"INSERT INTO {table} VALUES ('2026-01-0{day}', {day})")
+    lab.sync(table)
+    assert lab.loads("adopt", table, "--source", lab.uri("in/**/*"), "--aws-conn-id", "aws") == 0
+    assert f"recorded: {table} with 2 rows holds 2 files" in capsys.readouterr().out
+    lab.put_parquet("in/dt=2026-01-02/a.parquet", {"n": [3]})
+    day = ("in/dt=2026-01-02/*", table)
+    with pytest.raises(LoadError, match=coded("partition-holds-others", "perhaps rows of", "dt=2026-01-01")):
+        lab.load(*day, mode="replace_partitions")
+    lab.load(*day, mode=ReplaceWhere("dt = '2026-01-02'"), task_id="where")
+    assert numbers(lab, table) == [1, 3]
+    lab.load(*day, mode=ReplacePartitions(on_partial="replace"), task_id="partition")
+    assert numbers(lab, table) == [1, 3]
+
+
+def test_files_in_folders_of_days_are_adopted_and_replaced(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.connect_one_node()
+    adopt_days(lab, capsys)
+
+
+@pytest.mark.thorough
+@only_on("on-cluster", "old")
+def test_files_in_folders_of_days_on_replicas(replicated_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their servers take a folder's value for a LowCardinality(Date), a type that 25.8 refuses to send to a node."""
+    adopt_days(replicated_lab, capsys)
+
+
 def test_other_numbers_of_rows_need_a_yes(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = fill(lab)
     lab.put_parquet("in/c.parquet", {"n": [4, 5]})
