@@ -37,7 +37,7 @@ def add_parser(subparsers: Subparsers) -> None:
     """Register ``loads``."""
     parser = subparsers.add_parser(
         "loads",
-        help="list loads, show one, delete old records",
+        help="list loads, show one, undo or adopt rows, delete old records",
         description=__doc__,
         examples=(
             "ch-s3 loads --dag flights --since 7d",
