@@ -43,6 +43,11 @@ def name_first(name: str, count: int) -> str:
     return f"{name!r} and {count - 1} more" if count > 1 else repr(name)
 
 
+def shorten(text: str, characters: int) -> str:
+    """Cut a text after so many characters."""
+    return text if len(text) <= characters else f"{text[:characters]}…"
+
+
 def format_estimate(seconds: float) -> str:
     """Format an estimated duration: ``under a second``, ``3.2 s``."""
     return "under a second" if seconds < 1 else format_seconds(seconds)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from airflow_provider_ch_s3.discretion import FOLDED
 
@@ -54,9 +54,8 @@ def map_at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> li
 
 def at_once(first: Callable[[], Result], second: Callable[[], Other]) -> tuple[Result, Other]:
     """Call two functions side by side; return both results, or raise the first function's error first."""
-    calls: Sequence[Callable[[], Any]] = (first, second)
-    one, other = map_at_once(lambda call: call(), calls)
-    return one, other
+    aside = call_aside(second)
+    return first(), aside.result()
 
 
 def log_folded(log: logging.Logger, title: str, text: str) -> None:

@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from airflow_provider_ch_s3.clickhouse import text_grammar
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, is_nested, is_nullable
+from airflow_provider_ch_s3.common.text import shorten
 
 _DAY = r"[0-9]{4}-(02-(0[1-9]|[12][0-9])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01]))"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -124,7 +125,7 @@ def explain_text(seen: Observation) -> str:
 
 
 def _show(text: str) -> str:
-    return repr(f"{text[:MAX_SHOWN]}…" if len(text) > MAX_SHOWN else text)
+    return repr(shorten(text, MAX_SHOWN))
 
 
 _WHOLE = "^(0|-?[1-9][0-9]*)$"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
-from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.common.text import count_of, format_count, shorten
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
@@ -38,9 +38,7 @@ class SurvivorsOfCondition(Survivors):
 
     @property
     def _argument(self) -> str:
-        condition = self.plan.replace_where
-        shown = condition if len(condition) <= SHOWN_CHARACTERS else f"{condition[:SHOWN_CHARACTERS]}…"
-        return f"the condition {shown!r} of {self.plan.load_mode}"
+        return f"the condition {shorten(self.plan.replace_where, SHOWN_CHARACTERS)!r} of {self.plan.load_mode}"
 
     @property
     def _remedy(self) -> str:
