@@ -36,9 +36,9 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: tests that share one, with the same parameter, stay in one process. They begin in
-# this order, the longest first, and before all others: otherwise one process would be busy with them at the end, and
-# the others idle.
+# Fixtures that take long to set up: tests that share one stay in one process, so that one cluster with replicas runs at
+# a time: five of them leave two cores no time for the tests. The tests begin in this order, the longest first, and
+# before all others: otherwise one process would be busy with them at the end, and the others idle.
 SHARED = (
     "replicated_sandbox",
     "azurite",
@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
-            item.add_marker(pytest.mark.xdist_group(" ".join(filter(None, shared))))
+            item.add_marker(pytest.mark.xdist_group(shared[0]))
         if not item.get_closest_marker("sandbox"):
             continue
         test, is_for_push = (item.parent, item.originalname), item.get_closest_marker("push") is not None
