@@ -204,7 +204,7 @@ def _check_missing(request: LoadRequest) -> None:
 
 
 def _check_changes(request: LoadRequest) -> None:
-    if request.pattern.scheme is not DELTA:
+    if request.pattern.scheme.store != DELTA.store:
         raise ConfigError(
             "argument-without-effect",
             "Merge(on_removed='delete') needs the change data feed of a Delta table, which"

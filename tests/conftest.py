@@ -36,8 +36,8 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: tests that share one stay in one process, so that one cluster with replicas runs at
-# a time: five of them leave two cores no time for the tests. The tests begin in this order, the longest first, and
+# Fixtures that take long to set up: tests that share one stay in one process, so that one cluster with replicas runs
+# at a time: five of them leave two cores no time for the tests. The tests begin in this order, the longest first, and
 # before all others: otherwise one process would be busy with them at the end, and the others idle.
 SHARED = (
     "replicated_sandbox",

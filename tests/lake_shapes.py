@@ -973,6 +973,13 @@ def _without_statistics(new: Delta) -> None:
     new.commit(_two([1, 2]), *new.begin(COLUMNS), add)
 
 
+def _partitions_without_statistics(new: Delta) -> None:
+    adds = [new.add(f"{n}.parquet", _table([n]).select(["id"]), partitionValues={"p": f"p{n}"}) for n in (1, 2)]
+    adds[1]["add"].pop("stats")
+    rows = [{"id": n, "p": f"p{n}"} for n in (1, 2)]
+    new.commit(rows, *new.begin((column("id", "long"), column("p")), partition_by=["p"]), *adds)
+
+
 def _local_partitions(new: Delta) -> None:
     """Partitions by timestamps without a zone."""
     add = new.add("f.parquet", _table([1]).select(["id"]), partitionValues={"p": "2024-01-01 10:00:00"})
@@ -1049,6 +1056,7 @@ CASES = (
     Case("delta", "", _int96),
     Case("delta", "deletion vectors", _vectors_and_types),
     Case("delta", "", _without_statistics),
+    Case("delta", "partition values without folders", _partitions_without_statistics),
     Case("delta", "", _unknown, refused="lake-feature-unsupported"),
     Case("delta", "", _managed, refused="metadata-unreadable"),
     Case("delta", "", _local_partitions, refused="lake-feature-unsupported"),

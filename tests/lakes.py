@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, _dataframe_to_data_files
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
@@ -104,6 +104,26 @@ class _AddDeletes(_FastAppendFiles):
         return _DeletesWriter(spec, self.schema(), output, self.snapshot_id, "gzip")
 
 
+class ElsewhereIO(PyArrowFileIO):
+    """The sandbox's object store in the place of any store, whose addresses the metadata have."""
+
+    def new_input(self, location: str) -> PyArrowFile:
+        return self._as_named(super().new_input(_in_s3(location)), location)
+
+    def new_output(self, location: str) -> PyArrowFile:
+        return self._as_named(super().new_output(_in_s3(location)), location)
+
+    def _as_named(self, file: PyArrowFile, location: str) -> PyArrowFile:
+        file._location = location
+        return file
+
+
+def _in_s3(location: str) -> str:
+    """``abfss://bucket@account.host/key`` → ``s3://bucket/key``."""
+    bucket, _, key = location.partition("://")[2].partition("/")
+    return f"s3://{bucket.partition('@')[0]}/{key}"
+
+
 class IcebergLake:
     operator = IcebergToClickHouseOperator
 
@@ -114,6 +134,7 @@ class IcebergLake:
             "tests",
             uri=f"sqlite:///{folder}/{len(list(folder.iterdir()))}.db",
             **{
+                "py-io-impl": f"{__name__}.ElsewhereIO",
                 "s3.endpoint": server.endpoint_url,
                 "s3.access-key-id": server.access_key,
                 "s3.secret-access-key": server.secret_key,

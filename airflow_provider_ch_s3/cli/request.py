@@ -126,7 +126,7 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     given["source"] = args.source[0] if args.lake and len(args.source) == 1 else args.source
     further = dict(args.argument)
     if args.aws_conn_id is not None:
-        further["aws_conn_id"] = args.aws_conn_id or None
+        further["store_conn_id" if args.lake else "aws_conn_id"] = args.aws_conn_id or None
     known = sorted(kind.kinds.keys() - given.keys() - {"clickhouse_conn_id"})
     if unknown := [name for name in further if name not in known]:
         raise ConfigError(

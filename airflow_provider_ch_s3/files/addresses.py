@@ -44,6 +44,8 @@ class Scheme:
     :param web: regex of the same address as a URL, with the groups ``host`` and ``key``, and ``bucket`` if the name
         of the host has the bucket.
     :param elsewhere: regex of addresses that other tools write for objects of the store.
+    :param in_metadata: regex of addresses in the metadata of lake tables, with the groups ``bucket`` and ``key``, and
+        ``account`` if an address may name the storage account.
     :param prefix: the part before the bucket in an address; ``path_prefix``: in the ledger.
     :param example: an address.
     :param lists_folders: a listing contains all objects that begin like a glob; otherwise only the glob's matches.
@@ -63,6 +65,7 @@ class Scheme:
     example: str
     web: str = r"(?!)"
     elsewhere: str = r"(?!)"
+    in_metadata: str = r"(?!)"
     lists_folders: bool = True
     is_reliable: bool = True
     is_writable: bool = True
@@ -76,6 +79,8 @@ class Scheme:
 _BUCKET = r"://(?P<bucket>[^/*?{}@]+)"  # a login before the host is not the name of a bucket
 # A query string does not belong to a key, and a signature in a query string is a secret.
 _IN_WEB = r"(?i:https?://)((?P<bucket>\w[\w.-]*)\.)?(?P<host>%s)(:443)?/(?P<key>((?!\?[\w-]+=).)+)"
+# A name, and no ARN: boto3 takes the host of its requests from an ARN.
+_NAMED_BUCKET = r"(?P<bucket>[A-Za-z0-9_.-]{1,255})"
 _AWS_REGION = r"[a-z]{2}(-[a-z]+)+-\d+"
 
 S3 = Scheme(
@@ -85,6 +90,7 @@ S3 = Scheme(
     prefix="s3://",
     path_prefix="",  # as ClickHouse names them
     example="s3://bucket/folder/*.parquet",
+    in_metadata=rf"s3[an]?://{_NAMED_BUCKET}/+(?P<key>.*)",
     web=_IN_WEB % rf"s3(-fips|-accelerate)?([.-]dualstack)?([.-]{_AWS_REGION})?\.amazonaws\.com(\.cn)?",
 )
 GCS = Scheme(
@@ -94,6 +100,7 @@ GCS = Scheme(
     prefix="gs://",
     path_prefix="gs://",
     example="gs://bucket/folder/*.parquet",
+    in_metadata=rf"gs://{_NAMED_BUCKET}/+(?P<key>.*)",
     web=_IN_WEB % r"storage\.(googleapis|cloud\.google)\.com",
 )
 AZURE = Scheme(
@@ -104,6 +111,7 @@ AZURE = Scheme(
     prefix="az://",
     path_prefix="az://",
     example="az://container/folder/*.parquet",
+    in_metadata=rf"(az|abfss?|wasbs?)://{_NAMED_BUCKET}(@(?P<account>[a-z0-9]+)\.[a-z.]+)?/+(?P<key>.*)",
 )
 HTTP = Scheme(
     store="HTTP",
@@ -130,6 +138,7 @@ DELTA = replace(
 # What its files do not say, their folders do not say either: they are named by transforms, and by texts of their own.
 ICEBERG = replace(DELTA, store="Iceberg", operator="IcebergToClickHouseOperator", has_path_columns=False)
 SCHEMES = (S3, GCS, AZURE, HTTP)
+_OF_LAKE = ("store", "operator", "example", "is_writable", "is_lake", "has_path_columns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,10 +309,14 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
 def parse_location(source: object, scheme: Scheme) -> SourcePattern:
     """Parse the address of a lake table: the folder with all files of the table.
 
+    :param scheme: the format, with addresses in S3.
+    :returns: a pattern with the format's scheme in the store that the address names.
     :raises ConfigError: if the address is malformed, or names several tables.
     """
     if not isinstance(source, str):
         raise refuse_argument("source", source, f"give the location of one table, such as {scheme.example!r}")
+    if (store := find_scheme(source)) in (GCS, AZURE):
+        scheme = replace(store, **{name: getattr(scheme, name) for name in _OF_LAKE})
     pattern = parse_source(source.rstrip("/"), scheme)
     (folder,) = pattern.globs
     if WILDCARD.search(folder):

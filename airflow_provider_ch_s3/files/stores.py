@@ -116,6 +116,9 @@ class SmallObject:
 class ReadableStore(ObjectStore, Protocol):
     """An object store for small objects that the worker reads, such as the metadata of a lake table."""
 
+    argument: str
+    """The name of the argument with the connection, for messages."""
+
     def read(self, bucket: str, key: str) -> SmallObject | None:
         """Read a small object; None if the object does not exist.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import VendedKeys
-from airflow_provider_ch_s3.files.addresses import DELTA, Scheme, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, S3, Scheme, SourcePattern, find_scheme, parse_location
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
 from airflow_provider_ch_s3.lakes.table import LATEST
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Lake:
-    """A lake table in S3, by names only.
+    """A lake table, by names only.
 
     :param scheme: the format.
     :param source: the location; with a catalog, ``namespace.table``.
@@ -38,6 +38,11 @@ class Lake:
     catalog_conn_id: str | None
     limit_bytes: int
 
+    @property
+    def store(self) -> Scheme:
+        """The kind of the store with the files; the tables of catalogs are in S3."""
+        return S3 if self.catalog_conn_id is not None else find_scheme(self.source)
+
     def open(self, files: ReadableStore, snapshot: str = LATEST) -> LakeStore:
         """Open the table; nothing is read yet, except the location in a catalog.
 
@@ -47,7 +52,7 @@ class Lake:
         """
         with self._importing():
             location, open_table = self._find(files)
-        pattern = parse_location(location, self.scheme)
+        pattern = self._locate(location, files)
         return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=snapshot)
 
     def find_metadata(self, files: ReadableStore, known: str) -> str:
@@ -63,7 +68,7 @@ class Lake:
                 from airflow_provider_ch_s3.lakes.delta import find_metadata
             else:
                 from airflow_provider_ch_s3.lakes.iceberg import find_metadata
-            return find_metadata(files, known)
+            return find_metadata(files, self._locate(self.source, files), known)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
         """Have the catalog vend keys for the files of the table.
@@ -85,6 +90,9 @@ class Lake:
         from airflow_provider_ch_s3.lakes.iceberg import IcebergTable
 
         return self.source, partial(IcebergTable, limit_bytes=self.limit_bytes)
+
+    def _locate(self, location: str, files: ReadableStore) -> SourcePattern:
+        return replace(parse_location(location, self.scheme), account=files.account)
 
     def _of_catalog(self, conn_id: str) -> CatalogTable:
         from airflow_provider_ch_s3.lakes.iceberg import CatalogTable

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version as library_version
 from pathlib import Path
@@ -29,7 +30,15 @@ from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.checkpoint import read_sidecars, read_vectors
 from airflow_provider_ch_s3.lakes.functions import CHANGES_SINCE, DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
-from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS, removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.parquet import read_footer
+from airflow_provider_ch_s3.lakes.table import (
+    MAX_TIME_MS,
+    check_key,
+    folder_of_table,
+    removes_rows,
+    show_time,
+    type_of,
+)
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, folder_values
 
 _COMMIT = re.compile(r"(?P<version>\d{20})\.json")
@@ -77,12 +86,12 @@ class DeltaTable:
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
-    def __init__(self, files: ReadableStore, bucket: str, location: str, *, limit_bytes: int) -> None:
+    def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int) -> None:
         self._files = files
         remedy = "compact the files of the table (Spark: OPTIMIZE), and have a checkpoint written"
-        self._metadata = MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
-        self._bucket = bucket
-        self._location = location
+        self._metadata = MetadataStore(files=files, scheme=pattern.scheme, limit_bytes=limit_bytes, remedy=remedy)
+        self._pattern = pattern
+        self._location = folder_of_table(pattern)
         self._commits: dict[int, str] = {}
         self._checkpoints: dict[int, list[str]] = {}
         self._list_log()
@@ -93,10 +102,10 @@ class DeltaTable:
 
     @property
     def _address(self) -> str:
-        return f"s3://{self._bucket}/{self._location}"
+        return self._pattern.address(self._location)
 
     def _list_log(self) -> None:
-        for file in self._files.list_files(SourcePattern(bucket=self._bucket, globs=(f"{self._log}**",))):
+        for file in self._files.list_files(replace(self._pattern, globs=(f"{self._log}**",))):
             name = file.key.removeprefix(self._log)
             if match := _COMMIT.fullmatch(name):
                 self._commits[int(match["version"])] = file.key
@@ -105,14 +114,14 @@ class DeltaTable:
         if not self._commits:
             raise SourceError(
                 "lake-table-missing",
-                f"s3://{self._bucket}/{self._log} has no commit (*.json), so {self._address} is not the location of a"
-                " Delta table; correct source",
+                f"{self._pattern.address(self._log)} has no commit (*.json), so {self._address} is not the location"
+                " of a Delta table; correct source",
             )
 
     @property
     def address(self) -> str:
         """Address of the newest commit."""
-        return f"s3://{self._bucket}/{self._commits[self._latest]}"
+        return self._pattern.address(self._commits[self._latest])
 
     @property
     def _latest(self) -> int:
@@ -191,10 +200,10 @@ class DeltaTable:
         (log / key.removeprefix(self._log)).write_bytes(self._read(key))
 
     def _read(self, key: str) -> bytes:
-        found = self._metadata.read(self._bucket, key)
+        found = self._metadata.read(self._pattern.bucket, key)
         if found is None:
             raise SourceError(
-                "snapshot-expired", f"s3://{self._bucket}/{key} was cleaned up while the log was read; load again"
+                "snapshot-expired", f"{self._pattern.address(key)} was cleaned up while the log was read; load again"
             )
         return found
 
@@ -333,6 +342,8 @@ class DeltaTable:
         counts = [deleted[one.key] for one in files if one.key in deleted]
         if counts:
             needs.append(need(DELTA, "deletion vectors", self._vectors_refused(version)))
+        if needs:
+            files = self._count_rows(files)
         if needs and has_structs:  # older functions lose the names of fields
             needs.append(need(DELTA, _STRUCTS, needs[0].refusal))
         return read_through(
@@ -343,6 +354,21 @@ class DeltaTable:
             settings={"delta_lake_snapshot_version": version},
             deleted_rows=sum(counts),
         )
+
+    def _count_rows(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """Read the rows of files without statistics from the footers of the files; servers count only plain files."""
+
+        def counted(file: DataFile) -> DataFile:
+            if file.rows is not None:
+                return file
+            check_key(self._address, file.key)
+            footer = read_footer(
+                self._pattern.address(file.key), partial(self._files.read_tail, self._pattern.bucket, file.key)
+            )
+            return DataFile(key=file.key, size_bytes=file.size_bytes, rows=footer.rows, columns=file.columns)
+
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            return list(pool.map(counted, files))
 
     def _count_deleted(self, version: int, log: Path) -> Mapping[str, int]:
         """Key of a data file with a deletion vector → rows that the vector deletes; removed files may be left in.
@@ -486,7 +512,7 @@ class DeltaTable:
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise SnapshotError(
                     "metadata-unreadable",
-                    f"s3://{self._bucket}/{key} is not a commit of Delta ({type(error).__name__}); it is damaged:"
+                    f"{self._pattern.address(key)} is not a commit of Delta ({type(error).__name__}); it is damaged:"
                     " have the table's writer repair the log",
                 ) from error
             yield action
@@ -538,18 +564,19 @@ class DeltaTable:
         return found
 
 
-def find_metadata(files: ReadableStore, known: str) -> str:
+def find_metadata(files: ReadableStore, pattern: SourcePattern, known: str) -> str:
     """Find the newest commit; '' if a known commit is gone. Lists only the log from the known commit on.
 
+    :param pattern: of the table's files.
     :param known: address of a commit.
     :raises SourceError: if the store cannot be listed.
     """
-    bucket, _, key = known.removeprefix("s3://").partition("/")
+    key = known.removeprefix(pattern.address(""))
     log = key.rpartition("/")[0]
     # all names with a version begin with a zero, as a version has twenty digits
-    listed = files.list_files(SourcePattern(bucket=bucket, globs=(f"{log}/0*",)), after=key.removesuffix(".json"))
+    listed = files.list_files(replace(pattern, globs=(f"{log}/0*",)), after=key.removesuffix(".json"))
     commits = [file.key for file in listed if _COMMIT.fullmatch(file.key.rpartition("/")[2])]
-    return f"s3://{bucket}/{max(commits)}" if key in commits else ""
+    return pattern.address(max(commits)) if key in commits else ""
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import takewhile
@@ -55,20 +55,18 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches, call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import S3, Scheme, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
 from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
-from airflow_provider_ch_s3.lakes.parquet import read_fields
+from airflow_provider_ch_s3.lakes.parquet import read_footer
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
-from airflow_provider_ch_s3.lakes.table import check_key, removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.table import check_key, folder_of_table, removes_rows, show_time, type_of
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
-# A name, and no ARN: boto3 takes the host of its requests from an ARN.
-_BUCKET = re.compile(r"[\w.-]{1,255}", re.ASCII)
 _TYPES = {
     "boolean": "Bool",
     "int": "Int32",
@@ -109,7 +107,7 @@ class StoreInput(InputFile):
 
     @cached_property
     def _body(self) -> bytes | None:
-        return self._store.read(*split_location(self._address))
+        return self._store.read(*self._store.split(self._address))
 
     def __len__(self) -> int:
         return len(self._body or b"")
@@ -155,21 +153,6 @@ class StoreIO(FileIO):
         raise NotImplementedError(location)
 
 
-def split_location(location: str) -> tuple[str, str]:
-    """Split an address in the metadata into bucket and key.
-
-    :raises SnapshotError: if the address is not in S3.
-    """
-    scheme, _, path = location.partition("://")
-    bucket, _, key = path.partition("/")
-    if scheme not in ("s3", "s3a", "s3n") or not _BUCKET.fullmatch(bucket):
-        raise SnapshotError(
-            "lake-files-elsewhere",
-            f"{location!r} is not an address s3://bucket/key, where this operator reads tables; load it as files",
-        )
-    return bucket, key.lstrip("/")
-
-
 class IcebergTable:
     """A table as described by the newest metadata file.
 
@@ -180,30 +163,29 @@ class IcebergTable:
 
     repeats_rows = True
 
-    def __init__(
-        self, files: ReadableStore, bucket: str, location: str, *, limit_bytes: int, address: str = ""
-    ) -> None:
+    def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int, address: str = "") -> None:
         self._files = files
-        self._io = StoreIO({STORE: _metadata_of(files, limit_bytes)})
-        self._bucket = bucket
-        self._location = location
+        self._store = _metadata_of(files, pattern.scheme, limit_bytes)
+        self._io = StoreIO({STORE: self._store})
+        self._pattern = pattern
+        self._location = folder_of_table(pattern)
         self._columns: dict[str, SnapshotColumns] = {}
         self.address = address or self._find_newest()
         self._metadata = self._read(self.address)
 
     def _find_newest(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
-        folder = f"s3://{self._bucket}/"
-        key, written_last = _find_metadata(self._files, self._bucket, self._location)
-        metadata = self._read(folder + key)
-        if written_last != key and self._read(folder + written_last).table_uuid != metadata.table_uuid:
+        address = self._pattern.address
+        key, written_last = _find_metadata(self._files, self._pattern)
+        metadata = self._read(address(key))
+        if written_last != key and self._read(address(written_last)).table_uuid != metadata.table_uuid:
             raise SourceError(
                 "lake-catalog-needed",
-                f"{folder}{key} has the highest number, and {written_last} was written last, and is of another"
+                f"{address(key)} has the highest number, and {written_last} was written last, and is of another"
                 " table at the same location; only the catalog knows which of them there is: give catalog_conn_id, or"
                 " remove the metadata files of the table that was dropped",
             )
-        return folder + key
+        return address(key)
 
     def _read(self, address: str) -> TableMetadata:
         body = self._io.new_input(address).open().getvalue()
@@ -255,7 +237,7 @@ class IcebergTable:
                 raise SnapshotError(
                     "snapshot-unrelated",
                     f"snapshot {found.snapshot_id}{then} is not on the main branch of"
-                    f" s3://{self._bucket}/{self._location}: the table was rolled back, or it is of another branch,"
+                    f" {self._place}: the table was rolled back, or it is of another branch,"
                     " and branches are not supported; give a snapshot of the main branch",
                 )
             if not isinstance(wanted, int):  # expired snapshots may have come after the found snapshot
@@ -264,9 +246,9 @@ class IcebergTable:
             known = ", ".join(f"{one.snapshot_id} ({show_time(one.timestamp_ms)})" for one in line[:5])
             raise SnapshotError(
                 "snapshot-missing",
-                f"s3://{self._bucket}/{self._location} has no snapshot {wanted}; the last ones are {known}"
+                f"{self._place} has no snapshot {wanted}; the last ones are {known}"
                 if known
-                else f"s3://{self._bucket}/{self._location} has no snapshot yet, so there is nothing to load",
+                else f"{self._place} has no snapshot yet, so there is nothing to load",
             )
         return Snapshot(
             id=str(found.snapshot_id),
@@ -342,13 +324,13 @@ class IcebergTable:
         self._check_each_once(files)
         deletes = [one.data_file for partition, one in found if _may_delete(one, partition, oldest)]
         for one in deletes:
-            bucket, key = split_location(one.file_path)
+            bucket, key = self._store.split(one.file_path)
             check_key(self._place, key)  # as check_files does for data files
             if elsewhere := self._find_elsewhere(bucket, key):
                 raise SnapshotError("lake-files-elsewhere", f"the delete file {one.file_path} {elsewhere}; {REWRITE}")
             needs.append(_need_of_deletes(one, snapshot))
         by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
-        metadata = self.address.removeprefix(f"s3://{self._bucket}/{self._location}/")
+        metadata = self.address.removeprefix(f"{self._place}/")
         if needs and "://" in metadata:  # written elsewhere, where the servers' function does not look
             raise needs[0].refusal
         return read_through(
@@ -446,7 +428,7 @@ class IcebergTable:
     def _as_file(
         self, file: ManifestDataFile, *, columns: SnapshotColumns, spec: PartitionSpec, needs: list[Need]
     ) -> DataFile:
-        bucket, key = split_location(file.file_path)
+        bucket, key = self._store.split(file.file_path)
         if file.file_format is not FileFormat.PARQUET:
             what = f"is an {file.file_format.value} file, and only Parquet files are loaded"
         elif elsewhere := self._find_elsewhere(bucket, key):
@@ -460,19 +442,19 @@ class IcebergTable:
                 "lake-feature-unsupported", f"{file.file_path} {what}; load the table by other means, or {REWRITE}"
             )
         if columns.may_differ(file, spec):
-            fields = read_fields(file.file_path, partial(self._files.read_tail, bucket, key))
-            needs += columns.find_needs(file.file_path, fields, spec)
+            footer = read_footer(file.file_path, partial(self._files.read_tail, bucket, key))
+            needs += columns.find_needs(file.file_path, footer.fields, spec)
         size, rows = file.file_size_in_bytes, file.record_count
         return DataFile(key=key, size_bytes=size, rows=rows, columns=columns.in_files)
 
     @property
     def _place(self) -> str:
         """Address of the table's location."""
-        return f"s3://{self._bucket}/{self._location}"
+        return self._pattern.address(self._location)
 
     def _find_elsewhere(self, bucket: str, key: str) -> str:
         """Say that a file is not in the table's location; '' if it is."""
-        is_inside = bucket == self._bucket and key.startswith(f"{self._location}/")
+        is_inside = bucket == self._pattern.bucket and key.startswith(f"{self._location}/")
         return "" if is_inside else f"is outside of {self._place}, and one load reads one location"
 
     def _check_each_once(self, files: Sequence[SourceFile]) -> None:
@@ -509,16 +491,16 @@ class CatalogTable:
         :raises ConfigError: if the catalog or the table does not exist.
         :raises SourceError: if the catalog does not answer.
         """
-        bucket, key = split_location(self._load(files).metadata.location)
-        return f"s3://{bucket}/{key}"
+        bucket, key = _metadata_of(files, S3, self.limit_bytes).split(self._load(files).metadata.location)
+        return f"{S3.prefix}{bucket}/{key}"
 
-    def open(self, files: ReadableStore, bucket: str, location: str) -> IcebergTable:
+    def open(self, files: ReadableStore, pattern: SourcePattern) -> IcebergTable:
         """Ask for the newest metadata file, and read the file.
 
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
         address = self.find_metadata(files)
-        return IcebergTable(files, bucket, location, limit_bytes=self.limit_bytes, address=address)
+        return IcebergTable(files, pattern, limit_bytes=self.limit_bytes, address=address)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
         """Have the catalog vend keys for the files of the table.
@@ -560,7 +542,7 @@ class CatalogTable:
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
         # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
-        store = _metadata_of(files, self.limit_bytes)
+        store = _metadata_of(files, S3, self.limit_bytes)
         try:
             return call_aside(partial(self._load_of, given, store)).result(timeout=_CATALOG_SECONDS)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
@@ -638,9 +620,9 @@ def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:
     return need(ICEBERG, kind, refusal)
 
 
-def _metadata_of(files: ReadableStore, limit_bytes: int) -> MetadataStore:
+def _metadata_of(files: ReadableStore, scheme: Scheme, limit_bytes: int) -> MetadataStore:
     remedy = "expire snapshots of the table, and rewrite its manifests (Spark: rewrite_manifests)"
-    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
+    return MetadataStore(files=files, scheme=scheme, limit_bytes=limit_bytes, remedy=remedy)
 
 
 def _open_catalog(given: Mapping[str, Any]) -> Catalog:
@@ -671,17 +653,17 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     return None if text is None else int(text)
 
 
-def find_metadata(files: ReadableStore, known: str) -> str:
+def find_metadata(files: ReadableStore, pattern: SourcePattern, known: str) -> str:
     """Find the metadata file with the highest number; '' if a known file is gone.
 
     Lists only the names with the number of the known file or the next number: a folder of metadata may have a
     hundred thousand objects.
 
+    :param pattern: of the table's files.
     :param known: address of a metadata file.
     :raises SourceError: if the store cannot be listed.
     """
-    bucket, key = split_location(known)
-    folder, name = key.rpartition("/")[::2]
+    folder, name = known.removeprefix(pattern.address("")).rpartition("/")[::2]
     match = _METADATA.fullmatch(name)
     if match is None:
         return ""
@@ -689,29 +671,30 @@ def find_metadata(files: ReadableStore, known: str) -> str:
     numbers = (number, str(int(number) + 1).zfill(len(number)))
     globs = tuple(f"{folder}/{start}{one}*" for one in numbers)
     found: dict[str, int] = {}
-    for file in files.list_files(SourcePattern(bucket=bucket, globs=globs)):
+    for file in files.list_files(replace(pattern, globs=globs)):
         if match := _METADATA.fullmatch(file.key.rpartition("/")[2]):
             found[file.key] = int(match["version"])
-    return f"s3://{bucket}/{max(found, key=found.__getitem__)}" if found else ""
+    return pattern.address(max(found, key=found.__getitem__)) if found else ""
 
 
-def _find_metadata(files: ReadableStore, bucket: str, location: str) -> tuple[str, str]:
+def _find_metadata(files: ReadableStore, pattern: SourcePattern) -> tuple[str, str]:
     """Find the keys of the metadata file with the highest number and of the metadata file written last.
 
     :raises SourceError: if there is no metadata file, or several have the highest number.
     """
+    location = folder_of_table(pattern)
     folder = f"{location}/metadata/"
     found: dict[int, list[str]] = {}
     ages: dict[str, float] = {}
-    for file, age in files.list_ages(SourcePattern(bucket=bucket, globs=(f"{folder}*",))):
+    for file, age in files.list_ages(replace(pattern, globs=(f"{folder}*",))):
         if match := _METADATA.fullmatch(file.key.removeprefix(folder)):
             found.setdefault(int(match["version"]), []).append(file.key)
             ages[file.key] = age
     if not found:
         raise SourceError(
             "lake-table-missing",
-            f"s3://{bucket}/{folder} has no metadata file (*.metadata.json), so s3://{bucket}/{location} is not the"
-            " location of an Iceberg table; correct source",
+            f"{pattern.address(folder)} has no metadata file (*.metadata.json), so {pattern.address(location)} is not"
+            " the location of an Iceberg table; correct source",
         )
     newest = found[max(found)]
     if len(newest) > 1:

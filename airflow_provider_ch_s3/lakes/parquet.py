@@ -1,4 +1,4 @@
-"""The footer of a Parquet file: the fields, with the ids of Iceberg, and the size of the data.
+"""The footer of a Parquet file: the fields, with the ids of Iceberg, the rows, and the size of the data.
 
 The footer is a struct of Thrift, in the compact protocol:
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
@@ -18,7 +18,7 @@ MAX_FOOTER_BYTES = 64 * MIB
 _FIRST_BYTES = 64 * KIB
 MAGIC = b"PAR1"
 _STRUCT = 12
-_SCHEMA, _ROW_GROUPS, _GROUP_BYTES = 2, 4, 2
+_SCHEMA, _ROWS, _ROW_GROUPS, _GROUP_BYTES = 2, 3, 4, 2
 _NAME, _CHILDREN, _ID = 4, 5, 9
 
 
@@ -34,8 +34,16 @@ class Field:
     children: Sequence[Field]
 
 
-def read_fields(address: str, read_tail: Callable[[int], bytes]) -> Sequence[Field]:
-    """Read the fields of a file, in one or two requests.
+@dataclass(frozen=True, kw_only=True)
+class Footer:
+    """What a file says of itself."""
+
+    fields: Sequence[Field]
+    rows: int
+
+
+def read_footer(address: str, read_tail: Callable[[int], bytes]) -> Footer:
+    """Read the footer of a file, in one or two requests.
 
     :param read_tail: reads so many bytes at the end of the file.
     :raises SnapshotError: if the file has no footer, a damaged footer, or a footer longer than
@@ -67,12 +75,16 @@ def read_fields(address: str, read_tail: Callable[[int], bytes]) -> Sequence[Fie
         ) from error
 
 
-def _parse(stream: io.BytesIO) -> Sequence[Field]:
+def _parse(stream: io.BytesIO) -> Footer:
+    """Parse the fields and the rows; the row groups after the rows are much longer, and are not parsed."""
+    fields: Sequence[Field] | None = None
     for number, kind in _headers(stream):
         found = _read(stream, kind)
         if number == _SCHEMA:
-            return _as_field(iter(found)).children
-    raise ValueError("a Parquet file without a schema")
+            fields = _as_field(iter(found)).children
+        if number == _ROWS and fields is not None:
+            return Footer(fields=fields, rows=int(found))
+    raise ValueError("a Parquet file without a schema or a number of rows")
 
 
 def read_unpacked_bytes(body: bytes) -> int:

@@ -11,22 +11,21 @@ from typing import Protocol
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, shorten_lines
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.files.addresses import SourcePattern
-from airflow_provider_ch_s3.files.globs import before_wildcards
+from airflow_provider_ch_s3.files.addresses import AZURE, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, Snapshot, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
 from airflow_provider_ch_s3.lakes.choose import choose_range, has_unloaded_rows
-from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, check_files, parse_wanted
+from airflow_provider_ch_s3.lakes.table import LATEST, LakeTable, check_files, folder_of_table, parse_wanted
 
 _PANIC = "PanicException"
 """What deltalake raises where a reader that is written in Rust gives up; the class can be imported from nowhere."""
 
 
 class OpenTable(Protocol):
-    """Reads the metadata of the table at a location, a folder of a bucket without a slash at the end."""
+    """Reads the metadata of the table at a location, given as the pattern of all files below the location."""
 
-    def __call__(self, files: ReadableStore, bucket: str, location: str) -> LakeTable: ...
+    def __call__(self, files: ReadableStore, pattern: SourcePattern) -> LakeTable: ...
 
 
 @dataclass(kw_only=True)
@@ -54,7 +53,7 @@ class LakeStore:
     @property
     def location(self) -> str:
         """The folder of the table, without a slash at the end."""
-        return before_wildcards(self.pattern.globs[0]).rstrip("/")
+        return folder_of_table(self.pattern)
 
     @property
     def record_key(self) -> str:
@@ -70,7 +69,7 @@ class LakeStore:
 
     def _open(self) -> LakeTable:
         with self._reading():
-            return self.open_table(self.files, self.pattern.bucket, self.location)
+            return self.open_table(self.files, self.pattern)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -103,6 +102,12 @@ class LakeStore:
             else:
                 files = self.table.files_of(pinned.id if pinned else self._find("").id)
             check_files(self.pattern.address(self.location), files)
+            if files and (reader := files[0].reader) and self.pattern.scheme.prefix == AZURE.prefix:
+                raise SnapshotError(
+                    reader.refusal.code,
+                    f"{reader.refusal.sentence}; ClickHouse's own functions for lakes are not used for tables in"
+                    " Azure Blob Storage",
+                )
             return sorted(files)
 
     def read_layout(self) -> Layout:

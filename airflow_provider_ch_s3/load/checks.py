@@ -128,8 +128,8 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     counted = count_rows(source.files)
     if counted is None and source.rows is None and not snapshots.takes_changes:
         log.warning(
-            "nothing tells how many rows snapshot %s has, because of equality deletes, or of files without"
-            " statistics; only the rows that the servers read, write and stage are compared",
+            "nothing tells how many rows snapshot %s has, because of equality deletes; only the rows that the servers"
+            " read, write and stage are compared",
             snapshots.id,
         )
     if counted is not None and source.rows is not None and source.rows != counted:

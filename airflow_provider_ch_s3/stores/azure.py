@@ -19,13 +19,14 @@ from azure.core.exceptions import AzureError, ResourceModifiedError, ResourceNot
 
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.common.environment import refuse_unreadable
+from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
-from airflow_provider_ch_s3.errors import ConfigError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import AzureAccess
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.globs import begins_like
 from airflow_provider_ch_s3.files.source import MIN_LISTED_TOGETHER, SourceFile
-from airflow_provider_ch_s3.files.stores import Change
+from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, SmallObject
 from airflow_provider_ch_s3.stores.answers import hide_secrets, listed_file, reading_answers, refusal
 from airflow_provider_ch_s3.stores.groups import list_groups
 from airflow_provider_ch_s3.stores.http import quiet_urllib3
@@ -51,6 +52,8 @@ class AzureBlobFileStore:
     :param credentials: the servers' own: with a named collection, the connection is used only for listing.
     """
 
+    argument = "wasb_conn_id"
+
     def __init__(self, *, wasb_conn_id: str, credentials: OwnKeys | NamedCollection = OWN_KEYS) -> None:
         quiet_urllib3()  # a SAS is part of each address
         # They log whatever a server answers to the secret of an application; the error shows that without the secret.
@@ -72,7 +75,7 @@ class AzureBlobFileStore:
             raise ConfigError(
                 "connection-missing",
                 f"Airflow has no connection {self.wasb_conn_id!r} to Azure Blob Storage; create it, or correct"
-                " wasb_conn_id",
+                f" {self.argument}",
             ) from error
         keep_connection(connection.login, connection.password, connection.extra_dejson)
         return connection
@@ -169,6 +172,31 @@ class AzureBlobFileStore:
                 f" {_first_line(error)}; check the connection's account, and that its key may list the container"
             )
             raise refusal("bucket-not-listed", message, error) from error
+
+    def read(self, bucket: str, key: str) -> SmallObject | None:
+        """Read a small blob; None if the blob does not exist.
+
+        :raises SourceError: if the store refuses, or the blob is not small.
+        """
+        blob = self._client.get_blob_client(container=bucket, blob=key)
+        try:
+            with reading_answers(self._endpoint):
+                answer = blob.download_blob()
+                if answer.size > MAX_SMALL_BYTES:
+                    raise StoreAnswerError(
+                        "object-too-large",
+                        f"{key!r} in container {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most"
+                        " that a worker reads of one object; have the lake's table write smaller metadata",
+                    )
+                return SmallObject(body=bytes(answer.readall()), etag=str(answer.properties.etag).strip('"'))
+        except ResourceNotFoundError:
+            return None
+        except AzureError as error:
+            message = (
+                f"cannot read {key!r} in container {bucket!r} with connection {self.wasb_conn_id!r}:"
+                f" {_first_line(error)}; it tells which files a table has: allow these credentials to read the blobs"
+            )
+            raise refusal("file-not-readable", message, error) from error
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         """Read the last bytes of a blob, or the whole blob if it is smaller.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import KEYS_OR_COLLECTION, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.common.declared import TEXT, Kind
-from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import AZURE
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.templates import parse_arguments
@@ -57,13 +56,7 @@ class AzureBlobStorageToClickHouseOperator(FilesToClickHouseOperator):
 
         :raises ConfigError: if an argument is wrong.
         """
+        from airflow_provider_ch_s3.stores.opening import open_azure
+
         given = parse_arguments(self, ("wasb_conn_id", "credentials"))
-        try:
-            from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
-        except ImportError as error:
-            raise ConfigError(
-                "library-missing",
-                f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
-                " 'airflow-provider-ch-s3[azure]'",
-            ) from error
-        return AzureBlobFileStore(**given)
+        return open_azure(given["wasb_conn_id"], credentials=given["credentials"])

@@ -11,7 +11,12 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
 
     The remaining arguments are described in :class:`LakeToClickHouseOperator`.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``.
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``.
+    :param store_conn_id: connection to the store: of type ``aws``, in Google Cloud Storage with an HMAC key; in Azure
+        of type ``wasb``. None: worker and servers use their own roles, and a bucket of Google is public.
+    :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``store_conn_id``;
+        ``NamedCollection(name)``; or, in S3, ``Role(arn)``.
+    :param requester_pays: in S3, agree to pay for the requests, as the owner of the bucket asks of readers.
     :param snapshot: ``latest``, a version, or a time with a zone: the last version of this time. The version is
         chosen once, and the whole load reads the chosen version.
     :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed

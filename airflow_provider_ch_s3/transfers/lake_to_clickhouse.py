@@ -1,4 +1,4 @@
-"""What the operators for loads of lake tables in S3 have in common."""
+"""What the operators for loads of lake tables have in common."""
 
 from __future__ import annotations
 
@@ -6,33 +6,48 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_ch_s3.arguments import CatalogKeys
-from airflow_provider_ch_s3.common.declared import CONNECTION, Kind, count
+from airflow_provider_ch_s3.arguments import (
+    CREDENTIALS,
+    KEYS_OR_COLLECTION,
+    CatalogKeys,
+    NamedCollection,
+    OwnKeys,
+    Role,
+)
+from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import LOCATION, SourcePattern
+from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern, find_host
 from airflow_provider_ch_s3.lakes.table import SNAPSHOT
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.stores.opening import open_store
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
 if TYPE_CHECKING:
+    from airflow_provider_ch_s3.files.stores import ReadableStore
+    from airflow_provider_ch_s3.hooks.lake import Lake
     from airflow_provider_ch_s3.lakes.store import LakeStore
 
 OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
 
 
-class LakeToClickHouseOperator(S3ToClickHouseOperator):
-    """Load a lake table in S3 into a ClickHouse table, by snapshots; the base of one operator for each format.
+class LakeToClickHouseOperator(FilesToClickHouseOperator):
+    """Load a lake table into a ClickHouse table, by snapshots; the base of one operator for each format.
 
     The snapshot is chosen once, and the whole load reads the chosen snapshot. ``append`` adds the files added to the
     lake table since the snapshot in the ClickHouse table; files of a compaction add nothing; snapshots that removed
     rows are refused. The other modes load all rows of the snapshot. The files are read as plain Parquet files; a
     table is refused if the plain files would have other rows than the table.
 
-    The remaining arguments are described in :class:`S3ToClickHouseOperator`, except the arguments about files that
+    The remaining arguments are described in :class:`FilesToClickHouseOperator`, except the arguments about files that
     somebody writes into a folder: ``data_format``, ``bad_rows`` and ``after_load``.
 
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``.
+    :param source: location of the table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``.
+    :param store_conn_id: connection to the store: of type ``aws``, in Google Cloud Storage with an HMAC key; in Azure
+        of type ``wasb``. None: worker and servers use their own roles, and a bucket of Google is public.
+    :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``store_conn_id``;
+        ``NamedCollection(name)``; or, in S3, ``Role(arn)``.
+    :param requester_pays: in S3, agree to pay for the requests, as the owner of the bucket asks of readers.
     :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with a zone, such as
         ``"{{ data_interval_end }}"``: the last snapshot of this time.
     :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
@@ -40,8 +55,11 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
-        **S3ToClickHouseOperator.kinds,
+        **FilesToClickHouseOperator.kinds,
         "source": LOCATION,
+        "store_conn_id": CONNECTION,
+        "credentials": CREDENTIALS,
+        "requester_pays": FLAG,
         "snapshot": SNAPSHOT,
         "max_metadata_bytes": count(least=1),
     }
@@ -49,21 +67,32 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
     catalog_conn_id: str | None = None
 
     def __init__(
-        self, *, source: str, snapshot: str = "latest", max_metadata_bytes: int = 512 * MIB, **kwargs: Any
+        self,
+        *,
+        source: str,
+        store_conn_id: str | None = "aws_default",
+        credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
+        requester_pays: bool = False,
+        snapshot: str = "latest",
+        max_metadata_bytes: int = 512 * MIB,
+        **kwargs: Any,
     ) -> None:
         if wrong := sorted(OF_FOLDERS & kwargs.keys()):
             raise without_meaning(f"{wrong[0]}={kwargs[wrong[0]]!r}")
         super().__init__(source=source, data_format="Parquet", **kwargs)
+        self.store_conn_id = store_conn_id
+        self.credentials = credentials
+        self.requester_pays = requester_pays
         self.snapshot = snapshot
         self.max_metadata_bytes = max_metadata_bytes
-        self.check_as_written(("source", "snapshot", "max_metadata_bytes"))
+        self.check_as_written(self.kinds.keys() - FilesToClickHouseOperator.kinds.keys() | {"source"})
 
     def pattern_as_written(self) -> SourcePattern:
         """Return a pattern of the table's files, wherever the table is."""
         return SourcePattern(bucket="", globs=("**",), scheme=self.scheme)
 
-    def open_store(self) -> LakeStore:  # type: ignore[override]
-        """Open the table in S3 with the connection.
+    def open_store(self) -> LakeStore:
+        """Open the table with the connection of its store.
 
         :raises ConfigError: if an argument is wrong, or the library of the format is not installed.
         """
@@ -75,11 +104,27 @@ class LakeToClickHouseOperator(S3ToClickHouseOperator):
             catalog_conn_id=CONNECTION.parse("catalog_conn_id", self.catalog_conn_id),
             limit_bytes=self.kinds["max_metadata_bytes"].parse("max_metadata_bytes", self.max_metadata_bytes),
         )
-        files = super().open_store()
-        check_catalog(files.credentials, lake.catalog_conn_id)
-        if isinstance(files.credentials, CatalogKeys):
-            files.vend = partial(lake.vend_keys, files)
-        return lake.open(files, SNAPSHOT.parse("snapshot", self.snapshot))
+        return lake.open(self._open_files(lake), SNAPSHOT.parse("snapshot", self.snapshot))
+
+    def _open_files(self, lake: Lake) -> ReadableStore:
+        conn_id = CONNECTION.parse("store_conn_id", self.store_conn_id)
+        credentials = self.kinds["credentials"].parse("credentials", self.credentials or OwnKeys())
+        pays, host = FLAG.parse("requester_pays", self.requester_pays or False), find_host(lake.source, lake.store)
+        check_catalog(credentials, lake.catalog_conn_id)
+        files: ReadableStore
+        if lake.store is S3:
+            from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+            files = S3FileStore(aws_conn_id=conn_id, credentials=credentials, requester_pays=pays, host=host)
+            if isinstance(credentials, CatalogKeys):
+                files.vend = partial(lake.vend_keys, files)
+        elif pays:
+            raise without_meaning("requester_pays=True")
+        else:
+            of_store = KEYS_OR_COLLECTION.parse("credentials", credentials)
+            files = open_store(lake.store, conn_id, credentials=of_store, host=host)
+        files.argument = "store_conn_id"
+        return files
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
         """Return the files in the table's location."""

@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import CONNECTION, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, S3, Scheme, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, S3, Scheme, find_scheme, parse_location
 from airflow_provider_ch_s3.triggers.watcher import WatcherTrigger
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class NewSnapshotTrigger(WatcherTrigger):
     snapshot; the payload has ``source``, ``table``, ``snapshot``, ``committed_at`` and ``operation``.
 
     :param lake: ``iceberg`` or ``delta``; where the triggerer runs, install the extra of this name.
-    :param source: location of the lake table, ``s3://bucket/folder/of/the/table``; with ``catalog_conn_id`` the name,
-        ``namespace.table``; without templates.
+    :param source: location of the lake table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``; with
+        ``catalog_conn_id`` the name, ``namespace.table``; without templates.
     :param table: ``table`` or ``database.table``, as for the operator.
     :param catalog_conn_id: connection of an Iceberg catalog, as for the operator; None: the newest metadata file in
         the location counts.
@@ -37,7 +37,7 @@ class NewSnapshotTrigger(WatcherTrigger):
         because the load failed, or did not begin. Longer than a load takes with all its retries.
     :param poll_interval: seconds between two polls.
     :param clickhouse_conn_id: connection of type ``clickhouse_s3`` (or ``clickhouse``).
-    :param aws_conn_id: connection for the store; None: the triggerer's own role.
+    :param store_conn_id: connection to the store, as for the operator; None: the triggerer's own role.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class NewSnapshotTrigger(WatcherTrigger):
         again_after: float | datetime.timedelta = 3600.0,
         poll_interval: float = 30.0,
         clickhouse_conn_id: str = DEFAULT_CONNECTION,
-        aws_conn_id: str | None = "aws_default",
+        store_conn_id: str | None = "aws_default",
     ) -> None:
         super().__init__(
             table=table,
@@ -63,7 +63,7 @@ class NewSnapshotTrigger(WatcherTrigger):
         self.source: str = LOCATION.parse("source", source)
         self.catalog_conn_id: str | None = CONNECTION.parse("catalog_conn_id", catalog_conn_id)
         self.max_metadata_bytes: int = count(least=1).parse("max_metadata_bytes", max_metadata_bytes)
-        self.aws_conn_id: str | None = CONNECTION.parse("aws_conn_id", aws_conn_id)
+        self.store_conn_id: str | None = CONNECTION.parse("store_conn_id", store_conn_id)
         self._check_names()
 
     def _check_names(self) -> None:
@@ -94,4 +94,4 @@ class NewSnapshotTrigger(WatcherTrigger):
 
     def store(self) -> tuple[Scheme, str | None]:
         """Return the kind of the store, and the store's connection."""
-        return S3, self.aws_conn_id
+        return (S3 if self.catalog_conn_id is not None else find_scheme(self.source)), self.store_conn_id

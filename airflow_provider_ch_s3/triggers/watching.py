@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
+from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import Found, Watch
+from airflow_provider_ch_s3.stores.opening import open_store
 
 # As many as the connections in the pool of a client of ClickHouse; the pool of an S3 client has more.
 WATCHES_AT_ONCE = 8
@@ -30,7 +31,7 @@ class SharedStore:
         """Look for news: at all sources side by side, and in the ledger where a source has changed."""
         del cluster  # the connection names the cluster of each table
         if self._store is None:
-            self._store = _open_store(self._scheme, self._conn_id)
+            self._store = open_store(self._scheme, self._conn_id)
             self._store.access()  # connects, and hides the secrets, before several threads use the store
         store, declaration = self._store, hook.declaration
         hook.keep_secret(lambda: store.access().secrets)
@@ -52,18 +53,3 @@ class SharedStore:
 def share_store(scheme: Scheme, conn_id: str | None) -> SharedStore:
     """Return the store for a connection, the same for all watchers."""
     return SharedStore(scheme, conn_id)
-
-
-def _open_store(scheme: Scheme, conn_id: str | None) -> ObjectStore:
-    """Open a store; import the module of just this store."""
-    if scheme is GCS:
-        from airflow_provider_ch_s3.stores.gcs import GCSFileStore
-
-        return GCSFileStore(hmac_conn_id=conn_id)
-    if scheme is AZURE:
-        from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
-
-        return AzureBlobFileStore(wasb_conn_id=str(conn_id))
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
-
-    return S3FileStore(aws_conn_id=conn_id)

@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHou
 from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOperator
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
-from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS
+from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS, LakeToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.triggers.new_snapshot import NewSnapshotTrigger
@@ -150,6 +150,7 @@ EXAMPLES = {
     "sql": '"SELECT count() FROM {files}"',
     "stable_seconds": "30",
     "stalled_seconds": "1800",
+    "store_conn_id": '"lake_store"',
     "structure": '"time DateTime, fare Float64"',
     "table": '"analytics.flights"',
     "trim": "True",
@@ -316,7 +317,8 @@ def _item(documented: type) -> str:
 def _operator(operator: Any) -> str:
     """Render the page of an operator, without the arguments of its bases."""
     bases = [f"[{one.__name__}]({page_of(one)}.md)" for one in operator.__mro__[1:] if one in OPERATORS]
-    refused = f", except {', '.join(f'`{name}`' for name in sorted(OF_FOLDERS))}," if len(bases) > 1 else ""
+    is_lake = issubclass(operator, LakeToClickHouseOperator)
+    refused = f", except {', '.join(f'`{name}`' for name in sorted(OF_FOLDERS))}," if is_lake else ""
     takes = f"Takes the arguments of {' and '.join(bases)}{refused} and:" if bases else ""
     parts = [_describe(operator), _import(operator), takes, _arguments(operator)]
     if returned := dict(_parse(operator, "(returns)")):

@@ -42,7 +42,7 @@ class LakeStore:
         return LAKES[self.kind].operator
 
     def arguments(self, case: Case) -> Mapping[str, Any]:
-        return {"source": self.lab.uri(FOLDER), "aws_conn_id": "aws"}
+        return {"source": self.lab.uri(FOLDER), "store_conn_id": "aws"}
 
     def put(self, key: str, body: bytes) -> None:
         """Append the rows of a file to the table; rows that an earlier version of the file had are deleted before."""

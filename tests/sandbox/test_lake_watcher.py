@@ -35,7 +35,7 @@ def lake(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Lake:
 
 def trigger(lab: Lab, lake: Lake, table: str, **arguments: Any) -> NewSnapshotTrigger:
     given = {"lake": lake.operator.scheme.store.lower(), "source": lab.uri(LOCATION), "poll_interval": 0.25}
-    return NewSnapshotTrigger(table=table, clickhouse_conn_id="ch", aws_conn_id="aws", **{**given, **arguments})
+    return NewSnapshotTrigger(table=table, clickhouse_conn_id="ch", store_conn_id="aws", **{**given, **arguments})
 
 
 class Watcher:

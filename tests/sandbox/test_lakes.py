@@ -80,7 +80,7 @@ def load_by(lab: Lab, kind: type[LakeToClickHouseOperator]) -> None:
     """Have the lab load by an operator for lake tables."""
 
     def operator(location: str, table: str, **arguments: Any) -> LakeToClickHouseOperator:
-        given = {"task_id": "load", "clickhouse_conn_id": "ch", "aws_conn_id": "aws", "poll_interval": 0.25}
+        given = {"task_id": "load", "clickhouse_conn_id": "ch", "store_conn_id": "aws", "poll_interval": 0.25}
         given["source"] = lab.uri(location)
         made = kind(table=table, **{**given, **arguments})
         made.timing = lab.timing
@@ -419,7 +419,7 @@ def test_a_worker_that_is_killed(lab: Lab, lake: Lake, name: str, nth: int) -> N
     lab.load(LOCATION, table, task_id="before")
     for n in range(1, 5):
         lake.append(orders(n))
-    given = {"source": lab.uri(LOCATION), "table": table, "clickhouse_conn_id": "ch", "aws_conn_id": "aws"}
+    given = {"source": lab.uri(LOCATION), "table": table, "clickhouse_conn_id": "ch", "store_conn_id": "aws"}
     ti = vars(lab.context(lab.operator(LOCATION, table), max_tries=1)["ti"])
     before = die_before(name, nth, signal.SIGKILL)
     with running_worker(given, ti, lab.started, before, lake.operator) as worker:

@@ -19,7 +19,7 @@ import requests
 
 from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Move, NamedCollection
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SnapshotError, SourceError
 from airflow_provider_ch_s3.load import planning, staged
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.stores import gcs as google
@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.transfers.gcs_to_clickhouse import GCSToClickHouseOp
 from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.failures import coded, own_errors
+from tests.lakes import LAKES, DeltaLake, IcebergLake, orders, server_of
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.other_stores import (
@@ -50,7 +51,8 @@ Rows = list[dict[str, Any]]
 class Store:
     """A store that a test can put files into.
 
-    :param operator: the class that loads from it; ``start``: what its addresses begin with.
+    :param operator: the class that loads from it; ``start``: what its addresses begin with; ``in_metadata``: in the
+        metadata of lake tables, if different.
     :param arguments: those that give the operator access.
     :param keys: lists all files, in their order; ``read`` reads one, ``tags`` its tags; ``remove`` removes it.
     """
@@ -63,6 +65,7 @@ class Store:
     read: Callable[[str], bytes] = bytes
     tags: Callable[[str], Mapping[str, str]] = dict
     remove: Callable[[str], Any] = bytes
+    in_metadata: str = ""
 
     def make(self, glob: str | list[str], table: str, **arguments: Any) -> FilesToClickHouseOperator:
         source = f"{self.start}{glob}" if isinstance(glob, str) else [f"{self.start}{one}" for one in glob]
@@ -108,6 +111,7 @@ def azure(lab: Lab, azurite: Azurite) -> Store:
         read=lambda key: container.download_blob(key).readall(),
         tags=lambda key: container.get_blob_client(key).get_blob_tags(),
         remove=container.delete_blob,
+        in_metadata=f"abfss://{lab.bucket}@{azurite.account}.dfs.core.windows.net/",
     )
 
 
@@ -392,6 +396,49 @@ class TestAzure:
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(min_age=3600, expected="_SUCCESS"))
         azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert lab.rows(table) == [{"n": 1}]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("kind", LAKES)
+@pytest.mark.parametrize("store", ["gcs", thorough("azure")], indirect=True)
+def test_a_lake_table(lab: Lab, store: Store, kind: str, tmp_path: Path) -> None:
+    """Written into S3, with the addresses of the store in the metadata of Iceberg, and copied."""
+    table = lab.create("t", "id Int64, city String, amount Float64")
+    start = store.in_metadata or store.start if kind == "iceberg" else lab.uri("")
+    server, folder = server_of(lab.sandbox), "lake/orders"
+    lake = LAKES[kind](server, f"{start}{folder}", tmp_path)
+
+    def load(task: str, **arguments: Any) -> None:
+        for item in lab.s3.list_objects_v2(Bucket=lab.bucket)["Contents"]:
+            store.put(item["Key"], lab.s3.get_object(Bucket=lab.bucket, Key=item["Key"])["Body"].read())
+        given = {"task_id": task, "clickhouse_conn_id": "ch", "poll_interval": 0.25, **arguments}
+        (given["store_conn_id"],) = store.arguments.values()
+        operator = lake.operator(source=f"{store.start}{folder}", table=table, **given)
+        with own_errors():
+            assert operator.execute(lab.context(operator)) is not None
+        assert bag(lab.rows(table)) == bag(lake.rows())
+
+    lake.append(orders(*range(10)))
+    load("first")
+    lake.append(orders(*range(10, 15)))
+    load("second")
+    lake.delete("id = 3")
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed")):
+        load("third")
+    load("fourth", mode="replace_table")
+
+    if isinstance(lake, IcebergLake):  # what plain files do not tell
+        lake.compact()
+        lake.delete_by_position(1)
+    else:
+        folder = "city=none/orders"
+        lake = DeltaLake(server, f"{start}{folder}", tmp_path, partition_by=["city"])
+        lake.append(orders(*range(5)))
+    if store.in_metadata:
+        with pytest.raises(SnapshotError, match="own functions for lakes are not used for tables in Azure"):
+            load("fifth", mode="replace_table")
+    else:
+        load("fifth", mode="replace_table")
 
 
 class TestHttp:

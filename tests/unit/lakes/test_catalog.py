@@ -47,7 +47,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, **extra: str) -> None:
 
 def open_store(source: str = "sales.orders", **more: Any) -> LakeStore:
     operator = IcebergToClickHouseOperator(
-        task_id="load", source=source, table="t", aws_conn_id="lake", catalog_conn_id="catalog", **more
+        task_id="load", source=source, table="t", store_conn_id="lake", catalog_conn_id="catalog", **more
     )
     return operator.open_store()
 

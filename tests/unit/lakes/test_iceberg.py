@@ -25,9 +25,10 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, Scheme
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.lakes.iceberg import split_location
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lakes import IcebergLake, orders
@@ -667,21 +668,47 @@ def test_a_compaction_with_other_rows_is_refused(server: S3Server, lake: Iceberg
         copy.append(lake)
 
 
+class Account:
+    """A store that reads nothing."""
+
+    account = "acme"
+
+
+def split(scheme: Scheme, location: str) -> tuple[str, str]:
+    files: Any = Account()
+    return MetadataStore(files=files, scheme=scheme, limit_bytes=1, remedy="").split(location)
+
+
 @pytest.mark.parametrize(
-    ("location", "expected"),
+    ("scheme", "location", "expected"),
     [
-        ("s3://b/t/data/day=2026-11-25/f.parquet", ("b", "t/data/day=2026-11-25/f.parquet")),
-        ("s3a://b/t/a%20b#c?d;e [f].parquet", ("b", "t/a%20b#c?d;e [f].parquet")),
-        ("s3n://b//t//f", ("b", "t//f")),
+        (S3, "s3://b/t/data/day=2026-11-25/f.parquet", ("b", "t/data/day=2026-11-25/f.parquet")),
+        (S3, "s3a://b/t/a%20b#c?d;e [f].parquet", ("b", "t/a%20b#c?d;e [f].parquet")),
+        (S3, "s3n://b//t//f", ("b", "t//f")),
+        (GCS, "gs://b/t/f.parquet", ("b", "t/f.parquet")),
+        (AZURE, "az://c/t/f.parquet", ("c", "t/f.parquet")),
+        (AZURE, "abfss://c@acme.dfs.core.windows.net/t/f.parquet", ("c", "t/f.parquet")),
+        (AZURE, "wasb://c@acme.blob.core.chinacloudapi.cn/t/f", ("c", "t/f")),
     ],
 )
-def test_locations_are_taken_literally(location: str, expected: tuple[str, str]) -> None:
-    assert split_location(location) == expected
+def test_locations_are_taken_literally(scheme: Scheme, location: str, expected: tuple[str, str]) -> None:
+    assert split(scheme, location) == expected
 
 
-def test_a_location_elsewhere() -> None:
+@pytest.mark.parametrize(
+    ("scheme", "location"),
+    [
+        (S3, "gs://b/t/f"),
+        (S3, "s3://arn:aws:s3:us-east-1:1:accesspoint/b/t"),
+        (S3, "s3://b"),
+        (GCS, "s3://b/t/f"),
+        (AZURE, "abfss://c@other.dfs.core.windows.net/t/f"),
+        (AZURE, "abfss://c@acme.dfs.core.windows.net:8080@evil/t/f"),
+    ],
+)
+def test_a_location_elsewhere(scheme: Scheme, location: str) -> None:
     with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere")):
-        split_location("gs://b/t/f")
+        split(scheme, location)
 
 
 def test_files_without_a_later_column_are_loaded(lake: IcebergLake, copy: Copy) -> None:

@@ -109,7 +109,7 @@ def test_a_plan_of_an_iceberg_table() -> None:
     assert isinstance(operator, IcebergToClickHouseOperator)
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
     assert operator.max_metadata_bytes == "9"
-    assert (operator.aws_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
+    assert (operator.store_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
 
 
 def test_a_plan_of_a_delta_table() -> None:
@@ -124,7 +124,7 @@ def test_a_plan_of_a_delta_table() -> None:
 
 @pytest.mark.parametrize("kind", [DeltaToClickHouseOperator, IcebergToClickHouseOperator])
 def test_the_limit_of_metadata_may_be_rendered(kind: type[DeltaToClickHouseOperator]) -> None:
-    given: dict[str, Any] = {"task_id": "load", "source": "s3://lake/t", "table": "t", "aws_conn_id": None}
+    given: dict[str, Any] = {"task_id": "load", "source": "s3://lake/t", "table": "t", "store_conn_id": None}
     open_table: Any = kind(**given, max_metadata_bytes="1024").open_store().open_table
     assert open_table.keywords == {"limit_bytes": 1024}
     with pytest.raises(ConfigError, match=coded("argument-invalid", "max_metadata_bytes", "0")):

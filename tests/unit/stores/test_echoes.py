@@ -124,7 +124,7 @@ def catalog(echo: Echo, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> dict[
     s3(echo, monkeypatch)
     connect(monkeypatch, "CATALOG", conn_type="iceberg", host=f"{echo.url}/", **fields)
     operator = IcebergToClickHouseOperator(
-        task_id="load", source="sales.orders", table="t", aws_conn_id="aws", catalog_conn_id="catalog"
+        task_id="load", source="sales.orders", table="t", store_conn_id="aws", catalog_conn_id="catalog"
     )
     return {"open": operator.open_store}
 

@@ -159,7 +159,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     store = Store(file("orders/a.csv"))
     monkeypatch.setenv("AIRFLOW_CONN_AWAY", '{"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}')
     watching.share_store.cache_clear()
-    monkeypatch.setattr(watching, "_open_store", lambda *_: opened.append(1) or store)
+    monkeypatch.setattr(watching, "open_store", lambda *_: opened.append(1) or store)
     opened: list[int] = []
     store.opened = opened  # type: ignore[attr-defined]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.addresses import ICEBERG, parse_location
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, ICEBERG, S3, Scheme, parse_location
 from airflow_provider_ch_s3.files.snapshots import Snapshot
 from airflow_provider_ch_s3.hooks.lake import Lake
 from airflow_provider_ch_s3.load import watch_lake
@@ -45,9 +45,22 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         "again_after": 60.0,
         "poll_interval": 30.0,
         "clickhouse_conn_id": "away",
-        "aws_conn_id": "aws_default",
+        "store_conn_id": "aws_default",
     }
     assert NewSnapshotTrigger(**arguments).serialize() == (path, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "store"),
+    [
+        ({}, (S3, "aws_default")),
+        ({"source": "gs://lake/orders", "store_conn_id": "hmac"}, (GCS, "hmac")),
+        ({"source": "az://lake/orders", "store_conn_id": "w"}, (AZURE, "w")),
+        ({"source": "sales.orders", "catalog_conn_id": "c"}, (S3, "aws_default")),
+    ],
+)
+def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Scheme, str]) -> None:
+    assert trigger(**arguments).store() == store
 
 
 @pytest.mark.parametrize(
@@ -84,7 +97,7 @@ class World:
         store = SimpleNamespace(access=lambda: SimpleNamespace(secrets=()))
         monkeypatch.setenv("AIRFLOW_CONN_AWAY", '{"conn_type": "clickhouse_s3", "host": "127.0.0.1", "port": 1}')
         watching.share_store.cache_clear()
-        monkeypatch.setattr(watching, "_open_store", lambda *_: store)
+        monkeypatch.setattr(watching, "open_store", lambda *_: store)
         monkeypatch.setattr(Lake, "open", lambda *_: self)
         monkeypatch.setattr(Lake, "find_metadata", lambda *_: self._look())
         monkeypatch.setattr(watch_lake.Known, "read", lambda *_: None)

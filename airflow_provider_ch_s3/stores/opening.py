@@ -1,0 +1,49 @@
+"""Open the store of an address with a connection; only the module of this store is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
+
+if TYPE_CHECKING:
+    from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+
+def open_store(
+    scheme: Scheme, conn_id: str | None, *, credentials: OwnKeys | NamedCollection = OWN_KEYS, host: str = ""
+) -> S3FileStore | AzureBlobFileStore:
+    """Open a store.
+
+    :param credentials: with which the servers read.
+    :param host: of the store, if the source is a URL.
+    :raises ConfigError: if the library for the store is not installed.
+    """
+    if scheme is AZURE:
+        return open_azure(str(conn_id), credentials=credentials)
+    if scheme is GCS:
+        from airflow_provider_ch_s3.stores.gcs import GCSFileStore
+
+        return GCSFileStore(hmac_conn_id=conn_id, credentials=credentials, host=host)
+    from airflow_provider_ch_s3.stores.s3 import S3FileStore
+
+    return S3FileStore(aws_conn_id=conn_id, credentials=credentials, host=host)
+
+
+def open_azure(conn_id: str, *, credentials: OwnKeys | NamedCollection) -> AzureBlobFileStore:
+    """Open Azure Blob Storage.
+
+    :raises ConfigError: if the Microsoft provider is not installed.
+    """
+    try:
+        from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
+    except ImportError as error:
+        raise ConfigError(
+            "library-missing",
+            f"loading from Azure Blob Storage needs the Microsoft provider ({error}); on the workers, pip install"
+            " 'airflow-provider-ch-s3[azure]'",
+        ) from error
+    return AzureBlobFileStore(wasb_conn_id=conn_id, credentials=credentials)
