@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.lakes.table import LATEST
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.lakes.iceberg import CatalogTable
+    from airflow_provider_ch_s3.lakes.unity import UnityTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,9 @@ class Lake:
     """A lake table, by names only.
 
     :param scheme: the format.
-    :param source: the location; with a catalog, ``namespace.table``.
-    :param catalog_conn_id: the connection of an Iceberg catalog; None without a catalog.
+    :param source: the location; with a catalog, the name there.
+    :param catalog_conn_id: the connection of an Iceberg catalog, or of a Unity Catalog with Delta tables; None
+        without a catalog.
     :param limit_bytes: of one object of the metadata, unpacked.
     """
 
@@ -63,7 +65,7 @@ class Lake:
         """
         with self._importing():
             if self.catalog_conn_id is not None:
-                return self._of_catalog(self.catalog_conn_id).find_metadata(files)
+                return self._in_catalog().find_metadata(files, known)
             if self.scheme is DELTA:
                 from airflow_provider_ch_s3.lakes.delta import find_metadata
             else:
@@ -76,12 +78,12 @@ class Lake:
         :raises ConfigError: if there is no catalog, or the catalog vends no keys; SourceError as :meth:`open`.
         """
         with self._importing():
-            return self._of_catalog(str(self.catalog_conn_id)).vend_keys(files)
+            return self._in_catalog().vend_keys(files)
 
     def _find(self, files: ReadableStore) -> tuple[str, OpenTable]:
         """Find the location, and what reads the metadata there."""
         if self.catalog_conn_id is not None:
-            table = self._of_catalog(self.catalog_conn_id)
+            table = self._in_catalog()
             return table.locate(files), table.open
         if self.scheme is DELTA:
             from airflow_provider_ch_s3.lakes.delta import DeltaTable
@@ -94,11 +96,16 @@ class Lake:
     def _locate(self, location: str, files: ReadableStore) -> SourcePattern:
         return replace(parse_location(location, self.scheme), account=files.account)
 
-    def _of_catalog(self, conn_id: str) -> CatalogTable:
+    def _in_catalog(self) -> CatalogTable | UnityTable:
+        conn_id = str(self.catalog_conn_id)
+        of_table: dict[str, Any] = {"name": self.source, "conn_id": conn_id, "limit_bytes": self.limit_bytes}
+        if self.scheme is DELTA:
+            from airflow_provider_ch_s3.lakes.unity import UnityTable
+
+            return UnityTable(properties=_read_properties(conn_id), **of_table)
         from airflow_provider_ch_s3.lakes.iceberg import CatalogTable
 
-        properties = _read_properties(conn_id)
-        return CatalogTable(name=self.source, conn_id=conn_id, properties=properties, limit_bytes=self.limit_bytes)
+        return CatalogTable(properties=_read_properties(conn_id), **of_table)
 
     @contextmanager
     def _importing(self) -> Iterator[None]:
@@ -117,7 +124,7 @@ class Lake:
 
 
 def _read_properties(conn_id: str) -> Mapping[str, Any]:
-    """Read pyiceberg's properties of a catalog from the catalog's connection.
+    """Read the properties of a catalog from the catalog's connection, under pyiceberg's names.
 
     :raises ConfigError: if the connection does not exist.
     """
@@ -136,4 +143,6 @@ def _read_properties(conn_id: str) -> Mapping[str, Any]:
         properties.setdefault("uri", connection.host)
     if connection.login:
         properties.setdefault("credential", f"{connection.login}:{connection.password or ''}")
+    elif connection.password:
+        properties.setdefault("token", connection.password)
     return properties

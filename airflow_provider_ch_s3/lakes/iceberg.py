@@ -50,7 +50,6 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import UUIDType
 from pyiceberg.utils.config import Config
 
-from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches, call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
@@ -59,6 +58,7 @@ from airflow_provider_ch_s3.files.addresses import S3, Scheme, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
+from airflow_provider_ch_s3.lakes import answers
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
 from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
@@ -85,8 +85,6 @@ _TYPES = {
 }
 _EXPIRES_AT_MS = "s3.session-token-expires-at-ms"  # pyiceberg has no name for this property
 _MILLISECONDS = re.compile(r"\d{1,15}", re.ASCII)
-_CATALOG_SECONDS = 300.0
-"""Seconds for an answer of a catalog; only REST catalogs have a shorter time for silence."""
 _UNITS = ("identity", "year", "month", "day", "hour")
 _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
@@ -524,9 +522,10 @@ class CatalogTable:
             expires_at=int(expiry) / 1000 if _MILLISECONDS.fullmatch(expiry) else None,
         )
 
-    def find_metadata(self, files: ReadableStore) -> str:
+    def find_metadata(self, files: ReadableStore, known: str = "") -> str:
         """Ask for the address of the newest metadata file.
 
+        :param known: has no effect, as a catalog knows only the newest file.
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
         found = self._load(files).metadata_location
@@ -544,7 +543,7 @@ class CatalogTable:
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         store = _metadata_of(files, S3, self.limit_bytes)
         try:
-            return call_aside(partial(self._load_of, given, store)).result(timeout=_CATALOG_SECONDS)
+            return call_aside(partial(self._load_of, given, store)).result(timeout=answers.CATALOG_SECONDS)
         except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
             raise ConfigError(
                 "lake-table-missing",
@@ -565,12 +564,7 @@ class CatalogTable:
         except ChS3Error:
             raise
         except Exception as error:  # of whatever the catalog is made of
-            why = unread_headers(error)
-            raise (SnapshotError if why else SourceError)(
-                "catalog-unreachable",
-                f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
-                f" ({why or type(error).__name__}); check its address and credentials",
-            ) from None
+            raise answers.unreachable(self.conn_id, self.name, error) from None
 
     def _load_of(self, given: Mapping[str, Any], store: MetadataStore) -> Table:
         """:raises SnapshotError: if the metadata are damaged."""

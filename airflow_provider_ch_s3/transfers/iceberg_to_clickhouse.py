@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-from airflow_provider_ch_s3.arguments import CREDENTIALS_OR_CATALOG, CatalogKeys, NamedCollection, OwnKeys, Role
-from airflow_provider_ch_s3.common.declared import CONNECTION, Kind
-from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.files.addresses import ICEBERG
-from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator, check_catalog
+from airflow_provider_ch_s3.transfers.lake_to_clickhouse import LakeToClickHouseOperator
 
 
 class IcebergToClickHouseOperator(LakeToClickHouseOperator):
@@ -36,35 +30,3 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     """
 
     scheme = ICEBERG
-    kinds: ClassVar[Mapping[str, Kind]] = {
-        **LakeToClickHouseOperator.kinds,
-        "credentials": CREDENTIALS_OR_CATALOG,
-        "catalog_conn_id": CONNECTION,
-    }
-    template_fields: Sequence[str] = (*kinds, "sql")
-
-    def __init__(
-        self,
-        *,
-        source: str,
-        store_conn_id: str | None = "aws_default",
-        catalog_conn_id: str | None = None,
-        credentials: str | NamedCollection | Role | CatalogKeys | Mapping[str, Any] = OwnKeys.name,
-        requester_pays: bool = False,
-        snapshot: str = "latest",
-        max_metadata_bytes: int = 512 * MIB,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            source=source,
-            store_conn_id=store_conn_id,
-            credentials=credentials,  # type: ignore[arg-type]  # only this class has catalogs
-            requester_pays=requester_pays,
-            snapshot=snapshot,
-            max_metadata_bytes=max_metadata_bytes,
-            **kwargs,
-        )
-        self.catalog_conn_id = catalog_conn_id
-        self.check_as_written(("catalog_conn_id",))
-        if self.is_as_written("credentials"):
-            check_catalog(CREDENTIALS_OR_CATALOG.parse("credentials", credentials), catalog_conn_id)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_ch_s3.arguments import (
-    CREDENTIALS,
+    CREDENTIALS_OR_CATALOG,
     KEYS_OR_COLLECTION,
     CatalogKeys,
     NamedCollection,
@@ -40,38 +40,29 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
     table is refused if the plain files would have other rows than the table.
 
     The remaining arguments are described in :class:`FilesToClickHouseOperator`, except the arguments about files that
-    somebody writes into a folder: ``data_format``, ``bad_rows`` and ``after_load``.
-
-    :param source: location of the table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``.
-    :param store_conn_id: connection to the store: of type ``aws``, in Google Cloud Storage with an HMAC key; in Azure
-        of type ``wasb``. None: worker and servers use their own roles, and a bucket of Google is public.
-    :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``store_conn_id``;
-        ``NamedCollection(name)``; or, in S3, ``Role(arn)``.
-    :param requester_pays: in S3, agree to pay for the requests, as the owner of the bucket asks of readers.
-    :param snapshot: ``latest``; the id of a snapshot, or a version; or a time with a zone, such as
-        ``"{{ data_interval_end }}"``: the last snapshot of this time.
-    :param max_metadata_bytes: bytes that the worker reads of one object of the lake's metadata, unpacked; parsed
-        metadata take several times as much memory.
+    somebody writes into a folder: ``data_format``, ``bad_rows`` and ``after_load``. The operators of the formats
+    describe the arguments about lakes.
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
         **FilesToClickHouseOperator.kinds,
         "source": LOCATION,
         "store_conn_id": CONNECTION,
-        "credentials": CREDENTIALS,
+        "catalog_conn_id": CONNECTION,
+        "credentials": CREDENTIALS_OR_CATALOG,
         "requester_pays": FLAG,
         "snapshot": SNAPSHOT,
         "max_metadata_bytes": count(least=1),
     }
     template_fields: Sequence[str] = (*kinds, "sql")
-    catalog_conn_id: str | None = None
 
     def __init__(
         self,
         *,
         source: str,
         store_conn_id: str | None = "aws_default",
-        credentials: str | NamedCollection | Role | Mapping[str, Any] = OwnKeys.name,
+        catalog_conn_id: str | None = None,
+        credentials: str | NamedCollection | Role | CatalogKeys | Mapping[str, Any] = OwnKeys.name,
         requester_pays: bool = False,
         snapshot: str = "latest",
         max_metadata_bytes: int = 512 * MIB,
@@ -81,11 +72,14 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
             raise without_meaning(f"{wrong[0]}={kwargs[wrong[0]]!r}")
         super().__init__(source=source, data_format="Parquet", **kwargs)
         self.store_conn_id = store_conn_id
+        self.catalog_conn_id = catalog_conn_id
         self.credentials = credentials
         self.requester_pays = requester_pays
         self.snapshot = snapshot
         self.max_metadata_bytes = max_metadata_bytes
         self.check_as_written(self.kinds.keys() - FilesToClickHouseOperator.kinds.keys() | {"source"})
+        if self.is_as_written("credentials"):
+            check_catalog(CREDENTIALS_OR_CATALOG.parse("credentials", credentials), catalog_conn_id)
 
     def pattern_as_written(self) -> SourcePattern:
         """Return a pattern of the table's files, wherever the table is."""
@@ -108,7 +102,7 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
 
     def _open_files(self, lake: Lake) -> ReadableStore:
         conn_id = CONNECTION.parse("store_conn_id", self.store_conn_id)
-        credentials = self.kinds["credentials"].parse("credentials", self.credentials or OwnKeys())
+        credentials = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials or OwnKeys())
         pays, host = FLAG.parse("requester_pays", self.requester_pays or False), find_host(lake.source, lake.store)
         check_catalog(credentials, lake.catalog_conn_id)
         files: ReadableStore

@@ -27,10 +27,10 @@ class NewSnapshotTrigger(WatcherTrigger):
 
     :param lake: ``iceberg`` or ``delta``; where the triggerer runs, install the extra of this name.
     :param source: location of the lake table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``; with
-        ``catalog_conn_id`` the name, ``namespace.table``; without templates.
+        ``catalog_conn_id`` the name in the catalog; without templates.
     :param table: ``table`` or ``database.table``, as for the operator.
-    :param catalog_conn_id: connection of an Iceberg catalog, as for the operator; None: the newest metadata file in
-        the location counts.
+    :param catalog_conn_id: connection of a catalog, as for the operator; None: the newest metadata in the location
+        count.
     :param max_metadata_bytes: bytes that the triggerer reads of one object of the lake's metadata, unpacked; parsed
         metadata take several times as much memory.
     :param again_after: seconds (or a ``timedelta``) until a further event for a snapshot still missing in the table,
@@ -71,12 +71,6 @@ class NewSnapshotTrigger(WatcherTrigger):
             raise ConfigError("argument-invalid", f"lake={self.lake!r} is unknown; give 'iceberg' or 'delta'")
         if self.catalog_conn_id is None:
             parse_location(self.source, LAKES[self.lake])
-        elif self.lake != "iceberg":
-            raise ConfigError(
-                "argument-without-effect",
-                f"catalog_conn_id={self.catalog_conn_id!r} names an Iceberg catalog, and has no effect with"
-                f" lake={self.lake!r}; remove it",
-            )
 
     def watch(self) -> Watch:
         """Return the lake table to compare with the table."""

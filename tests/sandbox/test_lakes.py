@@ -51,12 +51,13 @@ from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lake_evolutions import EVOLUTIONS
 from tests.lake_histories import LATER_COLUMNS, SCHEMA, SEEDS, STEPS, Follower, History
-from tests.lakes import COLUMNS, LAKES, IcebergLake, Lake, orders, server_of
+from tests.lakes import COLUMNS, LAKES, DeltaLake, IcebergLake, Lake, orders, server_of
 from tests.rest_catalog import keys_of, serving
 from tests.sandbox.conftest import WAIT_SECONDS, Freeze, Lab, bag
 from tests.sandbox.few import die_before
 from tests.sandbox.gates import Gate
 from tests.sandbox.worker import running_worker
+from tests.unity_catalog import serving_unity
 
 pytestmark = pytest.mark.sandbox
 
@@ -191,6 +192,19 @@ def test_the_servers_read_with_keys_that_a_catalog_vends(
     assert bag(loaded(lab)) == bag(lake.rows())
     logged = lab.everywhere(f"SELECT query FROM system.query_log WHERE position(query, '{lab.database}') > 0")
     assert server.secret_key not in f"{report}{caplog.text}{logged}"
+
+
+@pytest.mark.thorough
+def test_a_unity_catalog_names_a_delta_table(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    table, lake = make_table(lab), DeltaLake(server, lab.uri(LOCATION), tmp_path)
+    load_by(lab, lake.operator)
+    lake.append(orders(*range(10)))
+    with serving_unity(lake.uri) as (_, connection):
+        lab.monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
+        lab.load(LOCATION, table, source="main.sales.orders", catalog_conn_id="catalog")
+    lake.append(orders(10))
+    lab.load(LOCATION, table, task_id="by-location")
+    assert bag(loaded(lab)) == bag(lake.rows())
 
 
 @pytest.mark.thorough

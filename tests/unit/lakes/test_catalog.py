@@ -21,7 +21,7 @@ from pyiceberg.utils.config import Config
 from airflow_provider_ch_s3.arguments import CatalogKeys
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.lakes import iceberg, rest_catalog
+from airflow_provider_ch_s3.lakes import answers
 from airflow_provider_ch_s3.lakes.store import LakeStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
@@ -134,7 +134,7 @@ def test_a_redirect_is_not_followed(rest: type[RestCatalog], lake: IcebergLake) 
 
 
 def test_a_silent_catalog(rest: type[RestCatalog], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest_catalog, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(answers, "ANSWER_SECONDS", 0.2)
     monkeypatch.setattr(rest, "do_GET", lambda _self: time.sleep(1))
     with pytest.raises(SourceError, match=coded("catalog-unreachable", "ReadTimeout")):
         open_store()
@@ -151,7 +151,7 @@ class SilentCatalog(InMemoryCatalog):
 
 
 def test_a_silent_catalog_of_another_kind(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iceberg, "_CATALOG_SECONDS", 0.2)
+    monkeypatch.setattr(answers, "CATALOG_SECONDS", 0.2)
     connect(monkeypatch, **{"py-catalog-impl": f"{__name__}.SilentCatalog"})
     with pytest.raises(SourceError, match=coded("catalog-unreachable", "'catalog'", "TimeoutError")):
         open_store()

@@ -70,7 +70,6 @@ def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Sch
         pytest.param({"source": "sales.orders"}, "address-invalid", id="a-name-without-a-catalog"),
         pytest.param({"source": "s3://lake/{{ ds }}"}, "address-invalid", id="template"),
         pytest.param({"source": ["s3://lake/orders"]}, "argument-invalid", id="two-tables"),
-        pytest.param({"lake": "delta", "catalog_conn_id": "c"}, "argument-without-effect", id="catalog-of-delta"),
         pytest.param({"poll_interval": 0}, "argument-invalid", id="interval"),
         pytest.param({"max_metadata_bytes": 0}, "argument-invalid", id="bytes"),
     ],

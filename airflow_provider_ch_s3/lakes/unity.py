@@ -1,0 +1,123 @@
+"""Delta tables by their names in a Unity Catalog, by the catalog's open protocol:
+https://github.com/unitycatalog/unitycatalog/tree/main/api
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from requests import Session
+
+from airflow_provider_ch_s3.common.work import call_aside
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.files.access import VendedKeys
+from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.stores import ReadableStore
+from airflow_provider_ch_s3.lakes import answers
+from airflow_provider_ch_s3.lakes.delta import DeltaTable, find_metadata
+from airflow_provider_ch_s3.lakes.metadata import MetadataStore
+from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS
+
+_API = "/api/2.1/unity-catalog"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnityTable:
+    """A table that a Unity Catalog knows by name.
+
+    :param name: ``catalog.schema.table``.
+    :param conn_id: the connection of the catalog, for messages.
+    :param properties: ``uri`` and ``token``; contains a secret.
+    :param limit_bytes: of one object of the log, unpacked, and of one answer.
+    """
+
+    name: str
+    conn_id: str
+    properties: Mapping[str, Any] = field(repr=False)
+    limit_bytes: int
+
+    def locate(self, files: ReadableStore) -> str:
+        """Ask for the location.
+
+        :raises ConfigError: if the catalog has no such table, or the table is not a Delta table with files.
+        :raises SourceError: if the catalog does not answer.
+        """
+        found = self._ask(files, "GET", f"tables/{quote(self.name, safe='')}")
+        kind, location = found.get("data_source_format"), found.get("storage_location")
+        if kind != "DELTA" or not isinstance(location, str):
+            raise ConfigError(
+                "lake-feature-unsupported",
+                f"{self.name!r} in the catalog of connection {self.conn_id!r} is not a Delta table with a location"
+                f" (format {kind!r}); name a Delta table, or load the table by other means",
+            )
+        bucket, key = self._store(files).split(location.rstrip("/"))
+        return f"{S3.prefix}{bucket}/{key}"
+
+    def open(self, files: ReadableStore, pattern: SourcePattern) -> DeltaTable:
+        """Read the log at the location."""
+        return DeltaTable(files, pattern, limit_bytes=self.limit_bytes)
+
+    def find_metadata(self, files: ReadableStore, known: str) -> str:
+        """Find the newest commit in the log at the location, as :func:`find_metadata`."""
+        return find_metadata(files, parse_location(self.locate(files), DELTA), known)
+
+    def vend_keys(self, files: ReadableStore) -> VendedKeys:
+        """Have the catalog vend keys for the files of the table.
+
+        :raises ConfigError: if the catalog vends none; SourceError as :meth:`locate`.
+        """
+        number = self._ask(files, "GET", f"tables/{quote(self.name, safe='')}").get("table_id")
+        wanted = {"table_id": number, "operation": "READ"}
+        found = self._ask(files, "POST", "temporary-table-credentials", json=wanted)
+        keys, expiry = found.get("aws_temp_credentials"), found.get("expiration_time")
+        names = ("access_key_id", "secret_access_key", "session_token")
+        given = [keys.get(name) if isinstance(keys, dict) else None for name in names]
+        if not all(isinstance(value, str) and value for value in given):
+            raise ConfigError(
+                "keys-not-vended",
+                f"the catalog of connection {self.conn_id!r} vends no keys for {self.name!r}; let the catalog vend"
+                " credentials to this client (EXTERNAL USE SCHEMA), or read with credentials='connection'",
+            )
+        access_key, secret_key, session_token = map(str, given)
+        return VendedKeys(
+            access_key=access_key,
+            secret_key=secret_key,
+            session_token=session_token,
+            expires_at=expiry / 1000 if type(expiry) is int and 0 <= expiry < MAX_TIME_MS else None,
+        )
+
+    def _store(self, files: ReadableStore) -> MetadataStore:
+        remedy = "have the catalog's owner repair its record of the table"
+        return MetadataStore(files=files, scheme=S3, limit_bytes=self.limit_bytes, remedy=remedy)
+
+    def _ask(self, files: ReadableStore, method: str, path: str, **given: Any) -> Mapping[str, Any]:
+        request = partial(self._request, self._store(files), method, path, **given)
+        try:
+            return call_aside(request).result(timeout=answers.CATALOG_SECONDS)
+        except ChS3Error:
+            raise
+        except Exception as error:
+            raise answers.unreachable(self.conn_id, self.name, error) from None
+
+    def _request(self, store: MetadataStore, method: str, path: str, **given: Any) -> Mapping[str, Any]:
+        token, uri = self.properties.get("token"), str(self.properties.get("uri", "")).rstrip("/")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        with answers.bound(Session(), store) as session:
+            session.trust_env = False  # a .netrc would replace the token
+            answer = session.request(method, f"{uri}{_API}/{path}", headers=headers, **given)
+        if answer.status_code == HTTPStatus.NOT_FOUND:
+            raise ConfigError(
+                "lake-table-missing",
+                f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
+                " catalog.schema.table with catalog_conn_id",
+            )
+        answer.raise_for_status()
+        found = answer.json()
+        if not isinstance(found, dict):
+            raise TypeError("an answer that is not an object")
+        return found
