@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from types import MappingProxyType
 
 from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, scale_and_zone
+from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of
 from airflow_provider_ch_s3.common.text import format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
@@ -123,6 +125,8 @@ _UNEVEN = re.compile(
 # The words of the load's own SQL.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
+# The words that the load's own SQL appends to a value, as far as the parser of the type shows them.
+_APPENDED = re.compile(r"(?<=')(?P<value>[^']*) does not fit(?=')|(?<=date here: )(?P<day>.+?) does(?: not)?(?: fit)?(?=: )")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
@@ -145,6 +149,7 @@ class Misfit:
     :param is_held: the value's form is wrong, perhaps not the value: ``007`` does not fit a number.
     :param is_uneven: the row has another number of fields than the columns are.
     :param is_null: the value is missing.
+    :param expression: what ``select`` computes the column with; '' for a column of the files.
     :param place: row and file.
     :param reason: the server's words.
     """
@@ -156,6 +161,7 @@ class Misfit:
     is_null: bool = False
     is_held: bool = False
     is_uneven: bool = False
+    expression: str = ""
     place: str = ""
     reason: str = ""
 
@@ -197,8 +203,12 @@ class Misfit:
             )
         if self.fault:
             return _far_day(self.column)
-        if expression := _read_local_time(self.column, self.type, self.value or ""):
+        text = self.expression or short_identifier(self.column or "column")
+        if expression := _read_local_time(text, self.type, self.value or ""):
             return f"say what the text means with select={{{select}: {expression!r}}}"
+        if readings := _read_local_number(text, self.type, self.value or ""):
+            selects = [f"select={{{select}: {json.dumps(expression)}}}{when}" for expression, when in readings]
+            return f"say what the text means with {', or with '.join(selects)}"
         return f"widen the column, convert the value with select={{{select}: '…'}}, or leave such rows out with where"
 
 
@@ -390,9 +400,12 @@ def _shown_day(day: re.Match[str]) -> str:
 _LOCAL = re.compile(r"(\d\d?)([/.-])(\d\d?)\2(?:19|2\d)\d\d( \d\d?:\d\d(:\d\d)?)?")
 
 
-def _read_local_time(column: str, type_name: str, text: str) -> str:
-    """Build the expression for a time whose day or month comes first; '' for any other text."""
-    found, kind, name = _LOCAL.fullmatch(text), base_type(type_name), short_identifier(column or "column")
+def _read_local_time(name: str, type_name: str, text: str) -> str:
+    """Build the expression for a time whose day or month comes first; '' for any other text.
+
+    :param name: SQL of the text.
+    """
+    found, kind = _LOCAL.fullmatch(text), base_type(type_name)
     if not found or not kind.startswith("Date"):
         return ""
     _, mark, second, clock, seconds = found.groups()
@@ -403,6 +416,27 @@ def _read_local_time(column: str, type_name: str, text: str) -> str:
     read = f"parseDateTimeInJodaSyntax({known}, '{form}'{f', {zone!r}' if zone else ''})"
     read = read if kind.startswith("DateTime") else f"to{kind}({read})"
     return f"if({name} IS NULL, NULL, {read})" if is_nullable(type_name) else read
+
+
+# 1,50 and 1.234,50; 1,234 and 1,234.50
+_COMMA = re.compile(r"[+-]?\d+,\d+|[+-]?\d{1,3}(\.\d{3})+,\d+")
+_COMMAS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+
+
+def _read_local_number(name: str, type_name: str, text: str) -> list[tuple[str, str]]:
+    """Build the expressions for a number with a comma, each with when the expression is right; none for another text.
+
+    :param name: SQL of the text.
+    """
+    if kind_of(base_type(type_name)) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
+        return []
+    point = f"replaceAll({name}, '.', '')" if "." in text else name
+    readings = [
+        (_COMMA, f"replaceOne({point}, ',', '.')", "a decimal comma"),
+        (_COMMAS, f"replaceAll({name}, ',', '')", "thousands"),
+    ]
+    found = [(expression, what) for form, expression, what in readings if form.fullmatch(text)]
+    return [(expression, f" for {what}" if len(found) > 1 else "") for expression, what in found]
 
 
 def _far_day(column: str) -> str:
@@ -459,6 +493,7 @@ def is_mistake_for_any_files(error: ChS3Error) -> bool:
 def reason_of(message: str) -> str:
     """The reason in a message, with the name of the error, without the query and the place in the query."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
+    reason = _APPENDED.sub(lambda found: found["value"] or found["day"] or "", reason)
     return f"{reason} ({_code_of(message)})"
 
 

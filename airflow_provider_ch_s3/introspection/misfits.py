@@ -82,7 +82,9 @@ def explain_misfit(
                     return str(replace(told, place=place))
                 is_held = any(one.forms for one in source.columns if one.name == column.source)
                 kind = target.column_types[column.target]
-                told = replace(told, place=place, column=column.target, type=kind, is_held=is_held)
+                told = replace(
+                    told, place=place, column=column.target, type=kind, is_held=is_held, expression=column.expression
+                )
                 return str(replace(told, value=misfit.value if misfit.is_null else file.read_value(column, row)))
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)

@@ -69,17 +69,14 @@ def map_columns(
     file_columns = [one for column in file_columns for one in split.get(column.name, (column,))]
     in_files = {column.name: column for column in file_columns}
     missing = [c.name for c in wanted if c.is_required and c.name not in in_files and c.name not in select]
-    if missing and not may_lack:
-        check_case(missing, in_files, target)
-        raise TargetError(
-            "columns-missing",
-            f"{target.name} has the columns {_names(missing)} without a DEFAULT, and the files have"
-            f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
-            " columns=[…], compute them with select={…}, or use Columns(on_missing='default')",
-        )
     in_table = {column.name for column in wanted}
     surplus = [c.name for c in file_columns if c.name not in {*in_table, *used} and not c.in_path]
-    if surplus and columns is None and not ignores_new:
+    if columns is not None or ignores_new:
+        surplus = []
+    if missing and not may_lack:
+        check_case(missing, in_files, target)
+        raise _missing(missing, surplus, in_files, target)
+    if surplus:
         raise _surplus(surplus, target)
     mapped = tuple(
         _map_expression(column, select[column.name], select_types.get(column.name, ""), target)
@@ -121,6 +118,25 @@ def check_case(missing: Sequence[str], in_files: Collection[str], target: Target
             f" these apart: {pairs}; load them with select={select!r}, or rename the columns of the table (ALTER"
             " TABLE … RENAME COLUMN)",
         )
+
+
+def _missing(
+    names: Sequence[str], surplus: Sequence[str], in_files: Collection[str], target: TargetSpec
+) -> TargetError:
+    if surplus:
+        return TargetError(
+            "columns-missing",
+            f"{target.name} has the columns {_names(names)} without a DEFAULT, which the files lack, and the files have"
+            f" the columns {_names(surplus)}, which the table lacks; correct source or table, load a column under"
+            f" another name with select={{{names[0]!r}: {quoted(surplus[0])!r}}}, or use"
+            " Columns(on_missing='default', on_new='add' or 'ignore')",
+        )
+    return TargetError(
+        "columns-missing",
+        f"{target.name} has the columns {_names(names)} without a DEFAULT, and the files have"
+        f" no such columns (they have {_names(in_files)}); give them a DEFAULT, name what to load with"
+        " columns=[…], compute them with select={…}, or use Columns(on_missing='default')",
+    )
 
 
 def _surplus(names: Sequence[str], target: TargetSpec) -> TargetError:

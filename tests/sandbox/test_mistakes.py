@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,7 +12,7 @@ from airflow_provider_ch_s3.arguments import Csv, NamedCollection
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from tests.failures import coded, own_errors
-from tests.sandbox.conftest import SLOW, Lab, put_slow_files
+from tests.sandbox.conftest import SLOW, Lab, bag, put_slow_files
 
 pytestmark = pytest.mark.sandbox
 
@@ -77,6 +79,20 @@ def test_a_query_that_takes_longer_than_the_task_allows(lab: Lab) -> None:
     with pytest.raises(ChS3Error, match=coded("execution-timeout", *words)):
         lab.load("in/*", table, execution_timeout=timedelta(seconds=2), **SLOW)
     assert lab.rows(table) == []
+
+
+@pytest.mark.parametrize("kind", ["Decimal(9, 2)", "Nullable(Float64)"])
+def test_a_decimal_comma_is_answered_with_an_expression_that_works(lab: Lab, kind: str) -> None:
+    lab.put("in/a.csv", b"n;amount\n1;7\n2;-1,50\n")
+    table = lab.create("t", f"n UInt8, amount {kind}")
+    said = coded("value-does-not-fit", "column amount: '-1,50'", "row 2", "select={", "Cannot parse string '-1,50' as")
+    with pytest.raises(ChS3Error, match=said) as refused:
+        lab.load("in/*", table)
+    (select,) = re.findall(r"select=(\{.+?\})", str(refused.value))
+    lab.load("in/*", table, select=ast.literal_eval(select))
+    assert bag(lab.rows(table, columns="n, toFloat64(amount) AS amount")) == bag(
+        [{"n": 1, "amount": 7}, {"n": 2, "amount": -1.5}]
+    )
 
 
 def test_a_result_that_airflow_cannot_keep_is_refused_before_the_query(

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.introspection.explain import (
     explain_expression,
     explain_timeout,
     is_mistake_for_any_files,
+    reason_of,
 )
 
 TYPES = {"v": "UInt16", "dt": "Date", "a b": "UInt8"}
@@ -227,6 +228,47 @@ def test_a_value_that_does_not_fit(message: str, lines: list[str]) -> None:
 )
 def test_what_is_wrong_with_a_value(misfit: Misfit, first: str) -> None:
     assert str(misfit).splitlines()[0] == first
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "remedy"),
+    [
+        ("Decimal(9, 2)", "1,50", """select={'v': "replaceOne(v, ',', '.')"}"""),
+        ("Nullable(Float64)", "-1.234,5", """select={'v': "replaceOne(replaceAll(v, '.', ''), ',', '.')"}"""),
+        ("UInt64", "1,234,567", """select={'v': "replaceAll(v, ',', '')"}"""),
+        ("Float32", "1,234.50", """select={'v': "replaceAll(v, ',', '')"}"""),
+        (
+            "Decimal(9, 3)",
+            "1,234",
+            """select={'v': "replaceOne(v, ',', '.')"} for a decimal comma, or with select={'v': "replaceAll(v,"""
+            """ ',', '')"} for thousands""",
+        ),
+    ],
+)
+def test_what_a_comma_in_a_number_may_mean(type_name: str, value: str, remedy: str) -> None:
+    told = str(Misfit(column="v", type=type_name, value=value)).splitlines()
+    assert told[1] == f"say what the text means with {remedy}"
+
+
+def test_a_comma_in_what_select_computes() -> None:
+    told = Misfit(column="v", type="Decimal(9, 2)", value="1,5", expression="trim(Betrag)")
+    assert """select={'v': "replaceOne(trim(Betrag), ',', '.')"}""" in str(told)
+
+
+@pytest.mark.parametrize(("type_name", "value"), [("Date", "1,50"), ("Float64", "1,5,0"), ("Float64", "a,50")])
+def test_commas_of_no_number(type_name: str, value: str) -> None:
+    assert "replace" not in str(Misfit(column="v", type=type_name, value=value))
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Cannot parse string '1,5 does not fit' as Float64", "Cannot parse string '1,5' as Float64"),
+        ("Cannot parse date here: 1.5. does: Cannot parse Date32", "Cannot parse date here: 1.5.: Cannot parse Date32"),
+    ],
+)
+def test_the_reason_of_a_server_has_no_words_of_the_load(said: str, reason: str) -> None:
+    assert reason_of(f"Code: 6. DB::Exception: {said}. (CANNOT_PARSE_TEXT)") == f"{reason} (CANNOT_PARSE_TEXT)"
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,26 @@ def test_columns_of_the_files_that_an_expression_names_are_used() -> None:
 
 def test_missing_columns_are_named_with_what_there_is_and_the_remedies() -> None:
     with pytest.raises(TargetError) as caught:
-        map_columns([in_file("x"), in_file("note")], FLIGHTS)
+        map_columns([in_file("note")], FLIGHTS)
     assert caught.value.sentence == (
-        "d.t has the columns at, id without a DEFAULT, and the files have no such columns (they have note, x);"
+        "d.t has the columns at, id without a DEFAULT, and the files have no such columns (they have note);"
         " give them a DEFAULT, name what to load with columns=[…], compute them with select={…}, or use"
         " Columns(on_missing='default')"
     )
+
+
+def test_files_with_other_columns_are_refused_once() -> None:
+    files = [in_file("x"), in_file("note")]
+    with pytest.raises(TargetError) as caught:
+        map_columns(files, FLIGHTS)
+    assert caught.value.code == "columns-missing"
+    assert caught.value.sentence == (
+        "d.t has the columns at, id without a DEFAULT, which the files lack, and the files have the columns x, which"
+        " the table lacks; correct source or table, load a column under another name with select={'id': '`x`'}, or use"
+        " Columns(on_missing='default', on_new='add' or 'ignore')"
+    )
+    with pytest.raises(TargetError, match=r"no such columns \(they have note, x\)"):
+        map_columns(files, FLIGHTS, ignores_new=True)
 
 
 def test_surplus_columns_are_named() -> None:
@@ -242,5 +256,5 @@ def test_a_list_of_structs_becomes_nested() -> None:
 
 
 def test_structs_with_other_fields_than_nested_are_no_column_of_it() -> None:
-    with pytest.raises(TargetError, match=r"n\.a.*the files have no such columns"):
+    with pytest.raises(TargetError, match=r"n\.a without a DEFAULT, which the files lack"):
         map_columns([in_file("n", STRUCTS)], target(column("n.a", "Array(UInt8)")))
