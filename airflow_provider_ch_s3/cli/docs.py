@@ -6,7 +6,6 @@ The page ``reference`` lists its own pages.
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from importlib.resources import files
 
 from airflow_provider_ch_s3.cli.parser import Subparsers
 from airflow_provider_ch_s3.cli.screen import print_table, print_text
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError
 
 # The site's own: a list of pages, and a page that includes the changelog.
@@ -55,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
         more = [f"and {len(hits) - MOST_HITS} more; give more words"] if len(hits) > MOST_HITS else []
         print_text("\n".join([*hits[:MOST_HITS], *more]))
         return 0
-    near = difflib.get_close_matches(name, pages, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else "`ch-s3 docs` lists the pages"
+    remedy = did_you_mean(name, pages, otherwise="`ch-s3 docs` lists the pages")
     raise ConfigError("argument-invalid", f"no page is called {given!r} or has these words; {remedy}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeAlias
+
+from airflow_provider_ch_s3.common.text import find_nearest
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What a command adds a parser to; a string, since only type checkers know that this class is generic."""
@@ -41,19 +42,19 @@ class CommandParser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         for option in unknown:
             if option.startswith("-"):
-                near = difflib.get_close_matches(option.partition("=")[0], self._option_string_actions, n=1)
-                self.error(f"there is no option {option}" + (f"; did you mean {near[0]}?" if near else ""))
+                near = find_nearest(option.partition("=")[0], self._option_string_actions)
+                self.error(f"there is no option {option}" + (f"; did you mean {near}?" if near else ""))
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the nearest choice; Python does the same from 3.14 on."""
-        near = difflib.get_close_matches(str(value), map(str, action.choices or ()), n=1)
+        near = find_nearest(str(value), map(str, action.choices or ()))
         if not near or value in (action.choices or ()):
             super()._check_value(action, value)
             return
         what = None if isinstance(action, argparse._SubParsersAction) else action
         choice = "invalid choice" if what else f"there is no {str(action.metavar).lower()}"
-        raise argparse.ArgumentError(what, f"{choice} {value!r}; did you mean {near[0]}?")
+        raise argparse.ArgumentError(what, f"{choice} {value!r}; did you mean {near}?")
 
 
 def parse_time(text: str) -> datetime:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ch_s3.cli.task import find_operator
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import MODE, Append
 from airflow_provider_ch_s3.table.new_table import AUTO
@@ -120,6 +122,7 @@ def parse_assignment(text: str) -> tuple[str, str | None]:
 
 def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     """Build the operator of a load for the source's store: the operator's code reads the arguments."""
+    _check_rendered(args)
     kind = _find_operator(args)
     given = {name: getattr(args, name) for name in ("table", "mode", "create_table")}
     # the location of a lake's table is one address
@@ -129,12 +132,31 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
         further["store_conn_id" if args.lake else "aws_conn_id"] = args.aws_conn_id or None
     known = sorted(kind.kinds.keys() - given.keys() - {"clickhouse_conn_id"})
     if unknown := [name for name in further if name not in known]:
+        remedy = did_you_mean(unknown[0], known, otherwise=f"known are {', '.join(known)}")
         raise ConfigError(
             "argument-invalid",
             f"--argument {unknown[0]}=…: {kind.__name__} has no such argument, or the command has an option for the"
-            f" argument; known are {', '.join(known)}",
+            f" argument; {remedy}",
         )
     return kind(task_id="plan", **given, **further)
+
+
+def _check_rendered(args: argparse.Namespace) -> None:
+    """Check that no argument has a template.
+
+    :raises ConfigError: if an argument has one.
+    """
+    given = [("--source", text) for text in args.source]
+    given += [("--table", args.table), ("--mode", repr(args.mode)), ("--create-table", args.create_table)]
+    given += [(f"--argument {name}", text) for name, text in args.argument]
+    for option, text in given:
+        if found := re.search(r"\{\{.*?\}\}|\{%.*?%\}", text or "", re.DOTALL):
+            raise ConfigError(
+                "argument-invalid",
+                f"{option} has the template {found[0]}, and only Airflow renders templates, in a run of a DAG: write"
+                " the value, such as a date, or have `ch-s3 plan` or `ch-s3 doctor` render the arguments of a task"
+                " with --dag, --task and --date",
+            )
 
 
 def _find_operator(args: argparse.Namespace) -> type[FilesToClickHouseOperator]:

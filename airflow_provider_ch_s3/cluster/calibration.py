@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError
 
 
@@ -31,7 +32,8 @@ class Calibration:
         names = [field.name for field in fields(cls)]
         for name, value in values.items():
             if name not in names:
-                raise ConfigError("connection-invalid", f"the key {name!r} is unknown; use {', '.join(names)}")
+                remedy = did_you_mean(name, names, otherwise=f"use {', '.join(names)}")
+                raise ConfigError("connection-invalid", f"the key {name!r} is unknown; {remedy}")
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise ConfigError("connection-invalid", f"{name} is {value!r}, which is not a number above 0")
         return cls(**values)

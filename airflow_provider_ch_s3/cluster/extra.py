@@ -6,13 +6,13 @@ parsed and checked at the place of use.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_ch_s3.cluster.fields import CONNECTION_FIELDS, ConnectionField, FieldKind
 from airflow_provider_ch_s3.common.arguments import parse_whole
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError
 
 # What Airflow's own SQL hooks and operators read from the extra of any connection.
@@ -64,10 +64,8 @@ def parse_extra(text: str | None, conn_id: str) -> dict[str, Any]:
     given = {name: value for name, value in extra.items() if value not in (None, "")}
     for name in given:
         if name not in _KNOWN_KEYS:
-            near = difflib.get_close_matches(name.lower(), _KNOWN_KEYS, n=1)
-            remedy = (
-                f"did you mean {near[0]!r}?" if near else f"use {', '.join(sorted(_KNOWN_KEYS))}, or leave it out"
-            )
+            otherwise = f"use {', '.join(sorted(_KNOWN_KEYS))}, or leave it out"
+            remedy = did_you_mean(name.lower(), _KNOWN_KEYS, otherwise=otherwise)
             raise ConfigError(
                 "connection-invalid",
                 f"connection {conn_id!r}: the extra has the unknown key {name!r}; {remedy}",

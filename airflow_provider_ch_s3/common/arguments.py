@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -202,8 +203,9 @@ def parse_choice(name: str, value: object, kind: type[Choice]) -> Choice:
     try:
         return kind(value)
     except ValueError as error:
-        known = ", ".join(repr(member.value) for member in kind)
-        raise ConfigError("argument-invalid", f"{name}={value!r} is unknown; use one of {known}") from error
+        known = [str(member.value) for member in kind]
+        remedy = did_you_mean(str(value), known, otherwise=f"use one of {', '.join(map(repr, known))}")
+        raise ConfigError("argument-invalid", f"{name}={value!r} is unknown; {remedy}") from error
 
 
 def parse_whole(value: object) -> int:
@@ -239,7 +241,8 @@ def build_value(name: str, kind: type[Value], given: Mapping[str, Any]) -> Value
     """
     known = [field.name for field in dataclasses.fields(kind)]
     if unknown := sorted(set(given) - set(known), key=str):
-        raise ConfigError("argument-invalid", f"{name} has no field {unknown[0]!r}; it has {', '.join(known)}")
+        remedy = did_you_mean(str(unknown[0]), known, otherwise=f"it has {', '.join(known)}")
+        raise ConfigError("argument-invalid", f"{name} has no field {unknown[0]!r}; {remedy}")
     if missing := [field for field in required_fields(kind) if field not in given]:
         raise ConfigError("argument-missing", f"{name}={dict(given)!r} lacks {missing[0]!r}; give it")
     return kind(**given)

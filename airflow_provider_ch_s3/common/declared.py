@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 from airflow_provider_ch_s3.common import arguments
 from airflow_provider_ch_s3.common.arguments import refuse_argument
+from airflow_provider_ch_s3.common.text import find_nearest
 from airflow_provider_ch_s3.errors import ConfigError
 
 Parse = Callable[[str, Any], Any]
@@ -253,14 +254,19 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
                 "argument-missing", f"{name}={found!r} lacks what it needs; give {_form_of(known[found])}"
             )
         if not isinstance(found, kinds):
-            keys = f", or a dict with the key {' or '.join(map(repr, known))}" if isinstance(found, Mapping) else ""
-            raise ConfigError(
-                "argument-invalid",
-                f"{name}={value!r} is unknown; {remedy or 'give ' + ' or '.join(map(_form_of, kinds))}{keys}",
-            )
+            raise ConfigError("argument-invalid", f"{name}={value!r} is unknown; {_advise(found, known, remedy)}")
         return found.parsed(name)
 
     return Kind(parse, shape=shape)
+
+
+def _advise(found: object, known: Mapping[str, type[Value]], remedy: str) -> str:
+    """Say what to give instead of a value of no known class."""
+    is_dict = isinstance(found, Mapping)
+    if near := find_nearest(str(next(iter(found), "") if isinstance(found, Mapping) else found), known):
+        return f"did you mean {f'the key {near!r}' if is_dict else _form_of(known[near])}?"
+    keys = f", or a dict with the key {' or '.join(map(repr, known))}" if is_dict else ""
+    return f"{remedy or 'give ' + ' or '.join(map(_form_of, known.values()))}{keys}"
 
 
 def _build(name: str, kind: type[Value], given: Any) -> Value:

@@ -5,9 +5,10 @@ A line of a log may end with facts, for the pages that read the log: people chan
 
 from __future__ import annotations
 
+import difflib
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_ch_s3.discretion import FACTS_BEGIN
@@ -72,6 +73,20 @@ def format_address(host: str, port: int) -> str:
 def with_facts(text: str, facts: Mapping[str, Any]) -> str:
     """Add facts to the end of a line: ``480 rows [ch-s3 {"rows": 480}]``, for ``plugins/static/api.js``."""
     return f"{text}{FACTS_BEGIN}{json.dumps(facts)}]"
+
+
+SIMILARITY = 0.75
+"""How similar a misspelt name is at least; names that only begin alike (`replace`, `replace_table`) are less so."""
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """Find the name that a misspelt name was meant as; '' if none is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=SIMILARITY)), "")
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str) -> str:
+    """Return the remedy for an unknown name: the nearest known name, or what to do if none is near."""
+    return f"did you mean {near!r}?" if (near := find_nearest(name, known)) else otherwise
 
 
 # Letters and marks that are displayed as nothing or as a space, although their Unicode category does not say so.

@@ -153,7 +153,8 @@ def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceR
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"no file matches {request.pattern}; check the address, and that the files were delivered",
+            f"no file matches {request.pattern}{request.pattern.taken_literally}; check the address, and that the"
+            " files were delivered",
         )
     given = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given, request.compression)

@@ -219,6 +219,15 @@ class SourcePattern:
                 return glob
         return ""
 
+    @property
+    def taken_literally(self) -> str:
+        """Name a shell's wildcard, which is a part of the name for ClickHouse, for messages; '' if there is none."""
+        found = re.search(r"\[[^]/]+\]", " ".join(self.globs))
+        if found is None:
+            return ""
+        known = "{a,b} and {1..9}" if self.scheme is HTTP else "*, ?, **, {a,b} and {1..9}"
+        return f" ({found[0]} is a part of the name: wildcards are {known})"
+
     @cached_property
     def _keys(self) -> frozenset[str]:
         """The globs without wildcards, which may be thousands: each is the key of an object."""
@@ -369,6 +378,13 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     if match := re.fullmatch(rf"({scheme.start})/*", text):
         return ConfigError(
             "address-invalid", f"source {shown} names no file; write {f'{match[1]}/**'!r} for all files there"
+        )
+    unknown = re.match(r"([A-Za-z][\w+.-]*)://", text)
+    if unknown and not re.fullmatch(r"(?i)s3[an]?|gc?s|az|https?", unknown[1]):
+        return ConfigError(
+            "address-invalid",
+            f"source {shown} has the unknown scheme {unknown[1]!r}; known are"
+            f" {', '.join(one.example.partition('://')[0] for one in SCHEMES)}: write it as {scheme.example!r}",
         )
     article = "a" if scheme is GCS else "an"
     return ConfigError(

@@ -85,6 +85,13 @@ def _read_address(connection: Connection, secure: bool | None, conn_id: str) -> 
         return text, connection.port, bool(secure)
     found = _ADDRESS.fullmatch(text)
     if found is None:
+        if (scheme := text.partition("://")[0]) and re.fullmatch(r"(?!https?://)[A-Za-z][\w+.-]*://[\w.:/-]+", text):
+            raise ConfigError(
+                "connection-invalid",
+                f"connection {conn_id!r} has the host {text!r} with the unknown scheme {scheme!r}; give only the name"
+                " of the server, or its address with http:// or https:// (the port is that of ClickHouse's HTTP"
+                " interface)",
+            )
         raise ConfigError(
             "connection-invalid",
             f"connection {conn_id!r} has the host {mask_malformed(text)!r}; give only the name or the"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from airflow_provider_ch_s3.clickhouse.away import find_away
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullable, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of
-from airflow_provider_ch_s3.common.text import format_seconds, show_name
+from airflow_provider_ch_s3.common.text import find_nearest, format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -126,7 +125,7 @@ _UNEVEN = re.compile(
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
 # The words that the load's own SQL appends to a value, as far as the parser of the type shows them.
-_APPENDED = re.compile(r"(?<=')(?P<value>[^']*) does not fit(?=')|(?<=date here: )(?P<day>.+?) does(?: not)?(?: fit)?(?=: )")
+_APPENDED = re.compile(r" does not fit(?=')")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 
@@ -472,10 +471,10 @@ def explain_expression(
     given = f"{argument}={text!r}"
     if error.server_code == ErrorCode.UNKNOWN_IDENTIFIER and (name := _first(_NAMES, message)):
         name = name.strip("`").removeprefix("__table1.")
-        near = difflib.get_close_matches(name, columns, n=1)
+        near = find_nearest(name, columns)
         shown = [short_identifier(one) for one in columns][:MAX_NAMED_COLUMNS]
         more = ", …" if len(columns) > MAX_NAMED_COLUMNS else ""
-        hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}{more}"
+        hint = f"did you mean {near}?" if near else f"the columns are {', '.join(shown)}{more}"
         return ConfigError("expression-invalid", f"{given} names {name}, which is not a column of {whose}; {hint}")
     if error.server_code == ErrorCode.UNKNOWN_FUNCTION and (name := _first(_FUNCTIONS, message)):
         guess = _first((_GUESS,), message)
@@ -493,8 +492,7 @@ def is_mistake_for_any_files(error: ChS3Error) -> bool:
 def reason_of(message: str) -> str:
     """The reason in a message, with the name of the error, without the query and the place in the query."""
     reason = _AFTER_REASON.split(message.rpartition("DB::Exception: ")[2], maxsplit=1)[0].strip(" .")
-    reason = _APPENDED.sub(lambda found: found["value"] or found["day"] or "", reason)
-    return f"{reason} ({_code_of(message)})"
+    return f"{_APPENDED.sub('', reason)} ({_code_of(message)})"
 
 
 def _code_of(message: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -12,6 +11,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, ne
 from airflow_provider_ch_s3.clickhouse.expressions import find_renamed
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
+from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
@@ -468,8 +468,7 @@ def check_format(client: ClickHouseClient, data_format: str) -> str:
     known: set[str] = {row["name"] for row in client.query(server_queries.render_read_formats())}
     by_folded_name = {name.casefold(): name for name in known}
     if data_format.casefold() not in by_folded_name:
-        near = difflib.get_close_matches(data_format, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "use a name of system.formats, e.g. 'Parquet'"
+        hint = did_you_mean(data_format, known, otherwise="use a name of system.formats, e.g. 'Parquet'")
         raise ConfigError(
             "format-unknown", f"data_format={data_format!r} is not a format that this server can read; {hint}"
         )

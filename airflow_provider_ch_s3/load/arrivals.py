@@ -88,8 +88,7 @@ def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, patter
 
 NO_FILES_REMEDY = (
     "check the address, the date in it, and that the files were delivered; arrivals=Arrivals(on_none='skip') accepts"
-    " an"
-    " empty source"
+    " an empty source"
 )
 LEFT_OUT_REMEDY = (
     "wildcards select no names that begin with _ or ., which jobs give to unfinished files, nor checksums (.crc) and"
@@ -277,7 +276,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
             " of earlier versions"
         )
     if not found.missed_count:
-        return f"no file matches {pattern}; {NO_FILES_REMEDY}"
+        return f"no file matches {pattern}{pattern.taken_literally}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)
     remedy = NO_FILES_REMEDY
     if before_wildcards(glob) == glob:
@@ -285,7 +284,10 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
         stars = "**" if "/" in found.missed_key.removeprefix(f"{folder}/") else "*"
         remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
-    return f"no file matches {pattern}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
+    return (
+        f"no file matches {pattern}{pattern.taken_literally}, but {begin} like it, such as {found.missed_key!r};"
+        f" {remedy}"
+    )
 
 
 def describe_empty(request: LoadRequest) -> str:

@@ -245,11 +245,12 @@ def check_arguments(subject: Subject) -> str:
 
 def check_files(subject: Subject) -> str:
     """The worker can list the files."""
-    load = subject.load
+    load, pattern = subject.load, subject.load.request.pattern
     files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
         raise SourceError(
-            "no-file-matches", f"no file matches {load.request.pattern}; correct source, or wait for the files"
+            "no-file-matches",
+            f"no file matches {pattern}{pattern.taken_literally}; correct source, or wait for the files",
         )
     is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))

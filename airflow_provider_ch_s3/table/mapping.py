@@ -126,9 +126,9 @@ def _missing(
     if surplus:
         return TargetError(
             "columns-missing",
-            f"{target.name} has the columns {_names(names)} without a DEFAULT, which the files lack, and the files have"
-            f" the columns {_names(surplus)}, which the table lacks; correct source or table, load a column under"
-            f" another name with select={{{names[0]!r}: {quoted(surplus[0])!r}}}, or use"
+            f"{target.name} has the columns {_names(names)} without a DEFAULT, which the files lack, and the files"
+            f" have the columns {_names(surplus)}, which the table lacks; correct source or table, load a column"
+            f" under another name with select={{{names[0]!r}: {quoted(surplus[0])!r}}}, or use"
             " Columns(on_missing='default', on_new='add' or 'ignore')",
         )
     return TargetError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.clickhouse.statement import SettingValue
-from airflow_provider_ch_s3.common.text import GIB
+from airflow_provider_ch_s3.common.text import GIB, did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Reduction, Senders
@@ -189,10 +188,9 @@ def check_given_settings(
                 "setting-invalid", f"the {origin} sets {name!r} to None; give it a value, or leave it out"
             )
         if name not in server:
-            near = difflib.get_close_matches(name, server, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; check its spelling and the server's version"
+            hint = did_you_mean(name, server, otherwise="check its spelling and the server's version")
             raise ConfigError(
-                "setting-unknown", f"the {origin} sets {name!r}, which does not exist on this server{hint}"
+                "setting-unknown", f"the {origin} sets {name!r}, which does not exist on this server; {hint}"
             )
         if taken := server[name].refusal(value):
             raise ConfigError("setting-invalid", f"the {origin} sets {name!r} to {value!r}; it takes {taken}")

@@ -85,7 +85,9 @@ def test_a_query_that_takes_longer_than_the_task_allows(lab: Lab) -> None:
 def test_a_decimal_comma_is_answered_with_an_expression_that_works(lab: Lab, kind: str) -> None:
     lab.put("in/a.csv", b"n;amount\n1;7\n2;-1,50\n")
     table = lab.create("t", f"n UInt8, amount {kind}")
-    said = coded("value-does-not-fit", "column amount: '-1,50'", "row 2", "select={", "Cannot parse string '-1,50' as")
+    said = coded(
+        "value-does-not-fit", "column amount: '-1,50'", "row 2", "select={", "Cannot parse string '-1,50' as"
+    )
     with pytest.raises(ChS3Error, match=said) as refused:
         lab.load("in/*", table)
     (select,) = re.findall(r"select=(\{.+?\})", str(refused.value))

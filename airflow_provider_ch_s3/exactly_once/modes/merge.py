@@ -7,7 +7,6 @@ nothing: the newest row of a key stays unchanged.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
-from airflow_provider_ch_s3.common.text import count_of, format_count, show_name, show_version
+from airflow_provider_ch_s3.common.text import count_of, did_you_mean, format_count, show_name, show_version
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
@@ -392,8 +391,7 @@ def _check_columns(target: TargetSpec, rule: MergeRule) -> None:
 
 
 def _hint(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(show_name, sorted(known)))}"
+    return did_you_mean(name, known, otherwise=f"it has {', '.join(map(show_name, sorted(known)))}")
 
 
 def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> str:

@@ -23,10 +23,12 @@ from airflow_provider_ch_s3 import cli
 from airflow_provider_ch_s3.arguments import Columns, CreateTable, Format, OnMissingColumns
 from airflow_provider_ch_s3.cli import build_parser, docs, main
 from airflow_provider_ch_s3.cli.parser import CommandParser
-from airflow_provider_ch_s3.cli.request import _make_operator
+from airflow_provider_ch_s3.cli.request import _make_operator, complete_arguments
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.tuning import LoadLimit
+from tests.failures import coded
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 PLAN = ["plan", "--source", "s3://b/*.csv", "--table", "t"]
@@ -146,7 +148,7 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        pytest.param(["--argument", "colums=[]"], ["colums", "columns, commit, credentials"], id="misspelt"),
+        pytest.param(["--argument", "cols=[]"], ["cols", "columns, commit, credentials"], id="unknown"),
         pytest.param(["--argument", "table=u"], ["--argument table=", "has an option for the argument"], id="option"),
         pytest.param(["--argument", "hmac_conn_id=c"], ["hmac_conn_id", "S3ToClickHouseOperator"], id="other-store"),
         pytest.param(["--argument", 'columns={"on_nwe": "add"}'], ["columns", "on_nwe"], id="field"),
@@ -154,6 +156,24 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
         pytest.param(
             ["--argument", 'data_format={"delimiter": ";"}'], ["or a dict with the key 'format' or 'csv'"], id="dict"
         ),
+        pytest.param(["--argument", "colunms=[]"], ["colunms", "did you mean 'columns'?"], id="transposed"),
+        pytest.param(
+            ["--argument", 'columns={"on_misssing": "default"}'],
+            ["columns has no field 'on_misssing'; did you mean 'on_missing'?"],
+            id="misspelt-field",
+        ),
+        pytest.param(
+            ["--argument", 'columns={"on_new": "ad"}'], ["columns.on_new='ad'", "'add'?"], id="misspelt-word"
+        ),
+        pytest.param(["--mode", "apend"], ["mode='apend' is unknown; did you mean 'append'?"], id="misspelt-mode"),
+        pytest.param(["--mode", "mrge"], ["mode='mrge' is unknown; did you mean Merge(key=…)?"], id="misspelt-merge"),
+        pytest.param(["--mode", '{"mrge": {"key": "k"}}'], ["did you mean the key 'merge'?"], id="misspelt-key"),
+        pytest.param(
+            ["--argument", "where=day = '{{ ds }}'"],
+            ["--argument where has the template {{ ds }}", "--dag, --task and --date"],
+            id="template",
+        ),
+        pytest.param(["--create-table", '{"order_by": "{% if x %}a"}'], ["has the template {% if x %}"], id="block"),
         pytest.param(["--mode", "upsert"], ["mode='upsert'"], id="mode"),
         pytest.param(["--mode", "merge"], ["mode='merge' lacks", "Merge(key=…)"], id="mode-without-its-fields"),
         pytest.param(["--create-table", "{"], ["create_table='{' is neither a list nor a dict"], id="create-table"),
@@ -166,6 +186,13 @@ def test_a_wrong_argument_of_the_operator_is_named(
     assert main([*PLAN, *given]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert [text for text in said if text not in line] == []
+
+
+@pytest.mark.parametrize("command", [["plan", "--table", "t"], ["doctor", "--table", "t"], ["loads", "adopt", "t"]])
+def test_a_template_in_the_source_is_not_rendered(command: list[str]) -> None:
+    args = build_parser().parse_args([*command, "--source", "s3://b/dt={{ ds }}/*"])
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "--source has the template {{ ds }}, and only")):
+        _make_operator(complete_arguments(args))
 
 
 @pytest.mark.parametrize("value", ["a", "=1"])

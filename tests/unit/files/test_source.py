@@ -144,6 +144,11 @@ def test_a_named_file_of_a_bucket_may_be_loaded_over_http() -> None:
         pytest.param("s3://b/", "source 's3://b/' names no file; write 's3://b/**'", id="empty-key"),
         pytest.param("s3://b*/x", "source 's3://b*/x' is not an S3 address", id="glob-in-the-bucket"),
         pytest.param("s3:///x", "source 's3:///x' is not an S3 address", id="no-bucket"),
+        pytest.param(
+            "htp://b/x",
+            "source 'htp://b/x' has the unknown scheme 'htp'; known are s3, gs, az, https: write it as 's3://",
+            id="unknown-scheme",
+        ),
         pytest.param(["s3://b/x", "s3://a/x"], "source names the buckets a, b; one load reads one", id="two-buckets"),
     ],
 )

@@ -103,6 +103,12 @@ def test_a_host_may_be_an_address(
         ({"host": "ch1:8124", "port": 8123}, "the host 'ch1:8124', and its port is 8123; give only the name"),
         ({"host": "http://ch1", "extra": {"secure": True}}, "and its secure is true; give only the name"),
         ({"host": "https://ch1", "extra": {"secure": "no"}}, "and its secure is false; give only the name"),
+        ({"host": "htp://ch1:8123"}, "the host 'htp://ch1:8123' with the unknown scheme 'htp'; give only the name"),
+        (
+            {"host": "tcp://ch1:9000"},
+            "with the unknown scheme 'tcp'; give only the name of the server, or its address",
+        ),
+        ({"host": f"htp://u:{SECRET}@ch1"}, "the host 'htp://***@ch1'; give only the name"),
         ({"host": f"http://u:{SECRET}@ch1"}, "the host 'http://***@ch1'; give only the name"),
     ],
 )

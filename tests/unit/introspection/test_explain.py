@@ -260,15 +260,9 @@ def test_commas_of_no_number(type_name: str, value: str) -> None:
     assert "replace" not in str(Misfit(column="v", type=type_name, value=value))
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ("Cannot parse string '1,5 does not fit' as Float64", "Cannot parse string '1,5' as Float64"),
-        ("Cannot parse date here: 1.5. does: Cannot parse Date32", "Cannot parse date here: 1.5.: Cannot parse Date32"),
-    ],
-)
-def test_the_reason_of_a_server_has_no_words_of_the_load(said: str, reason: str) -> None:
-    assert reason_of(f"Code: 6. DB::Exception: {said}. (CANNOT_PARSE_TEXT)") == f"{reason} (CANNOT_PARSE_TEXT)"
+def test_the_reason_of_a_server_has_no_words_of_the_load() -> None:
+    said = "Code: 6. DB::Exception: Cannot parse string '1,5 does not fit' as Float64. (CANNOT_PARSE_TEXT)"
+    assert reason_of(said) == "Cannot parse string '1,5' as Float64 (CANNOT_PARSE_TEXT)"
 
 
 @pytest.mark.parametrize(

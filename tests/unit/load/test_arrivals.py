@@ -125,6 +125,13 @@ class TestNoFiles:
         said = refusal(Store(), request("d/*.csv", "e/*.csv"))
         assert said == f"no file matches s3://b/d/*.csv, s3://b/e/*.csv; {self.REMEDY}"
 
+    def test_an_error_names_what_is_no_wildcard(self) -> None:
+        said = refusal(Store(), request("d[1-3]/*.csv"))
+        assert said == (
+            "no file matches s3://b/d[1-3]/*.csv ([1-3] is a part of the name: wildcards are *, ?, **, {a,b} and"
+            f" {{1..9}}); {self.REMEDY}"
+        )
+
     def test_files_without_content_are_named(self) -> None:
         """The rows of their earlier versions stay until somebody says that an empty file may replace them."""
         said = refusal(Store(**{"d/a.csv": 0, "d/b.csv": 0}), request("d/*.csv"))

@@ -114,8 +114,8 @@ def test_files_with_other_columns_are_refused_once() -> None:
     assert caught.value.code == "columns-missing"
     assert caught.value.sentence == (
         "d.t has the columns at, id without a DEFAULT, which the files lack, and the files have the columns x, which"
-        " the table lacks; correct source or table, load a column under another name with select={'id': '`x`'}, or use"
-        " Columns(on_missing='default', on_new='add' or 'ignore')"
+        " the table lacks; correct source or table, load a column under another name with select={'id': '`x`'}, or"
+        " use Columns(on_missing='default', on_new='add' or 'ignore')"
     )
     with pytest.raises(TargetError, match=r"no such columns \(they have note, x\)"):
         map_columns(files, FLIGHTS, ignores_new=True)

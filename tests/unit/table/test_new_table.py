@@ -297,7 +297,7 @@ def test_create_table_is_parsed(value: object, expected: CreateTable) -> None:
     [
         pytest.param("yes", "create_table='yes' is of type str; give 'auto'", id="text"),
         pytest.param(True, "create_table=True is of type bool", id="flag"),
-        pytest.param({"ordre_by": "a"}, "create_table has no field 'ordre_by'; it has order_by", id="field"),
+        pytest.param({"ordre_by": "a"}, "create_table has no field 'ordre_by'; did you mean 'order_by'", id="field"),
     ],
 )
 def test_other_values_are_refused(value: object, words: str) -> None:

@@ -285,7 +285,7 @@ def test_an_address_may_be_written_in_several_ways(source: object, expected: str
         ({"chunks": "none"}, "chunks='none' is unknown; give Chunks(max_files=…, max_bytes=…) or 'off'"),
         ({"chunks": {"max_files": 10_001}}, "chunks.max_files=10001 must be a whole number, from 1 to 10000"),
         ({"chunks": {"max_bytes": "10 GB"}}, "chunks.max_bytes='10 GB' must be a whole number, 1 or more"),
-        ({"chunks": {"max_file": 5}}, "chunks has no field 'max_file'; it has max_files, max_bytes"),
+        ({"chunks": {"max_file": 5}}, "chunks has no field 'max_file'; did you mean 'max_files'?"),
         ({"mode": Merge}, "mode='merge' lacks what it needs; give Merge(key=…)"),
         (
             {"arrivals": Arrivals},
@@ -386,7 +386,7 @@ def test_the_result_of_an_upstream_task_is_judged_when_the_task_runs(
 
 
 def test_a_field_that_a_dict_misspells_is_named() -> None:
-    with pytest.raises(ConfigError, match=coded("argument-invalid", "'keys'", "key, version")):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "'keys'", "did you mean 'key'?")):
         make_request(mode={"merge": {"keys": ["id"]}})
 
 
