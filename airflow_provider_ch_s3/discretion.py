@@ -20,6 +20,8 @@ from urllib.parse import quote, quote_plus, unquote
 
 MIN_SECRET_LENGTH = 8
 """Characters of the shortest secret to look for in every text: shorter secrets may stand in any text."""
+MIN_SENT_LENGTH = 5
+"""Characters of the shortest secret to look for in the answers of servers; the default of Airflow's own masker."""
 MIN_CORE_LENGTH = 8
 """Fewer characters of base64 may stand in any text."""
 
@@ -83,8 +85,11 @@ def without_controls(text: str) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in a text by ``***``, however written: quoted, encoded, or in lower case."""
-    known = [secret for secret in secrets if secret]
+    """Replace every secret in a text by ``***``, however written: quoted, encoded, or in lower case.
+
+    A secret of fewer than ``MIN_SENT_LENGTH`` characters stays: the text would hardly have a letter left.
+    """
+    known = [secret for secret in secrets if len(secret) >= MIN_SENT_LENGTH]
     folded = text.casefold()
     written = {form for secret in known for form in _written_forms(secret) if form.casefold() in folded}
     for form in sorted(written, key=len, reverse=True):

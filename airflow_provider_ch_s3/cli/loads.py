@@ -182,6 +182,7 @@ def _answer(args: argparse.Namespace) -> Callable[[], None]:
                 selection = _select(view, args, server)
                 if not (rows := tabulate_loads(view, selection)):
                     view.check_there(selection)
+                    return partial(print_text, f"the ledger {ledger} has no load that these options select")
                 return partial(print_table, HEADS, rows, important=IMPORTANT, note=WHY)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.report import LoadReport
+from airflow_provider_ch_s3.table.target import parse_table
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
 """States of attempts at work, and of attempts that a retry may continue."""
@@ -62,7 +63,7 @@ class LoadRecord:
     :param load_id: the same for all attempts of a task instance.
     :param attempt: number of the attempt, to find the attempt's files.
     :param table: the local table, ``database.table``.
-    :param named: the table as the task names it; may be a Distributed table.
+    :param named: the table of the task, with the database; may be a Distributed table.
     :param state: ``planned``, ``committing``, ``committed``, ``undone`` or ``abandoned``.
     :param is_open: the attempt is at work, or a retry may continue the attempt.
     :param is_broken: the commit was interrupted, and could not be finished.
@@ -144,7 +145,7 @@ class LoadRecord:
             load_id=attempt.id.load_id,
             attempt=attempt.id.number,
             table=table,
-            named=planned.table or table,
+            named=str(parse_table(planned.table or table, parse_table(table, "").database)),
             state=attempt.state.value,
             is_open=attempt.is_open,
             is_broken=attempt.is_broken,

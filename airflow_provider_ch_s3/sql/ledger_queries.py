@@ -408,7 +408,7 @@ def render_read_latest_attempts(
     cluster: str | None,
     *,
     target: str = "",
-    named: str = "",
+    named: Sequence[str] = (),
     load_id: str = "",
     dag: str = "",
     states: Sequence[str] = (),
@@ -419,7 +419,7 @@ def render_read_latest_attempts(
     """Read the attempts planned last, the newest first, and their states.
 
     :param target: only attempts into this target; '' for all.
-    :param named: only attempts of tasks that name the table like this; '' for all.
+    :param named: only attempts of tasks that name the table in one of these ways; empty for all.
     :param load_id: only attempts of this load; '' for all.
     :param dag: only attempts of this DAG; '' for all.
     :param states: only attempts in these states; empty for all.

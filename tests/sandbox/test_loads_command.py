@@ -56,6 +56,30 @@ def test_the_list_can_be_narrowed(lab: Lab, table: str, capsys: pytest.CaptureFi
 
 
 @pytest.mark.thorough
+def test_a_table_has_one_name_in_the_list(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether a task names the database or not; so a task finds the loads of the other by the name in the list."""
+    lab.connect_clickhouse(schema=lab.database)
+    lab.load("in/*.csv", table, **CSV)
+    lab.put("in/b.csv", b"2013-01-03,3\n")
+    lab.load("in/*.csv", table.removeprefix(f"{lab.database}."), **CSV)
+    for narrowed in ([], ["--table", table], ["--table", "t"]):
+        capsys.readouterr()
+        assert lab.loads(*narrowed) == 0
+        assert capsys.readouterr().out.count(f" {table} ") == 2
+    everywhere = lab.distribute(table).removeprefix(f"{lab.database}.")
+    lab.put("in/c.csv", b"2013-01-04,3\n")
+    lab.load("in/*.csv", everywhere, **CSV)
+    for named in (everywhere, f"{lab.database}.{everywhere}"):
+        capsys.readouterr()
+        assert lab.loads("--table", named) == 0
+        assert f" {lab.database}.{everywhere} " in capsys.readouterr().out
+    assert lab.loads("--state", "running") == 0
+    assert (
+        capsys.readouterr().out == f"the ledger {lab.database}.ch_s3_ledger has no load that these options select\n"
+    )
+
+
+@pytest.mark.thorough
 def test_a_failed_load_says_why(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.distribute(table)
     with pytest.raises(LoadError) as caught:

@@ -119,7 +119,7 @@ LOOK_UPS = {
         LEDGER,
         CLUSTER,
         target=TARGET_TEXT,
-        named=HOSTILE,
+        named=[HOSTILE, "t"],
         load_id=HOSTILE,
         dag=HOSTILE,
         states=["planned", HOSTILE],
