@@ -177,7 +177,7 @@ def _validate(args: argparse.Namespace) -> int:
         raise ConfigError(
             "arguments-contradict", "--sql shows the statement of a plan, and --validate runs it; give one of them"
         )
-    with clean_output():
+    with clean_output(shows_steps=True):
         from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 
         args = take_task(args)

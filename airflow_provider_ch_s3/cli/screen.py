@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,8 @@ from airflow_provider_ch_s3.errors import ConfigError
 
 Row = Sequence[str]
 
+LOG_LEVEL = "AIRFLOW__LOGGING__LOGGING_LEVEL"
+"""The level that Airflow sets for all loggers when Airflow is imported."""
 _INDENT = "  "
 _STYLES = {
     "✔": "green",
@@ -28,10 +31,20 @@ _STYLES = {
 
 
 @contextmanager
-def clean_output() -> Iterator[None]:
-    """Keep the standard output for the answer: Airflow logs and warns there from the import on."""
-    with redirect_stdout(sys.stderr):
-        yield
+def clean_output(*, shows_steps: bool = False) -> Iterator[None]:
+    """Keep the standard output for the answer: Airflow logs and warns there from the import on.
+
+    :param shows_steps: the log shows the steps, too, and not only warnings; the user's own level of the log comes first.
+    """
+    before = os.environ.get(LOG_LEVEL)
+    if before is None and not shows_steps:
+        os.environ[LOG_LEVEL] = "WARNING"
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if before is None:
+            os.environ.pop(LOG_LEVEL, None)
 
 
 def confirm(planned: str, question: str, *, otherwise: str, is_sure: bool = False) -> None:

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         check_stored_connection(args.conn_id)
     with ExitStack() as stack:
-        with clean_output():
+        with clean_output(shows_steps=True):
             hook = stack.enter_context(clickhouse_hook(args.conn_id))
             sample = plan_sample(read_load(args, hook))
         _confirm(args, sample)

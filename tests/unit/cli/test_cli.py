@@ -24,6 +24,7 @@ from airflow_provider_ch_s3.arguments import Columns, CreateTable, Format, OnMis
 from airflow_provider_ch_s3.cli import build_parser, docs, main
 from airflow_provider_ch_s3.cli.parser import CommandParser
 from airflow_provider_ch_s3.cli.request import _make_operator, complete_arguments
+from airflow_provider_ch_s3.cli.screen import clean_output
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import Merge
 from airflow_provider_ch_s3.transfers.load_request import build_request
@@ -446,6 +447,20 @@ def test_the_log_of_airflow_is_not_in_the_answer(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if "[warning  ]" in line and "too short" not in line] == []
     assert "[warning  ]" in done.stderr
     assert "ch-s3: no answer from ClickHouse at 127.0.0.1:1: " in done.stderr
+
+
+@pytest.mark.parametrize(("given", "shown"), [({}, "WARNING"), ({"AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO"}, "INFO")])
+def test_commands_that_answer_show_warnings_only(
+    given: dict[str, str], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW__LOGGING__LOGGING_LEVEL", raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    code = "from airflow.configuration import conf; print(conf.get('logging', 'logging_level'))"
+    with clean_output():
+        assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == [shown]
+    with clean_output(shows_steps=True):
+        assert os.environ.get("AIRFLOW__LOGGING__LOGGING_LEVEL") == given.get("AIRFLOW__LOGGING__LOGGING_LEVEL")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
