@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
     from airflow_provider_ch_s3.load.doctor import Finding, Subject
 
+GRANT_MISSING = "grant-missing"
+LACKING = "the user lacks rights; have an administrator run the statements below [grant-missing]"
+"""In place of what a server says of a missing right: a server names a single right at a time."""
 MARKS = {"ok": "✔", "failed": "✘", "skipped": "-"}
 
 
@@ -62,13 +65,13 @@ def run(args: argparse.Namespace) -> int:
     while finding := _next(findings):
         shown.append(finding)
         if not args.json:
-            print_line(MARKS[finding.state], f"{finding.check}: {finding.text}")
+            text = LACKING if finding.code == GRANT_MISSING else finding.text
+            print_line(MARKS[finding.state], f"{finding.check}: {text}")
     if args.json:
         print_json([dataclasses.asdict(finding) for finding in shown])
-    elif any(finding.code == "grant-missing" for finding in shown):
-        # a server names one missing right at a time
+    elif any(finding.code == GRANT_MISSING for finding in shown):
         with clean_output():
-            block = _show_grants(args)
+            block = _show_grants(args, only_missing=True)
         print_text(f"\n{block}")
     return int(any(finding.state == "failed" for finding in shown))
 
@@ -78,13 +81,15 @@ def _next(findings: Iterator[Finding]) -> Finding | None:
         return next(findings, None)
 
 
-def _show_grants(args: argparse.Namespace) -> str:
+def _show_grants(args: argparse.Namespace, *, only_missing: bool = False) -> str:
     from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
-    from airflow_provider_ch_s3.load.rights import render_block
+    from airflow_provider_ch_s3.load.rights import render_block, render_missing
 
     with clickhouse_hook(args.conn_id) as hook:
         subject = _subject(args, hook)
         what = f"mode={args.mode.name} into {args.table}" if args.table else "loads in all modes"
+        if only_missing:
+            return render_missing(hook, subject.use, subject.session, what)
         return render_block(subject.use, subject.session, what)
 
 

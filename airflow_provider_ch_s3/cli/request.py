@@ -144,7 +144,7 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
 def _check_rendered(args: argparse.Namespace) -> None:
     """Check that no argument has a template.
 
-    :raises ConfigError: if an argument has one.
+    :raises ConfigError: if there is a template.
     """
     given = [("--source", text) for text in args.source]
     given += [("--table", args.table), ("--mode", repr(args.mode)), ("--create-table", args.create_table)]

@@ -78,10 +78,10 @@ def explain(error: Exception, *, address: str, conn_id: str, secrets: Iterable[s
     if away := find_away(code, reason, asked=address):
         log.info("ClickHouse at %s: %s", address, reason)
         return ServerError("server-away", f"ClickHouse at {address} {away}", server_code=code)
+    if code == ErrorCode.ACCESS_DENIED:
+        return ServerError("grant-missing", f"ClickHouse at {address}: {_show_denied(reason)}", server_code=code)
     if code:
-        remedy = grant_remedy(reason) if code == ErrorCode.ACCESS_DENIED else ""
-        what = "grant-missing" if code == ErrorCode.ACCESS_DENIED else "server-error"
-        return ServerError(what, f"ClickHouse at {address}: {reason}{remedy}", server_code=code)
+        return ServerError("server-error", f"ClickHouse at {address}: {reason}", server_code=code)
     if _is_refused_by_driver(error):
         return ConfigError(
             "connection-invalid",
@@ -104,15 +104,15 @@ def _tls_remedy(reason: str) -> str:
     return next((remedy for pattern, remedy in _TLS_REMEDIES if pattern.search(reason)), "")
 
 
-def grant_remedy(reason: str) -> str:
-    """Return the GRANT of the missing privilege, for the end of a message; '' if the server names no grant."""
+def _show_denied(reason: str) -> str:
+    """Say which right a user lacks, and who grants the right; the server's own words if the server names no right."""
     missing = _MISSING_GRANT.search(reason)
     if missing is None:
-        return ""
-    user = short_identifier(missing["user"])
+        return reason
+    user, grant = missing["user"], missing["grant"]
     return (
-        f"; have an administrator run GRANT {missing['grant']} TO {user} on every node (`ch-s3 doctor --grants`"
-        " prints all rights that a load needs)"
+        f"user {user!r} lacks the right {grant} (ACCESS_DENIED); have an administrator run GRANT {grant} TO"
+        f" {short_identifier(user)} on every node (`ch-s3 doctor --grants` prints all rights that a load needs)"
     )
 
 

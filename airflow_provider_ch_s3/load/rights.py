@@ -158,10 +158,9 @@ def _check_granted(client: ClickHouseClient, needed: Sequence[Right]) -> None:
 
     :raises TargetError: if not; has the GRANT of the missing rights.
     """
-    if _has(client, needed):
+    missing = _find_missing(client, needed)
+    if not missing:
         return
-    single = [dataclasses.replace(one, rights=[right]) for one in needed for right in one.rights]
-    missing = [one for one in single if not _has(client, [one])]
     grants: dict[str, list[str]] = {}
     for one in missing:
         grants.setdefault(one.on, []).append(*one.rights)
@@ -172,6 +171,14 @@ def _check_granted(client: ClickHouseClient, needed: Sequence[Right]) -> None:
         f"user {user!r} lacks rights, and nothing was changed; have an administrator run GRANT {what} TO"
         f" {short_identifier(user)} on every node (`ch-s3 doctor --grants` prints all rights that a load needs)",
     )
+
+
+def _find_missing(client: ClickHouseClient, needed: Sequence[Right]) -> list[Right]:
+    """Find the rights that the user lacks, each by itself."""
+    if _has(client, needed):
+        return []
+    single = [dataclasses.replace(one, rights=[right]) for one in needed for right in one.rights]
+    return [one for one in single if not _has(client, [one])]
 
 
 def _has(client: ClickHouseClient, rights: Sequence[Right]) -> bool:
@@ -201,13 +208,26 @@ def _engines(engine: str, *, rejects: bool) -> list[str]:
     return sorted({plain, engine, *(("MergeTree", "Null") if rejects else ())})
 
 
+def render_missing(client: ClickHouseClient, use: Use, session: Session, what: str) -> str:
+    """Render the GRANT statements that the user lacks; all of them if the server cannot tell."""
+    declared = list(declare_rights(use))
+    missing = _find_missing(client, declared) if session.can_check else []
+    if all(one.need is Need.OPTIONAL for one in missing):
+        missing = declared
+    return _render(missing, session, what)
+
+
 def render_block(use: Use, session: Session, what: str) -> str:
     """Render all GRANT statements, for an administrator to run.
 
     :param what: describes the load.
     """
+    return _render(list(declare_rights(use)), session, what)
+
+
+def _render(rights: Sequence[Right], session: Session, what: str) -> str:
     head = (
         f"-- {what}, on ClickHouse {'.'.join(map(str, session.version))}: an administrator runs this on every node,"
         " or adds ON CLUSTER behind each GRANT"
     )
-    return f"{head}\n{show_grants(list(declare_rights(use)), session.user)}"
+    return f"{head}\n{show_grants(rights, session.user)}"

@@ -135,19 +135,28 @@ def show_grants(rights: Iterable[Right], user: str) -> str:
     needed = [one for one in rights if one.need is not Need.OPTIONAL]
     optional = [one for one in rights if one.need is Need.OPTIONAL]
     comments = [line if line.startswith("-- ") else f"-- {line}" for line in _paragraphs(optional, user)]
-    return "\n".join([*_paragraphs(needed, user), "-- optional:", *comments])
+    return "\n".join([*_paragraphs(needed, user), *(["-- optional:", *comments] if optional else [])])
 
 
 def _paragraphs(rights: Sequence[Right], user: str) -> Iterator[str]:
     for why in dict.fromkeys(one.why for one in rights):
         yield f"-- {why}"
-        elements = list(dict.fromkeys(one.element for one in rights if one.why == why))
+        # the rights on one thing are one element, also if each of them is alone
+        elements = _join(one for one in rights if one.why == why)
         if len(elements) == 1:
             yield f"GRANT {elements[0]} TO {short_identifier(user)};"
             continue
         yield "GRANT"
         yield from (f"    {element}," for element in elements[:-1])
         yield from (f"    {elements[-1]}", f"TO {short_identifier(user)};")
+
+
+def _join(rights: Iterable[Right]) -> list[Sql]:
+    """Join the rights on each thing."""
+    by_thing: dict[str, list[str]] = {}
+    for one in rights:
+        by_thing.setdefault(one.on, []).extend(one.rights)
+    return [Sql(f"{', '.join(dict.fromkeys(names))} ON {on}") for on, names in by_thing.items()]
 
 
 def _of_engines(use: Use) -> Iterator[Right]:
