@@ -30,6 +30,7 @@ from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.rights import Session, find_use, read_session
 from airflow_provider_ch_s3.load.staged import StagedLoad
+from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.rights import About, Use
 
@@ -66,7 +67,7 @@ class Finding:
 
 
 class NotKnown(str):
-    """The text of a check that could not run."""
+    """The text of a check that could not run, or that the load does not need."""
 
 
 @dataclass(kw_only=True)
@@ -107,6 +108,11 @@ class Subject:
         if self.find_load is None:
             raise ValueError("there is no load")
         return self.find_load()
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the load, if there is one, stages and commits rows; otherwise nothing records what was loaded."""
+        return self.find_load is None or not isinstance(self.load.request.mode, Direct)
 
     @cached_property
     def prepared(self) -> PreparedLoad:
@@ -154,7 +160,7 @@ def check_rights(subject: Subject) -> str:
     if not subject.session.can_check:
         return NotKnown("this version cannot tell; `ch-s3 doctor --grants` prints all rights that a load needs")
     rights.check_rights(subject.client, subject.use, {About.READING, About.ENGINE, About.TABLES})
-    return "all that staging and committing take"
+    return "all that the load takes"
 
 
 def check_nodes(subject: Subject) -> str:
@@ -201,6 +207,8 @@ def check_addresses(subject: Subject) -> str:
 
 def check_ledger(subject: Subject) -> str:
     """The table that the connection names can be the ledger; by default a table of the connection's database."""
+    if not subject.is_staged:
+        return NotKnown("mode='direct' uses none")
     named, cluster = subject.declaration.ledger_table, subject.cluster
     name = ledger_name(named, subject.server.database)
     has_database = name == ledger_name(named, "")
@@ -223,15 +231,18 @@ def check_table(subject: Subject) -> str:
     if not load.has_table:
         return f"{load.request.table} does not exist; the load creates it"
     spec = load.target.spec
-    checks.check_mode(spec, load.request)
-    load.target.check_commit([view.table for view in load.site.views])
-    checks.check_disks(load.target, load.site.views)
+    if subject.is_staged:
+        checks.check_mode(spec, load.request)
+        load.target.check_commit([view.table for view in load.site.views])
+        checks.check_disks(load.target, load.site.views)
     return f"{spec.local} ({spec.engine}) on {count_of(load.target.cluster.node_count, 'node')}"
 
 
 def check_rows(subject: Subject) -> str:
     """The ledger knows where the rows of the table came from, or the mode need not know."""
     load = subject.load
+    if not subject.is_staged:
+        return NotKnown("mode='direct' adds to them, also rows that the table has already")
     if load.has_table:
         checks.check_known_before(load.target, load.request)
     return "none in the table that the load would refuse"
@@ -288,7 +299,9 @@ def check_reading(subject: Subject) -> str:
 
 def check_disk(subject: Subject) -> str:
     """Where new parts of the table go; *plan* fails if a node has no room for the load."""
-    volumes = subject.prepared.volumes
+    volumes, engine = subject.prepared.volumes, subject.prepared.target.engine
+    if not engine.endswith("MergeTree"):
+        return NotKnown(f"a {engine} table has no storage policy")
     if not volumes:
         return NotKnown("unknown: this user may not read system.storage_policies and system.disks")
     if any(volume.is_remote for volume in volumes):

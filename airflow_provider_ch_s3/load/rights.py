@@ -105,9 +105,10 @@ def find_use(
     new = [reject_table(one) for one in {name, local}] if request.rejects else []
     if rows:
         engine = engine_of(rows[0]["engine_full"]).partition("(")[0]
-        use = dataclasses.replace(
-            use, engines=_engines(engine, rejects=request.rejects), is_replicated=has_replicas(engine)
-        )
+        if engine.endswith("MergeTree"):  # a staged load refuses any other table
+            use = dataclasses.replace(
+                use, engines=_engines(engine, rejects=request.rejects), is_replicated=has_replicas(engine)
+            )
     elif request.create_table:
         new += [name, dataclasses.replace(name, table=f"{name.table}{LOCAL_SUFFIX}")]
     return dataclasses.replace(use, new_tables=sorted(map(_shown, new)))

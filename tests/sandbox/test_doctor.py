@@ -123,6 +123,30 @@ def test_what_cannot_be_the_ledger(
     assert {state for state, _ in found.values()} == {"ok"}
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("engine", ["Memory", "MergeTree ORDER BY n"])
+def test_a_load_that_stages_nothing(lab: Lab, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("direct", "n UInt32", engine)
+    lab.put("in/a.csv", b"n\n1\n")
+    found = examine(capsys, *lab.arguments(table, "--mode", "direct"))
+    assert found["ledger"] == ("skipped", "mode='direct' uses none")
+    assert found["rows"] == ("skipped", "mode='direct' adds to them, also rows that the table has already")
+    assert found["table"] == ("ok", f"{table} ({engine.split()[0]}) on 3 nodes")
+    if engine == "Memory":
+        assert found["disk"] == ("skipped", "a Memory table has no storage policy")
+    assert {state for state, _ in found.values()} == {"ok", "skipped"}
+
+
+@pytest.mark.thorough
+def test_a_view_is_no_table(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.put("in/a.csv", b"n\n1\n")
+    lab.everywhere(f"CREATE VIEW {lab.database}.v AS SELECT 1 AS n")
+    found = examine(capsys, *lab.arguments(f"{lab.database}.v"))
+    assert found["rights"][0] == "ok"
+    assert found["table"][1].startswith(f"{lab.database}.v is a View table on ")
+
+
+@pytest.mark.thorough
 def test_a_plan_that_is_not_possible(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = examine(capsys, *lab.arguments(table, select={"n": "fare"}))
     assert {check: found[check] for check in ("reading", "disk")} == dict.fromkeys(

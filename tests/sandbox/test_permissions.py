@@ -209,10 +209,10 @@ def test_rights_on_each_table_by_its_name(replicated_lab: Lab, table: str, grant
 @only_on("on-cluster")
 def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: list[str], right: str) -> None:
     lab = replicated_lab
-    (grant,) = (grant for grant in grants if right in grant)
-    ((_, what, user), *_) = split(grant)
-    change = f"ON CLUSTER {lab.sandbox.cluster} {right if ' ON ' in right else f'{right} ON {what}'}"
-    lab.query(f"REVOKE {change} FROM {user}")
+    given = [next(iter(split(grant))) for grant in grants if right in grant]
+    user = given[0][2]
+    change = ", ".join(right if " ON " in right else f"{right} ON {what}" for _, what, _ in given)
+    lab.query(f"REVOKE ON CLUSTER {lab.sandbox.cluster} {change} FROM {user}")
     with pytest.raises(ChS3Error) as caught:
         lab.load("in/*.csv", table)
     # S3 is READ ON S3 by now
@@ -220,7 +220,7 @@ def test_one_that_is_missing_is_named(replicated_lab: Lab, table: str, grants: l
     assert re.search(rf"GRANT [^;]*{right}", caught.value.sentence), caught.value.sentence
     assert caught.value.is_final
     assert lab.rows(table) == []
-    lab.query(f"GRANT {change} TO {user}")
+    lab.query(f"GRANT ON CLUSTER {lab.sandbox.cluster} {change} TO {user}")
     lab.load("in/*.csv", table, try_number=2)
     assert bag(lab.rows(table)) == bag(ROWS)
     assert is_clean(lab)

@@ -420,7 +420,7 @@ def test_a_node_that_is_away_is_named_and_the_others_get_their_turn(make_hook: M
             ),
             ServerError,
             497,
-            "ClickHouse at ch1:8123: user \"it's me\" lacks the right INSERT(n) ON d.t (ACCESS_DENIED); have an"
+            'ClickHouse at ch1:8123: user "it\'s me" lacks the right INSERT(n) ON d.t (ACCESS_DENIED); have an'
             f" administrator run GRANT INSERT(n) ON d.t TO `it's me` on every node ({ALL_RIGHTS})",
             id="missing-grant-on-another-node",
         ),
