@@ -168,8 +168,9 @@ class ClickHouseToS3Operator(RendersArguments, BaseOperator):  # type: ignore[mi
                 export.kill()
                 raise LoadError(
                     "execution-timeout",
-                    f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    " stopped; nothing is left in the folder: raise execution_timeout, or export less at a time",
+                    f"{event['query_id']} ran longer than the task's execution_timeout of {self.execution_timeout}"
+                    " allows, and was stopped; nothing is left in the folder: raise the limit, or export less at a"
+                    " time",
                 )
             return export.complete(event["query_id"]).as_dict()
 

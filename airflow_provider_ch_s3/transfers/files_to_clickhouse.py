@@ -238,8 +238,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
                 load.kill()
                 raise LoadError(
                     "execution-timeout",
-                    f"{event['query_id']} ran longer than execution_timeout={self.execution_timeout} allows, and was"
-                    f" stopped; {load.after_kill}: raise execution_timeout, or load fewer files at a time",
+                    f"{event['query_id']} ran longer than the task's execution_timeout of {self.execution_timeout}"
+                    f" allows, and was stopped; {load.after_kill}: raise the limit, or load fewer files at a time",
                 )
             return self._result_of(context, load, load.complete(event["query_id"]), event["deadline"])
 

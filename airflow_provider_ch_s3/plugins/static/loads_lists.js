@@ -153,6 +153,8 @@ export function History({ page: { loads, next }, places, setPlaces, showFiles })
   const isFirst = places.length === 1;
   const head = [`planned (${zoneName()})`, "table", "task", "mode", "state", "files", "rows", "seconds"];
   const [unfolded, setUnfolded] = useState("");
+  // A load whose further attempts are on the page before, or on the next page.
+  const cut = new Set([!isFirst && loads[0], next && loads.at(-1)].filter(Boolean).map(generationOf));
   const rows = groupLoads(loads).flatMap(({ load, attempts }) => {
     if (attempts.length === 1) {
       return [rowOf(load, showFiles)];
@@ -161,7 +163,8 @@ export function History({ page: { loads, next }, places, setPlaces, showFiles })
     const isOpen = unfolded === key;
     const what = countOf(attempts.length, attempts.some(({ chunk }) => chunk) ? "chunk" : "attempt");
     const toggle = () => setUnfolded(isOpen ? "" : key);
-    const more = html`<button type="button" aria-expanded=${isOpen} onClick=${toggle}>${what}</button>`;
+    const text = cut.has(key) ? `${what} on this page` : what;
+    const more = html`<button type="button" aria-expanded=${isOpen} onClick=${toggle}>${text}</button>`;
     return [rowOf(load, showFiles, more), ...(isOpen ? attempts.map((one) => rowOf(one, showFiles)) : [])];
   });
   const turn = (text, isPossible, to) =>

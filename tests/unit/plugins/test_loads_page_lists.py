@@ -121,6 +121,26 @@ def test_a_load_is_a_line_with_the_sums_of_its_chunks(scripts: Scripts) -> None:
     assert "22:12:20 d.t dag.load run 1 append 2 chunks committed 1 row rejected 3 7 2.50 s" in shown
 
 
+@pytest.mark.parametrize(
+    ("loads", "next_place", "places", "shown"),
+    [
+        pytest.param([*CHUNKS], "x", [""], "2 chunks on this page", id="goes-on-on-the-next-page"),
+        pytest.param([*CHUNKS], "", ["", "x"], "2 chunks on this page", id="began-on-the-page-before"),
+        pytest.param(
+            [*CHUNKS, row(load_id="ch-s3-2", query_id="ch-s3-2-0-9-insert")], "x", [""], "2 chunks ", id="all"
+        ),
+    ],
+)
+def test_a_load_on_two_pages(
+    scripts: Scripts, loads: list[dict[str, Any]], next_place: str, places: list[str], shown: str
+) -> None:
+    made = text_of(
+        scripts.call("loads_lists.js", "History", {"page": {"loads": loads, "next": next_place}, "places": places})
+    )
+    assert shown in made
+    assert ("on this page" in made) == ("on this page" in shown)
+
+
 def test_attempts_before_the_commit_claim_nothing(scripts: Scripts) -> None:
     """A try that failed has abandoned its attempt; another generation of the task is another load."""
     tried = attempts({"files": 5}, {"files": 5, "state": "abandoned", "rows": None, "seconds": None})
