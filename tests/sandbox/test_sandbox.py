@@ -323,6 +323,11 @@ class TestCommands:
         shell = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
         assert shell.stdout == f"{sandbox.airflow_conn_clickhouse}\n{sandbox.airflow_conn_aws}\n"
 
+        answer = ch_s3("sandbox", "query", "--dir", directory, "SELECT 7 AS seven")
+        assert ("seven" in answer.stdout, " 7 " in answer.stdout, answer.stderr) == (True, True, "")
+        assert ch_s3("sandbox", "query", "--dir", directory, "CREATE TABLE t (n UInt8) ORDER BY n").stdout == ""
+        assert "UNKNOWN_TABLE" in ch_s3("sandbox", "query", "--dir", directory, "SELECT 1 FROM nothing").stderr
+
         again = ch_s3("sandbox", "up", "--dir", directory)
         assert again.returncode == 1
         assert f"another sandbox is running in {directory}" in again.stderr

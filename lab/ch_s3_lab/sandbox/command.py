@@ -67,6 +67,7 @@ def add_parser(subparsers: Subparsers) -> None:
         ("status", run_status, "show whether a sandbox is running in a directory", "{}"),
         ("down", run_down, "stop the sandbox of a directory", "{}"),
         ("env", run_env, "print the Airflow connections of a running sandbox, for eval", 'eval "$({})"'),
+        ("query", run_query, "send a statement to the first node, and print the answer", "{} 'SHOW TABLES'"),
     ):
         command = f"ch-s3 sandbox {name} --dir /tmp/sandbox"
         action = actions.add_parser(name, help=text, examples=(example.format(command),))
@@ -77,6 +78,7 @@ def add_parser(subparsers: Subparsers) -> None:
             help=f"the directory given to up, or printed by it; not needed with {GIVEN_VARIABLE}",
         )
         action.set_defaults(run=run)
+    action.add_argument("sql", metavar="SQL", help="the statement")
 
 
 def run_up(args: argparse.Namespace) -> int:
@@ -133,6 +135,14 @@ def run_env(args: argparse.Namespace) -> int:
     sandbox = _find(args.dir)
     print(f"export AIRFLOW_CONN_CLICKHOUSE_S3_DEFAULT={shlex.quote(sandbox.airflow_conn_clickhouse)}")
     print(f"export AIRFLOW_CONN_AWS_DEFAULT={shlex.quote(sandbox.airflow_conn_aws)}")
+    return 0
+
+
+def run_query(args: argparse.Namespace) -> int:
+    """Run a statement on the first node."""
+    answer = _find(args.dir).ask(args.sql, settings={"default_format": "PrettyCompactMonoBlock"})
+    if answer:
+        print(answer.rstrip("\n"))
     return 0
 
 

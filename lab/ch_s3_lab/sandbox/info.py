@@ -196,7 +196,12 @@ class Sandbox:
         :param settings: URL parameters: settings, ``query_id``, ``param_…`` values.
         :raises ServerError: if the statement fails.
         """
-        parameters = {"database": self.database, "default_format": "JSONEachRow", **(settings or {})}
+        body = self.ask(sql, node=node, settings={"default_format": "JSONEachRow", **(settings or {})})
+        return [json.loads(line) for line in body.splitlines()]
+
+    def ask(self, sql: str, *, node: int = 0, settings: Mapping[str, object] | None = None) -> str:
+        """Run a statement like :meth:`query`; return the node's answer as text."""
+        parameters = {"database": self.database, **(settings or {})}
         with closing(self._connect(node)) as connection:
             headers = {"X-ClickHouse-User": self.user, "X-ClickHouse-Key": self.password}
             connection.request("POST", f"/?{urlencode(parameters)}", body=sql.encode(), headers=headers)
@@ -205,7 +210,7 @@ class Sandbox:
         if response.status != HTTPStatus.OK:
             number = int(response.headers.get("X-ClickHouse-Exception-Code", 0))
             raise ServerError("server-error", body.strip(), server_code=number)
-        return [json.loads(line) for line in body.splitlines()]
+        return body
 
     def _connect(self, node: int) -> HTTPConnection:
         if self.http_ports:

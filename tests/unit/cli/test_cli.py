@@ -66,6 +66,7 @@ def test_the_commands() -> None:
         "ch-s3 sandbox status",
         "ch-s3 sandbox down",
         "ch-s3 sandbox env",
+        "ch-s3 sandbox query",
     ]
 
 
