@@ -14,6 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
@@ -143,8 +144,27 @@ def without_facts(line: str) -> str:
     return line.rpartition(FACTS_BEGIN)[0] if line.endswith("}]") and FACTS_BEGIN in line else line
 
 
+_is_command = False
+
+
+@contextmanager
+def log_of_command() -> Iterator[None]:
+    """Have the log show no facts, and nothing that Airflow's UI folds: a command runs."""
+    global _is_command
+    before, _is_command = _is_command, True
+    try:
+        yield
+    finally:
+        _is_command = before
+
+
 def is_in_terminal() -> bool:
-    """Whether `airflow dags test` runs the task: a terminal shows the log, which folds nothing, and no page reads."""
+    """Whether a command of ``ch-s3``, or `airflow dags test`, runs.
+
+    A terminal shows the log, which folds nothing, and no page reads.
+    """
+    if _is_command:
+        return True
     runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
     supervisor = sys.modules.get("airflow.sdk.execution_time.supervisor")
     in_process = getattr(supervisor, "InProcessSupervisorComms", None)
@@ -157,10 +177,11 @@ class _Showable(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         text = said = record.getMessage()
         if is_in_terminal():
-            if getattr(record, FOLDED, False):
+            is_group = text.startswith(_GROUP)
+            if getattr(record, FOLDED, False) or (is_group and _is_command):
                 return False
             text = without_facts(text)
-            if text.startswith(_GROUP):
+            if is_group:
                 text = f"{text.removeprefix(_GROUP)}: in Airflow's UI"
         if record.exc_info:
             text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from airflow_provider_ch_s3.discretion import showable
+from airflow_provider_ch_s3.discretion import log_of_command, showable
 from airflow_provider_ch_s3.errors import ConfigError
 
 Row = Sequence[str]
@@ -40,7 +40,7 @@ def clean_output(*, shows_steps: bool = False) -> Iterator[None]:
     if before is None and not shows_steps:
         os.environ[LOG_LEVEL] = "WARNING"
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), log_of_command():
             yield
     finally:
         if before is None:

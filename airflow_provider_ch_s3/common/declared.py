@@ -265,6 +265,10 @@ def _advise(found: object, known: Mapping[str, type[Value]], remedy: str) -> str
     is_dict = isinstance(found, Mapping)
     if near := find_nearest(str(next(iter(found), "") if isinstance(found, Mapping) else found), known):
         return f"did you mean {f'the key {near!r}' if is_dict else _form_of(known[near])}?"
+    if isinstance(found, Mapping):
+        for kind in known.values():
+            if set(found) & set(declared_fields(kind)):
+                return f"write {{{kind.name!r}: {{{next(iter(found))!r}: …}}}}, or {kind.__name__}(…)"
     keys = f", or a dict with the key {' or '.join(map(repr, known))}" if is_dict else ""
     return f"{remedy or 'give ' + ' or '.join(map(_form_of, known.values()))}{keys}"
 

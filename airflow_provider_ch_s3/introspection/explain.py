@@ -480,7 +480,16 @@ def explain_expression(
         guess = _first((_GUESS,), message)
         hint = f"did you mean {guess}()?" if guess else "correct its name"
         return ConfigError("expression-invalid", f"{given} calls {name}(), which this server does not have; {hint}")
-    return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; correct it")
+    remedy = "correct it"
+    if day := _BARE_DAY.search(text):
+        remedy = f"put the day into quotes: '{day[0]}'"
+    elif "Expected: String" in message:
+        remedy = "have the column read as a text with structure='… String, …', or write toString(…)"
+    return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; {remedy}")
+
+
+# What `{{ ds }}` becomes without quotes around it: 2024 - 01 - 31.
+_BARE_DAY = re.compile(r"(?<![\w'-])\d{4}-\d\d-\d\d(?![\w'-])")
 
 
 def is_mistake_for_any_files(error: ChS3Error) -> bool:

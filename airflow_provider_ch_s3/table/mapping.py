@@ -222,16 +222,17 @@ def _map_expression(column: TableColumn, expression: str, kind: str, target: Tar
     if not kind:
         return MappedColumn(target=column.name, expression=expression)
     what = f"the expression {expression!r} is {kind} and its column {column.name!r} is {column.type} in {target.name}"
-    return MappedColumn(target=column.name, expression=expression, conversion=_convert(what, kind, column))
+    remedy = f"have it return {column.type}, or a text, which the load converts without loss"
+    return MappedColumn(target=column.name, expression=expression, conversion=_convert(what, kind, column, remedy))
 
 
-def _convert(what: str, kind: str, column: TableColumn) -> Conversion | None:
+def _convert(what: str, kind: str, column: TableColumn, remedy: str = "") -> Conversion | None:
+    remedy = remedy or f"convert it with select={{{column.name!r}: '…'}}"
     try:
         return plan_conversion(kind, column.type)
     except RefusedError as refused:
         raise TargetError(
-            "type-not-convertible",
-            f"{what}, and {refused}; change the table, or convert it with select={{{column.name!r}: '…'}}",
+            "type-not-convertible", f"{what}, and {refused}; change the table, or {remedy}"
         ) from refused
 
 

@@ -18,7 +18,14 @@ import airflow_provider_ch_s3
 import ch_s3_lab
 from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.common.work import log_folded
-from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret, scrub, showable
+from airflow_provider_ch_s3.discretion import (
+    get_log,
+    keep_connection,
+    keep_secret,
+    log_of_command,
+    scrub,
+    showable,
+)
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 
 SECRET = "p\u00e4ss/w\u00f6rd+'1\"& =\\2"
@@ -170,7 +177,7 @@ SEEN_IN_A_TERMINAL = ["480 rows", "the SQL: in Airflow's UI"]
     [
         pytest.param(InProcess(), SEEN_IN_A_TERMINAL, id="dags-test"),
         pytest.param(object(), SEEN_BY_PAGES, id="a-worker"),
-        pytest.param(None, SEEN_BY_PAGES, id="a-command"),
+        pytest.param(None, SEEN_BY_PAGES, id="neither"),
     ],
 )
 def test_a_terminal_gets_no_facts_and_nothing_folded(
@@ -179,8 +186,19 @@ def test_a_terminal_gets_no_facts_and_nothing_folded(
     package = "airflow.sdk.execution_time"
     monkeypatch.setitem(sys.modules, f"{package}.supervisor", SimpleNamespace(InProcessSupervisorComms=InProcess))
     monkeypatch.setitem(sys.modules, f"{package}.task_runner", SimpleNamespace(SUPERVISOR_COMMS=comms))
+    assert say(caplog) == lines
+
+
+def say(caplog: pytest.LogCaptureFixture) -> list[str]:
     log = get_log("airflow_provider_ch_s3.tests.terminal")
+    caplog.clear()
     with caplog.at_level(logging.INFO):
         log.info("%s", with_facts("480 rows", {"rows": 480}))
         log_folded(log, "the SQL", "SELECT 1")
-    assert caplog.messages == lines
+    return caplog.messages
+
+
+def test_the_log_of_a_command_has_no_facts_and_nothing_folded(caplog: pytest.LogCaptureFixture) -> None:
+    with log_of_command():
+        assert say(caplog) == ["480 rows"]
+    assert say(caplog) == SEEN_BY_PAGES

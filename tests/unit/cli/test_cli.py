@@ -156,7 +156,9 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
         pytest.param(["--argument", 'columns={"on_nwe": "add"}'], ["columns", "on_nwe"], id="field"),
         pytest.param(["--argument", 'arrivals={"min_age": -5}'], ["arrivals.min_age=-5"], id="value"),
         pytest.param(
-            ["--argument", 'data_format={"delimiter": ";"}'], ["or a dict with the key 'format' or 'csv'"], id="dict"
+            ["--argument", 'data_format={"delimiter": ";"}'],
+            ["write {'csv': {'delimiter': …}}, or Csv(…)"],
+            id="dict",
         ),
         pytest.param(["--argument", "colunms=[]"], ["colunms", "did you mean 'columns'?"], id="transposed"),
         pytest.param(
@@ -176,6 +178,9 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
             id="template",
         ),
         pytest.param(["--create-table", '{"order_by": "{% if x %}a"}'], ["has the template {% if x %}"], id="block"),
+        pytest.param(
+            ["--argument", 'data_format={"x": ";"}'], ["or a dict with the key 'format' or 'csv'"], id="key"
+        ),
         pytest.param(["--mode", "upsert"], ["mode='upsert'"], id="mode"),
         pytest.param(["--mode", "merge"], ["mode='merge' lacks", "Merge(key=…)"], id="mode-without-its-fields"),
         pytest.param(["--create-table", "{"], ["create_table='{' is neither a list nor a dict"], id="create-table"),

@@ -303,6 +303,15 @@ def test_the_reason_of_a_server_has_no_words_of_the_load() -> None:
             " it",
             id="type",
         ),
+        pytest.param(
+            43,
+            "Code: 43. DB::Exception: A value of illegal type was provided as 1st argument 'haystack' to function"
+            " 'replaceAll'. Expected: String or FixedString, got: Float64. (ILLEGAL_TYPE_OF_ARGUMENT)",
+            "where='…' is refused by the server: A value of illegal type was provided as 1st argument 'haystack' to"
+            " function 'replaceAll'. Expected: String or FixedString, got: Float64 (ILLEGAL_TYPE_OF_ARGUMENT); have"
+            " the column read as a text with structure='… String, …', or write toString(…)",
+            id="number-instead-of-text",
+        ),
         pytest.param(499, "Code: 499. DB::Exception: Access Denied. (S3_ERROR)", None, id="not-of-the-expression"),
     ],
 )
@@ -316,6 +325,23 @@ def test_what_is_wrong_with_an_expression(
     assert (explained and explained.sentence) == said
     logged = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert logged == ([("DEBUG", f"where='…' is refused: {message}")] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("day = 2024-01-31", "put the day into quotes: '2024-01-31'"),
+        ("day = '2024-01-31' AND n = 'x'", "correct it"),
+        ("n = 12024-01-31", "correct it"),
+    ],
+)
+def test_a_day_without_quotes_is_told(text: str, remedy: str) -> None:
+    """As ``{{ ds }}`` becomes one."""
+    message = "Code: 43. DB::Exception: Illegal types of arguments (`Date`, `Int64`). (ILLEGAL_TYPE_OF_ARGUMENT)"
+    error = ServerError("server-error", message, server_code=43)
+    told = explain_expression("where", text, error, ["day"], whose="the files")
+    assert told is not None
+    assert told.sentence.endswith(f"(ILLEGAL_TYPE_OF_ARGUMENT); {remedy}")
 
 
 DENIED = "Code: 497. DB::Exception: loader: Not enough privileges. (ACCESS_DENIED)"

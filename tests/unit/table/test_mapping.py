@@ -213,7 +213,8 @@ def test_an_expression_that_would_lose_something_is_refused() -> None:
         map_columns([], target(column("p", "Decimal(9, 2)")), select={"p": "x / 3"}, select_types={"p": "Float64"})
     assert caught.value.sentence == (
         "the expression 'x / 3' is Float64 and its column 'p' is Decimal(9, 2) in d.t, and ClickHouse would silently"
-        " cut off the digits after the last one that fits; change the table, or convert it with select={'p': '…'}"
+        " cut off the digits after the last one that fits; change the table, or have it return Decimal(9, 2), or a"
+        " text, which the load converts without loss"
     )
 
 
