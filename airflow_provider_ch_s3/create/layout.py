@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from airflow_provider_ch_s3.clickhouse.column_types import UUID_BYTES, base_type, family, is_nullable
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import did_you_mean, show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -92,6 +93,18 @@ def _with_types(columns: Sequence[NewColumn], types: Mapping[str, str]) -> tuple
     )
 
 
+def _check_names(argument: str, keys: Iterable[str], columns: Sequence[NewColumn]) -> None:
+    """Check that the new table has the columns in a key; of expressions, only ClickHouse knows the columns."""
+    known = [column.name for column in columns]
+    for name in keys:
+        if re.fullmatch(r"[A-Za-z_]\w*", name) and name not in known:
+            remedy = did_you_mean(name, known, otherwise=f"it has {', '.join(map(show_name, known))}")
+            raise ConfigError(
+                "columns-unknown",
+                f"create_table has {argument}={name!r}, which is not a column of the files; {remedy}",
+            )
+
+
 def _choose_engine(create: CreateTable, *, is_replicated: bool) -> tuple[str, str]:
     if not create.engine:
         if is_replicated:
@@ -115,6 +128,7 @@ def _choose_keys(
     create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout
 ) -> tuple[tuple[str, ...], str]:
     if create.keys is not None:
+        _check_names("order_by", create.keys, columns)
         return create.keys, _GIVEN
     if not is_merge_tree(engine):
         return (), _KEYLESS
@@ -139,6 +153,7 @@ def _choose_partition(
     create: CreateTable, engine: str, columns: Sequence[NewColumn], layout: Layout, *, needs_partitions: bool
 ) -> tuple[str, str]:
     if create.partition_by is not None:
+        _check_names("partition_by", [create.partition_by], columns)
         return create.partition_by, _GIVEN
     if not is_merge_tree(engine):
         return "", _KEYLESS

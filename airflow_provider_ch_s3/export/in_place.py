@@ -153,7 +153,7 @@ def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceR
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"no file matches {request.pattern}{request.pattern.taken_literally}; check the address, and that the"
+            f"no file matches {request.pattern}{request.pattern.probably_meant}; check the address, and that the"
             " files were delivered",
         )
     given = check_format(client, request.data_format) if request.data_format else None

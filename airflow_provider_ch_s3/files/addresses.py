@@ -220,9 +220,12 @@ class SourcePattern:
         return ""
 
     @property
-    def taken_literally(self) -> str:
-        """Name a shell's wildcard, which is a part of the name for ClickHouse, for messages; '' if there is none."""
-        found = re.search(r"\[[^]/]+\]", " ".join(self.globs))
+    def probably_meant(self) -> str:
+        """Name what was probably meant as a shell's wildcard or a template, for messages; '' if there is none."""
+        globs = " ".join(self.globs)
+        if single := re.search(r"\{\w+\}", globs):
+            return f" ({single[0]} is one choice; a template has two braces, as in {{{{ ds }}}})"
+        found = re.search(r"\[[^]/]+\]", globs)
         if found is None:
             return ""
         known = "{a,b} and {1..9}" if self.scheme is HTTP else "*, ?, **, {a,b} and {1..9}"

@@ -80,7 +80,7 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"no file matches {request.pattern}{request.pattern.taken_literally}; correct --source",
+            f"no file matches {request.pattern}{request.pattern.probably_meant}; correct --source",
         )
     inspection = load.planning.inspection
     counted = count_rows(target.client, load.store.access(), files, inspection, target.cluster.name)

@@ -276,7 +276,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
             " of earlier versions"
         )
     if not found.missed_count:
-        return f"no file matches {pattern}{pattern.taken_literally}; {NO_FILES_REMEDY}"
+        return f"no file matches {pattern}{pattern.probably_meant}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)
     remedy = NO_FILES_REMEDY
     if before_wildcards(glob) == glob:
@@ -285,7 +285,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
         remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
     return (
-        f"no file matches {pattern}{pattern.taken_literally}, but {begin} like it, such as {found.missed_key!r};"
+        f"no file matches {pattern}{pattern.probably_meant}, but {begin} like it, such as {found.missed_key!r};"
         f" {remedy}"
     )
 

@@ -261,7 +261,7 @@ def check_files(subject: Subject) -> str:
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"no file matches {pattern}{pattern.taken_literally}; correct source, or wait for the files",
+            f"no file matches {pattern}{pattern.probably_meant}; correct source, or wait for the files",
         )
     is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))

@@ -132,6 +132,10 @@ class TestNoFiles:
             f" {{1..9}}); {self.REMEDY}"
         )
 
+    def test_an_error_names_half_a_template(self) -> None:
+        said = refusal(Store(), request("dt={ds}/*.csv"))
+        assert "dt={ds}/*.csv ({ds} is one choice; a template has two braces, as in {{ ds }}); check" in said
+
     def test_files_without_content_are_named(self) -> None:
         """The rows of their earlier versions stay until somebody says that an empty file may replace them."""
         said = refusal(Store(**{"d/a.csv": 0, "d/b.csv": 0}), request("d/*.csv"))

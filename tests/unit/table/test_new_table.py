@@ -272,6 +272,21 @@ def test_what_the_user_says_wins() -> None:
     assert table.target.engine == "ReplacingMergeTree"
 
 
+@pytest.mark.parametrize(
+    ("create", "said"),
+    [
+        (CreateTable(order_by="x"), "create_table has order_by='x', which is not a column of the files; it has id"),
+        (
+            CreateTable(partition_by="ddt"),
+            "partition_by='ddt', which is not a column of the files; did you mean 'dt'?",
+        ),
+    ],
+)
+def test_a_key_names_columns_of_the_table(create: CreateTable, said: str) -> None:
+    with pytest.raises(ConfigError, match=coded("columns-unknown", said)):
+        plan(create)
+
+
 def test_replicas_need_an_engine_with_replicas() -> None:
     assert plan(CreateTable(), is_replicated=True).engine == "ReplicatedMergeTree"
     assert plan(CreateTable(engine="ReplicatedMergeTree('/p', '{r}')"), is_replicated=True).engine.endswith("'{r}')")
