@@ -75,7 +75,7 @@ def with_facts(text: str, facts: Mapping[str, Any]) -> str:
     return f"{text}{FACTS_BEGIN}{json.dumps(facts)}]"
 
 
-SIMILARITY = 0.75
+SIMILARITY = 0.71
 """How similar a misspelt name is at least; names that only begin alike (`replace`, `replace_table`) are less so."""
 
 

@@ -143,10 +143,10 @@ class TestSource:
             pytest.param(
                 "in/*.parquet", ("source 'in/*.parquet' is not an S3 address", "s3://bucket"), id="no-scheme"
             ),
-            pytest.param("s3://bucket", ("'s3://bucket' is not an S3 address",), id="no-key"),
+            pytest.param("s3://bucket", ("'s3://bucket' names no file; write 's3://bucket/**'",), id="no-key"),
             pytest.param(
                 "https://h/b/k",
-                ("source 'https://h/b/k' is an address of HTTP; use HttpToClickHouseOperator",),
+                ("source 'https://h/b/k' is a URL; for an S3-compatible store",),
                 id="https",
             ),
             pytest.param("s3://b*/k", ("'s3://b*/k' is not an S3 address",), id="glob-in-bucket"),
