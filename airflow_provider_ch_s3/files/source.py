@@ -120,6 +120,20 @@ class LakeReader:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OpenQuote:
+    """What the last text of a row looks like if the text begins with a quote without an end.
+
+    :param column: the name of the last column.
+    :param rows: a regular expression of the rows that the text would contain.
+    :param is_fixed: zero bytes may follow the text.
+    """
+
+    column: str
+    rows: str
+    is_fixed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileColumn:
     """A column of the files.
 
@@ -141,8 +155,6 @@ class FileColumn:
     :param may_be_marked: the column is read as text, and comes first in files without a header, so that a byte order
         mark may precede the first value.
     :param repeats_folder: the files have the column, and a ``name=value/`` folder has to have the same value.
-    :param swallowed_row: a regular expression of the last row of a file, at the end of a text that begins with a
-        quote without an end; '' if the column is not the last column of CSV.
     :param is_from_json: texts and untyped values were parsed from JSON, and the parser may have changed some.
     """
 
@@ -164,7 +176,6 @@ class FileColumn:
     may_be_marked: bool = False
     repeats_folder: bool = False
     is_from_json: bool = False
-    swallowed_row: str = ""
 
     @property
     def is_converted(self) -> bool:
@@ -175,7 +186,7 @@ class FileColumn:
             or self.is_escaped
             or self.is_alone
             or self.is_from_json
-            or bool(self.read_as or self.encoding or self.null_words or self.swallowed_row)
+            or bool(self.read_as or self.encoding or self.null_words)
         )
 
     @property
@@ -201,6 +212,7 @@ class SourceSpec:
     :param settings: settings with which the servers read the files.
     :param delimiter: between the fields of CSV files, if guessed.
     :param header: the fields of the lines with column names, if the format reads these lines as rows.
+    :param open_quote: the check whether a text contains the rows after a quote without an end.
     :param rows: rows in all files; None if the number is unknown before reading.
     :param estimated_rows: rows in all files, extrapolated from one file.
     :param row_bytes: mean bytes of a row in the server's memory, from a sample.
@@ -218,6 +230,7 @@ class SourceSpec:
     settings: Mapping[str, SettingValue] = field(default_factory=dict)
     delimiter: str = ""
     header: tuple[str, ...] = ()
+    open_quote: OpenQuote | None = None
     rows: int | None = None
     estimated_rows: float | None = None
     row_bytes: float | None = None
@@ -265,7 +278,7 @@ class SourceSpec:
             )
             for column in self.columns
         )
-        return replace(self, columns=tuple(columns)) if self.format.is_text else self
+        return replace(self, columns=tuple(columns), open_quote=None) if self.format.is_text else self
 
     @property
     def size_bytes(self) -> int:
@@ -304,6 +317,11 @@ class SourceSpec:
     def read_columns(self) -> tuple[FileColumn, ...]:
         """The columns converted from text or compared with a folder."""
         return tuple(column for column in self.columns if column.is_converted)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether statements name the files, to read columns as the server parses them."""
+        return bool(self.read_columns or self.open_quote)
 
     @property
     def address(self) -> str:

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of
 from airflow_provider_ch_s3.common.text import find_nearest, format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
+from airflow_provider_ch_s3.sql.conversions import AFTER_OPEN_QUOTE
 from airflow_provider_ch_s3.sql.filters import short_identifier
 
 log = get_log(__name__)
@@ -166,7 +167,8 @@ class Misfit:
 
     def __str__(self) -> str:
         whose = f"column {show_name(self.column)}: " if self.column else ""
-        value = "a value" if self.value is None else repr(self.value[:SHOWN_CHARACTERS])
+        text = self.value.removesuffix(AFTER_OPEN_QUOTE) if self.value else self.value
+        value = "a value" if text is None else repr(text[:SHOWN_CHARACTERS])
         lines = (f"{whose}{value} {self._verdict}", self.place, self._remedy, f"ClickHouse: {self.reason}")
         return "\n".join(line for line in lines if line)
 
@@ -175,7 +177,14 @@ class Misfit:
         return replace(self, place=self.place or f"in a file of {source}")
 
     @property
+    def is_after_open_quote(self) -> bool:
+        """Whether the value is a text that goes on to the end of the file."""
+        return self.value is not None and self.value.endswith(AFTER_OPEN_QUOTE)
+
+    @property
     def _verdict(self) -> str:
+        if self.is_after_open_quote:
+            return "comes after a quote without an end, as do all rows to the end of the file"
         if self.is_uneven:
             return "is in a row with fewer or more fields than columns"
         if self.is_null:
@@ -190,6 +199,10 @@ class Misfit:
     @property
     def _remedy(self) -> str:
         select = repr(self.column or "column")
+        if self.is_after_open_quote:
+            meant = f"concat({short_identifier(self.column)}, '')"
+            kept = f"; if the text is meant so, give select={{{select}: {meant!r}}}" if self.type else ""
+            return f"close the quote in the file{kept}"
         if self.is_uneven:
             return (
                 "correct the row: an empty line, a delimiter or a quote in a text without quotes around the text, or"

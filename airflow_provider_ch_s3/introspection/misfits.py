@@ -71,6 +71,8 @@ def explain_misfit(
                 row = file.find_row(columns)
                 below = " below the header" if source.has_header else ""
                 place = f"row {format_count(row + 1)}{below} of {address}"
+                if misfit.is_after_open_quote:  # whichever column the check is in
+                    return str(replace(told, place=place))
                 if where and file.has_misfit((), row, 1):
                     log.debug("where=%r cannot be computed for %s: %s", where, place, message)
                     return (

@@ -58,7 +58,7 @@ from airflow_provider_ch_s3.table.provenance import (
     without_provenance,
 )
 from airflow_provider_ch_s3.table.target import TableName, TableSize, TargetSpec
-from airflow_provider_ch_s3.table.text_columns import hold_to_forms, read_text_strictly
+from airflow_provider_ch_s3.table.text_columns import find_open_quotes, hold_to_forms, read_text_strictly
 from airflow_provider_ch_s3.tuning import (
     LoadFacts,
     LoadPlan,
@@ -215,7 +215,8 @@ def prepare_load(
         named = source.in_files if source.has_header else ()
         unused = {column.name for column in named if not is_used(request, from_files, column.name)}
         is_given = bool(request.data_format.structure)
-        source = read_text_strictly(source, request.csv, is_given=is_given, unused=unused, selected=request.select)
+        source = read_text_strictly(source, request.csv, is_given=is_given, unused=unused)
+        source = find_open_quotes(source, request.csv, selected=request.select)
         if source.format.is_text:
             source = hold_to_forms(source, _of_sample(target, request), kept_form)
             source = hold_to_forms(source, _guessed(source, target, request), _guessed_form)

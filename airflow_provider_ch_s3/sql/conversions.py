@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS, UTF8_MARK
-from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
+from airflow_provider_ch_s3.files.source import FileColumn, OpenQuote, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of, unbroken
 from airflow_provider_ch_s3.sql.text_values import has_form, is_parsed_strictly, value_or_error, value_or_null
@@ -130,6 +130,8 @@ def _decode(text: Sql) -> Sql:
 BLANKS = " \t"
 """White space around a field, not part of the field's value."""
 SHOWN_CHARACTERS = 60
+AFTER_OPEN_QUOTE = " … after a quote without an end"
+"""What the error of a server says of the text."""
 _QUOTED = r"\1'\2'"
 # Texts in quotes, and what is between values; then a value without quotes. NULL stays what it is. What is
 # in double quotes or has a backslash cannot be read then.
@@ -139,7 +141,21 @@ _ESCAPED = r"""\\(["\\])"""
 _CHARACTER = r"\1"
 
 
-def is_row(source: SourceSpec) -> Sql:
+def kept_if(source: SourceSpec, where: str, is_checked: object) -> Sql:
+    """Render the condition of the rows that a statement reads; '' for all rows.
+
+    :param is_checked: fail for a text that contains the rows after a quote without an end.
+    """
+    needed = [_is_row(source)] if source.header else []
+    if is_checked and source.open_quote:
+        needed.append(is_closed(source.open_quote))
+    listed = [Sql(f"_path IN ({literals(source.path_filter)})")] if source.path_filter else []
+    if where:
+        needed.append(Sql(f"({expression(where)})") if needed or listed else expression(where))
+    return Sql(" AND ".join((*needed, *listed)))
+
+
+def _is_row(source: SourceSpec) -> Sql:
     """Render the condition that a line is not the header, if the format reads headers as rows."""
     fields = [column.name for column in source.in_files]
     same = (
@@ -147,6 +163,16 @@ def is_row(source: SourceSpec) -> Sql:
         for name, text in zip(fields, source.header, strict=True)
     )
     return Sql(f"NOT ({' AND '.join(same)})")
+
+
+def is_closed(quote: OpenQuote) -> Sql:
+    """Render the condition that the last text of a row contains no rows; the server fails if the text does."""
+    own = f"{FILES}.{identifier(quote.column)}"
+    text = f"toStringCutToZero({own})" if quote.is_fixed else own
+    begin = f"replaceAll(substring(assumeNotNull({text}), 1, {SHOWN_CHARACTERS}), '\\n', ' ')"
+    refused = cast(Sql(f"concat({begin}, {literal(f'{AFTER_OPEN_QUOTE} does not fit')})"), "Int256")
+    is_open = f"endsWith({text}, '\\n') AND match({text}, {literal(quote.rows)})"
+    return Sql(f"NOT ignore(if({is_open}, toUInt8({refused}), 0))")
 
 
 def _bytes(mark: bytes) -> str:
@@ -162,9 +188,7 @@ def _read_field(column: FileColumn) -> Sql:
         text = Sql(f"if({is_marked}, trim(BOTH '\"' FROM {rest}), {text})")
     if column.is_alone:
         text = _without_marks(text)
-    if column.is_escaped:
-        text = _without_quotes(text, column)
-    return _without_rows(text, column.swallowed_row) if column.swallowed_row else text
+    return _without_quotes(text, column) if column.is_escaped else text
 
 
 def _read_text(column: FileColumn) -> Sql:
@@ -199,13 +223,6 @@ def _without_marks(text: Sql) -> Sql:
     is_binary = " OR ".join(f"substring({text}, 1, {n}) IN ({known})" for n, known in marks.items())
     shown = Sql(f"concat('a file that begins with the bytes ', hex(substring({text}, 1, 8)))")
     return Sql(f"if({is_binary}, {failing_text(shown)}, {text})")
-
-
-def _without_rows(text: Sql, row: str) -> Sql:
-    """Render a text that does not end with a row of the file."""
-    begin = f"replaceAll(substring({text}, 1, {SHOWN_CHARACTERS}), '\\n', ' ')"
-    shown = Sql(f"concat({begin}, ' … after a quote without an end')")
-    return Sql(f"if(endsWith({text}, '\\n') AND match({text}, {literal(row)}), {failing_text(shown)}, {text})")
 
 
 def _parse_whole(text: Sql, column: FileColumn) -> Sql:

@@ -11,7 +11,15 @@ from typing import Any, ParamSpec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.conversions import FILES, definitions, is_row, read_column, select_item, select_list
+from airflow_provider_ch_s3.sql.conversions import (
+    FILES,
+    definitions,
+    is_closed,
+    kept_if,
+    read_column,
+    select_item,
+    select_list,
+)
 from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
 from airflow_provider_ch_s3.sql.fitting import (
     csv_field,
@@ -60,7 +68,7 @@ _ENVIRONMENT.filters.update(
         function.__name__: function
         for function in (
             *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_partitions),
-            *(select_item, select_list, read_column, is_row, has_form),
+            *(select_item, select_list, read_column, kept_if, is_closed, has_form),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )
     },

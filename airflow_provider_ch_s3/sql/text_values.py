@@ -33,6 +33,8 @@ _FULL_PRECISIONS = (9, 18, 38, 76)
 """Digits of the longest Decimal for each number of bits."""
 _FINEST = 9
 """A DateTime64 with so many digits of a second does not reach 2299."""
+_LAST_DECIMAL = "toDecimal128('9223372036.854775807', 9)"
+"""The last time of a DateTime64 with so many digits, in seconds."""
 
 
 def is_parsed_strictly(kind: str) -> bool:
@@ -193,9 +195,15 @@ def _read_ipv4(text: Sql, kind: str) -> _Reading:
 
 
 def _read_ipv6(text: Sql, kind: str) -> _Reading:
-    """24.8 and 25.8 also take ``::`` for no group. ``::`` stands for at least one group, an IPv4 address for two."""
+    """The parser takes ``::`` for no group, and zeros before a number of an IPv4 address.
+
+    ``::`` stands for at least one group, an IPv4 address for two.
+    """
     groups = f"countSubstrings({text}, ':') + (position({text}, '.') > 0)"
-    return _parsed(_cast_or_null(text, kind), f"(NOT {_matches(text, '.*[^:]::[^:].*')} OR {groups} < 8)")
+    is_outside = f"startsWith({text}, '::') OR endsWith({text}, '::')"
+    holds_ipv4 = f"(position({text}, '.') = 0 OR {_matches(text, f'(?:.*:)?{text_grammar.IPV4}')})"
+    is_short = f"(position({text}, '::') = 0 OR {groups} < 8 + ({is_outside}))"
+    return _parsed(_cast_or_null(text, kind), holds_ipv4, is_short)
 
 
 def _read_clock(text: Sql, kind: str) -> _Reading:
@@ -280,7 +288,10 @@ def _read_time(text: Sql, kind: str, *, is_us: bool) -> list[_Reading]:
     whole, there = (_parse_any(second, scale, one, is_us=is_us) for one in (own, _UTC))
     exists = f"ifNull({whole} = {there} OR addSeconds({whole}, timeZoneOffset({whole})) = {there}, 0)"
     digits = f"extract({text}, {fraction})"
-    added = f"toDecimal64({whole}, {scale}) + toDecimal64OrZero(concat('0.', {digits}), {scale})"
+    if scale == _FINEST:  # the sum may be beyond the last time
+        added = f"least(toDecimal128({whole}, 9) + toDecimal128OrZero(concat('0.', {digits}), 9), {_LAST_DECIMAL})"
+    else:
+        added = f"toDecimal64({whole}, {scale}) + toDecimal64OrZero(concat('0.', {digits}), {scale})"
     other = (
         f"if({digits} = '', {whole}, toDateTime64({added}, {scale}{f', {own}' if own else ''}))" if scale else whole
     )

@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.clickhouse.type_table import Kind, has_typed_paths, 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.file_format import FileFormat
-from airflow_provider_ch_s3.files.source import FileColumn, SourceSpec
+from airflow_provider_ch_s3.files.source import FileColumn, OpenQuote, SourceSpec
 from airflow_provider_ch_s3.table.target import TableColumn
 
 PLAIN_CSV = Csv()
@@ -120,13 +120,11 @@ def read_text_strictly(
     *,
     is_given: bool,
     unused: Collection[str] = (),
-    selected: Collection[str] = (),
 ) -> SourceSpec:
     """Have text parsed as types for every value, and converted to the columns' own types by our rules.
 
     :param is_given: the user gave the types; they may be too narrow for the values.
     :param unused: columns of files with a header that the load leaves out.
-    :param selected: columns whose texts an expression explains.
     """
     if not source.format.is_text:
         return source
@@ -136,8 +134,6 @@ def read_text_strictly(
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
-        if not is_escaped:
-            read = _find_open_quotes(source, read, selected)
     if source.format.is_json:
         read = [c if c.in_path else replace(c, is_from_json=_may_be_broken(c.type)) for c in read]
     if is_escaped:
@@ -173,26 +169,28 @@ def _has_blanks_around(column: FileColumn) -> bool:
     return is_parsed and not re.match(rf"{_UNTYPED}|(Fixed)?String", base_type(column.type))
 
 
-def _find_open_quotes(
-    source: SourceSpec, columns: Sequence[FileColumn], selected: Collection[str]
-) -> list[FileColumn]:
-    """Note what a row looks like at the end of the last text: ClickHouse ends an open quote at the end of a file."""
-    *others, last = (column for column in columns if not column.in_path)
-    is_typed = any(family(base_type(column.type)) != "string" for column in others)
-    # In a further condition, ClickHouse would compute the failing branch for all rows. And a text of one or two texts
-    # may well end like a row.
-    is_read = base_type(last.type) == "String" and not last.null_words and last.name not in selected
-    if not is_read or not (is_typed or len(others) > 1):
-        return list(columns)
-    delimiter = source.delimiter or str(source.settings.get(DELIMITER_SETTING, ","))
-    end = re.escape(delimiter)
+def find_open_quotes(source: SourceSpec, dialect: Csv, *, selected: Collection[str]) -> SourceSpec:
+    """Note what rows look like at the end of the last text: ClickHouse ends an open quote at the end of a file.
+
+    :param selected: columns whose texts an expression explains.
+    """
+    if not source.format.is_csv or dialect.escape:
+        return source
+    *others, last = source.in_files
+    if not re.match(rf"String$|FixedString|{_UNTYPED}$", base_type(last.type)) or last.name in selected:
+        return source
+    end = re.escape(source.delimiter or str(source.settings.get(DELIMITER_SETTING, ",")))
 
     def field(column: FileColumn) -> str:
         is_number = family(base_type(column.type)) in ("number", "time") and base_type(column.type) != "Bool"
         return rf"[ \t]*(?:[-+.]?[0-9][^{end}\n]*)?" if is_number else rf"[^{end}\n]*"
 
-    row = rf"\n{end.join(map(field, (*others, last)))}\n$"
-    return [replace(column, swallowed_row=row) if column is last else column for column in columns]
+    row = rf"\n{end.join(map(field, (*others, last)))}"
+    # A text of one or two texts may well end like a row.
+    is_typed = any(family(base_type(column.type)) != "string" for column in others)
+    rows = rf"{row}\n$" if is_typed or len(others) > 1 else rf"^[^\n]*(?:{row})+\n$"
+    is_fixed = last.parsed_type.startswith("FixedString")
+    return replace(source, open_quote=OpenQuote(column=last.name, rows=rows, is_fixed=is_fixed))
 
 
 def _may_be_broken(kind: str) -> bool:

@@ -328,18 +328,55 @@ def test_names_in_other_cases_are_told_with_bad_rows_as_without(lab: Lab, key: s
             lab.load("in/*", table, task_id=f"t{number}", **arguments)
 
 
-@pytest.mark.parametrize("text", ['n,v\n1,x\n2,"abc\n3,y\n4,\n', '1,x\n2,"abc\n3,y\n'])
-def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, text: str) -> None:
-    table = lab.create("t", "n Int64, v Nullable(String)")
+OPEN: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "nullable": ("n Int64, v Nullable(String)", 'n,v\n1,x\n2,"abc\n3,y\n4,\n', {}),
+    "no-header": ("n Int64, v String", '1,x\n2,"abc\n3,y\n', {}),
+    "two-texts": ("k String, v String", 'b,x\nc,"abc\nd,y\n', {}),
+    "one-text": ("v String", 'v\nx\n"abc\nd y\n', {}),
+    "no-header-one-text": ("v String", 'x\n"abc\nd y\n', {}),
+    "null-words": ("n Int64, v Nullable(String)", 'n,v\n1,x\n2,"abc\n3,y\n', {"data_format": Csv(null_words=["NA"])}),
+    "fixed": ("n Int64, v FixedString(20)", '1,x\n2,"abc\n3,y\n', {}),
+    "untyped": ("n Int64, v Dynamic", 'n,v\n1,x\n2,"abc\n3,y\n', {}),
+    "left-out": (
+        "n Int64, d Date",
+        'n,d,v\n1,2024-01-02,x\n2,2024-01-03,"abc\n3,2024-01-04,y\n',
+        {"columns": ["n", "d"]},
+    ),
+    "renamed": ("w String", 'n,v\n1,x\n2,"abc\n3,y\n', {"select": {"w": "v"}, "data_format": Csv(header=True)}),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, name: str) -> None:
+    columns, text, arguments = OPEN[name]
+    table = lab.create("t", columns)
     lab.put("in/a.csv", text.encode())
-    with pytest.raises(ChS3Error, match=r"(?s)column v: 'abc.n3,y.*row 2.*a quote without an end"):
-        lab.load("in/*", table)
+    with pytest.raises(
+        ChS3Error, match=r"(?s)column v: 'abc .*y.* a quote without an end.*\nrow 2\b.*close the quote"
+    ):
+        lab.load("in/*", table, **arguments)
     assert lab.rows(table) == []
-    lab.put("in/b.csv", b'n,v\n1,"x\ny"\n2,"Dear John,\nyes, thanks\n"\n')
-    lab.load("in/b.csv", table, task_id="texts")
+
+
+def test_texts_of_several_lines_are_loaded(lab: Lab) -> None:
+    table = lab.create("t", "n Int64, v Nullable(String)")
+    lab.put("in/a.csv", b'n,v\n1,"x\ny"\n2,"Dear John,\nyes, thanks\n"\n')
+    lab.load("in/a.csv", table, task_id="texts")
     assert [row["v"] for row in lab.rows(f"{table} ORDER BY n")] == ["x\ny", "Dear John,\nyes, thanks\n"]
-    lab.load("in/a.csv", table, task_id="meant", select={"v": "concat(v, '')"})
-    assert len(lab.rows(table)) == 4
+    texts = lab.create("texts", "k String, v String")
+    lab.put("in/b.csv", b'1,"x\ny, z\nand so on\n"\n2,"x\n"\n3,"x\ny"\n')
+    lab.load("in/b.csv", texts, task_id="two")
+    assert [row["v"] for row in lab.rows(f"{texts} ORDER BY k")] == ["x\ny, z\nand so on\n", "x\n", "x\ny"]
+
+
+def test_a_text_that_ends_like_a_row_is_loaded_if_it_is_meant(lab: Lab) -> None:
+    table = lab.create("t", "v String")
+    lab.put("in/a.csv", b'v\n"x\ny\n"\n')
+    with pytest.raises(ChS3Error, match="if the text is meant so, give select=") as caught:
+        lab.load("in/*", table)
+    line = next(line for line in str(caught.value).splitlines() if line.startswith("close"))
+    lab.load("in/*", table, select=ast.literal_eval(line.partition("select=")[2]), task_id="meant")
+    assert lab.rows(table) == [{"v": "x\ny\n"}]
 
 
 def test_an_expression_that_fails_for_a_missing_value_names_the_row(lab: Lab) -> None:

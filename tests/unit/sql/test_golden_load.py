@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, TableFunction, UrlAccess
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile
-from airflow_provider_ch_s3.files.source import ChangeData, FileColumn, LakeReader, SourceFile, SourceSpec
+from airflow_provider_ch_s3.files.source import ChangeData, FileColumn, LakeReader, OpenQuote, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
 from airflow_provider_ch_s3.sql.rights import About, Right
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -108,6 +108,7 @@ TEXT = dataclasses.replace(
         FileColumn(name="it's at", type="Nullable(DateTime64(3))", read_as="Nullable(String)"),
         FileColumn(name="dt`", in_path=True, type="Nullable(UInt8)"),
     ),
+    open_quote=OpenQuote(column="it's at", rows=r"\n[^,\n]*,'\n$", is_fixed=False),
 )
 ESCAPED = dataclasses.replace(
     source(KEYS, data_format="Regexp"),
