@@ -137,7 +137,7 @@ _DAY_NUMBERS = ("Int32", "Int64")
 def find_rule(source: str, target: str) -> Rule:
     """Return a cell of the table, for types without Nullable around them."""
     if source == target and not parts(source):
-        return MOMENT if kind_of(source) is Kind.MOMENT else SAME
+        return {Kind.MOMENT: MOMENT, Kind.DAY: DAY}.get(kind_of(source), SAME)
     if kind_of(source) is Kind.OTHER:
         return REFUSED
     return TABLE[kind_of(source)].get(kind_of(target), REFUSED)
@@ -227,11 +227,18 @@ def _address(source: str, target: str) -> Conversion | None:
     return None if number is None else Conversion(method=Method.PLAIN, type=target, first=number)
 
 
-def _day(source: str, target: str) -> Conversion | None:
-    return _cast(source, target) if (source, target) == ("Date32", "Date") else None
-
-
+DAYS = ("1900-01-01", "2299-12-31")
+"""The first and the last day of a Date32."""
 _LAST_DAY_OF_NANOSECONDS = "2262-04-11"
+
+
+def _day_in_range(source: str, target: str = "") -> Conversion | None:
+    """Servers read the day after the last one, and 24.8 and 25.8 show this day as the last one."""
+    return Conversion(method=Method.RANGE, type=source, limits=DAYS) if source == "Date32" else None
+
+
+def _day(source: str, target: str) -> Conversion | None:
+    return _cast(source, target) if (source, target) == ("Date32", "Date") else _day_in_range(source)
 
 
 def _midnight(source: str, target: str) -> Conversion | None:
@@ -241,7 +248,7 @@ def _midnight(source: str, target: str) -> Conversion | None:
     if source == "Date":
         return Conversion(method=Method.PLAIN, type="Date32")
     if scale_and_zone(target)[0] < 9:
-        return None
+        return _day_in_range(source)
     return Conversion(method=Method.RANGE, type=source, limits=("1900-01-01", _LAST_DAY_OF_NANOSECONDS))
 
 
@@ -442,7 +449,7 @@ def _json_value(source_type: str) -> Conversion | None:
     elif kind not in _IN_JSON or source.endswith(("Int128", "Int256")) or sum(decimal_digits(source) or (0,)) > 15:
         raise RefusedError(f"JSON has no {source}")
     else:
-        known = _moment_in_range(source) if kind is Kind.MOMENT else None
+        known = _day_in_range(source) or _moment_in_range(source)
     return _with_nulls(known) if known and is_nullable(source_type) else known
 
 
@@ -470,7 +477,7 @@ HELD = Rule(name="held", meaning="The column's type holds every value.", plan=_n
 ONE = replace(HELD, is_readable=False)
 WRITTEN = Rule(name="written", meaning="ClickHouse's own text of the value.", plan=_nothing)
 # 24.8 and 25.8 read the days of files as text of their numbers
-WRITTEN_DAY = replace(WRITTEN, is_readable=False)
+WRITTEN_DAY = replace(WRITTEN, plan=_day_in_range, is_readable=False)
 NUMBER = Rule(name="fits", meaning="A number outside of the column's range fails the load.", plan=_integer)
 WHOLE = Rule(name="whole", meaning="A fraction, `nan`, `inf` and a number out of range fail the load.", plan=_cast)
 NEAREST = Rule(

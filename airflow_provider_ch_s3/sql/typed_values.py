@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from airflow_provider_ch_s3.clickhouse.column_types import decimal_digits, scale_and_zone
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
+from airflow_provider_ch_s3.clickhouse.type_table import DAYS
 from airflow_provider_ch_s3.sql.filters import Sql, literal
 
 # Sixteen bytes that may be the text of an address, and not the address itself.
@@ -66,6 +67,8 @@ def _range(value: Sql, conversion: Conversion) -> Sql:
     kind, shown = conversion.type, _shown(value)
     first, last = (_limit(text, kind) for text in conversion.limits)
     if kind == "Date32":
+        if conversion.limits == DAYS:  # in the words of the servers for later days
+            shown = Sql(f"concat({shown}, ', value ', toString(toInt32({value})), ' beyond the Date32 range,')")
         return _checked(value, f"{value} NOT BETWEEN {first} AND {last}", shown)
     # numbers are compared in half the time, and a too late time has the text of the last time
     number, low, high = map(_number, (value, first, last))

@@ -155,6 +155,15 @@ CELLS = (
         failing=("'1969-12-31'", "'2149-06-07'"),
     ),
     Cell(source="Date", target="Date32", kept={"'2149-06-06'": "2149-06-06"}),
+    # the day after the last one, which servers read from files
+    *(
+        Cell(source="Date32", target=target, kept={"'1900-01-01'": first}, failing=("toDate32('2299-12-31') + 1",))
+        for target, first in (
+            ("Date32", "1900-01-01"),
+            ("String", "1900-01-01"),
+            ("DateTime64(3, 'UTC')", "1900-01-01 00:00:00.000"),
+        )
+    ),
     Cell(
         source="Date",
         target="DateTime('UTC')",
