@@ -109,7 +109,7 @@ _COLUMNS = (
 )
 _VALUES = (
     r"'(?P<value>[^']*?) does not fit'",
-    r"Cannot parse date here: (?P<value>.+?)(?: does(?: not)?(?: fit)?)?: ",
+    r"Cannot parse date here: (?P<value>.+?)(?: d| do| doe| does| does n| does no| does not| does not f\w*)?: ",
     r"unexpected date: (?P<value>\S+?):? ",
     r"Value (?P<value>\S+) is out of bounds",
     r'garbage after [^:]+: "(?P<value>[^"]*?)(?:<LINE FEED>[^"]*)?"',

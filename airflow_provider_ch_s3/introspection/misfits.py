@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -19,10 +20,11 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import format_count, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
-from airflow_provider_ch_s3.files.source import SourceSpec
+from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.explain import Misfit, is_computed, is_misfit
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
+from airflow_provider_ch_s3.table.path_columns import folder_values
 from airflow_provider_ch_s3.table.provenance import is_provenance
 from airflow_provider_ch_s3.table.target import TargetSpec
 from airflow_provider_ch_s3.tuning.rule import is_same
@@ -52,19 +54,25 @@ def explain_misfit(
     """
     told = misfit.somewhere_in(source.pattern)
     in_path = any(column.in_path and column.name == misfit.column for column in source.columns)
-    if in_path or source.reader or not (source.format.is_typed or is_computed(message)):
+    if source.reader or not (in_path or source.format.is_typed or is_computed(message)):
         return str(told)
     deadline = now() + SEARCH_SECONDS
-    columns = _suspects(source, mapping, misfit.column)
+
+    def alone(one: SourceFile) -> _File:
+        return _File(
+            client=client,
+            source=replace(source, files=(one,)),
+            types=target.column_types,
+            where=where,
+            left=lambda: deadline - now(),
+        )
+
     try:
+        if in_path:
+            return str(_find_folder(told, mapping, source, alone))
+        columns = _suspects(source, mapping, misfit.column)
         for one in source.files:
-            file = _File(
-                client=client,
-                source=replace(source, files=(one,)),
-                types=target.column_types,
-                where=where,
-                left=lambda: deadline - now(),
-            )
+            file = alone(one)
             if file.has_misfit(columns):
                 address = show_name(source.pattern.address(one.key))
                 told = replace(told, place=f"in {address}")
@@ -91,6 +99,19 @@ def explain_misfit(
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)
     return str(told)
+
+
+def _find_folder(
+    told: Misfit, mapping: Sequence[MappedColumn], source: SourceSpec, alone: Callable[[SourceFile], _File]
+) -> Misfit:
+    """Name the first folder whose value does not fit, by the first row of a file in each folder."""
+    columns = [column for column in mapping if column.source == told.column]
+    by_text = {folder_values(one).get(told.column, ""): one for one in reversed(source.files)}
+    for text, one in by_text.items():
+        if text and alone(one).has_misfit(columns, 0, 1):
+            place = f"in the folder {told.column}={text} of {show_name(source.pattern.address(one.key))}"
+            return replace(told, place=place, value=told.value if told.is_null else unquote(text))
+    return told
 
 
 def _suspects(source: SourceSpec, mapping: Sequence[MappedColumn], name: str) -> list[MappedColumn]:

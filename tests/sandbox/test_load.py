@@ -888,3 +888,15 @@ def test_only_the_matching_files_are_read(lab: Lab) -> None:
         lab.put(key, b"" if key.endswith("_SUCCESS") else f"{number}\n".encode())
     lab.load(["d1/*.csv", "d{2..3}/?.csv"], local)
     assert bag(lab.rows(local)) == bag([{"n": 0}, {"n": 1}, {"n": 2}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"), [("UInt64", "1", "18446744073709551616"), ("FixedString(3)", "abc", "a%20bc")]
+)
+def test_the_folder_whose_value_does_not_fit_is_named(lab: Lab, kind: str, good: str, bad: str) -> None:
+    table = lab.create("t", f"n Int32, v {kind}")
+    for text in (good, bad):
+        lab.put(f"in/v={text}/a.csv", b"n\n1\n")
+    said = rf"(?s)column v: '{bad.replace('%20', ' ')}' .*in the folder v={bad} of s3://{lab.bucket}/in/v={bad}/a.csv"
+    with pytest.raises(ChS3Error, match=said):
+        lab.load("in/**", table)

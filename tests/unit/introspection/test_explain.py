@@ -179,6 +179,12 @@ def test_explain(message: str, what: str, remedy: str) -> None:
             id="day",
         ),
         pytest.param(
+            "Code: 38. DB::Exception: Cannot parse date here: ja does no: Cannot parse Date32 from String: while"
+            " executing 'FUNCTION if(…__table3.dt…)'. (CANNOT_PARSE_DATE)",
+            ["column dt: 'ja' is not a valid Date"],
+            id="short",
+        ),
+        pytest.param(
             "Code: 41. DB::Exception: Cannot read DateTime: unexpected date: 2023-2-30: while executing 'FUNCTION"
             " toDate32(parseDateTime64BestEffort(extract(__table3._path, '/dt=([^/]*)/'_String) …'."
             " (CANNOT_PARSE_DATETIME)",

@@ -122,7 +122,7 @@ def test_a_text_held_to_the_form_of_the_sample_does_not_fit() -> None:
     assert said.startswith(f"column b: '{'3' * 60}' does not fit UInt8;")
 
 
-def test_the_value_of_a_folder_is_not_looked_for() -> None:
+def test_without_folders_the_value_of_a_folder_is_not_looked_for() -> None:
     server = Files(found_in=2)
     in_path = (SOURCE.columns[0], FileColumn(name="b", in_path=True))
     assert (
