@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import (
     decimal_digits,
     enum_members,
     fine_time,
+    integer_bits,
     integer_range,
     is_nullable,
     parse_type,
@@ -327,6 +328,16 @@ def _raw(source: str, target: str) -> Conversion | None:
     return Conversion(method=Method.RAW, type=target)
 
 
+def _digits(source: str, target: str) -> Conversion | None:
+    """ClickHouse writes long integers as bytes into Parquet, Arrow and Avro files."""
+    bits = integer_bits(target)
+    if bits > 64 and source == f"FixedString({bits // 8})":
+        raise RefusedError(
+            f"the {bits // 8} bytes may be the number (reinterpretAs{target}) or its digits (toString)"
+        )
+    return _text(source, target, is_coded=True)
+
+
 def _uuid_bytes(source: str, target: str) -> Conversion | None:
     if source == UUID_BYTES:
         return Conversion(method=Method.BYTES, type=target)
@@ -527,6 +538,12 @@ CLOCK = Rule(name="clock", meaning="Fractions of a second that the column cannot
 WRITTEN_MOMENT = Rule(name="written", meaning=WRITTEN.meaning, plan=_moment_in_range)
 PARSED = Rule(name="text", meaning="By the rules for text.", plan=_text, is_readable=False)
 CODED = Rule(name="text", meaning=PARSED.meaning, plan=partial(_text, is_coded=True), is_readable=False)
+DIGITS = Rule(
+    name="digits",
+    meaning="By the rules for text. As many bytes as an integer of 128 or 256 bits has are refused.",
+    plan=_digits,
+    is_readable=False,
+)
 PADDED = Rule(
     name="padded", meaning="Zero bytes fill what the text lacks; a longer text fails the load.", plan=_padded
 )
@@ -625,6 +642,7 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
     _K.TEXT: {_K.TEXT: SAME, _K.BYTES: PADDED, _K.ENUM: PARSED, _K.JSON: JSON_TEXT, **_PARSED, **_ANY},
     _K.BYTES: {
         **_CODED,
+        _K.INTEGER: DIGITS,
         _K.TEXT: RAW,
         _K.BYTES: PADDED,
         _K.ENUM: CODED,

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.modes import Append
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.test_file_types import write
@@ -229,3 +230,15 @@ def test_a_dictionary_of_numbers_is_read_as_its_numbers(lab: Lab) -> None:
         {"n": 2, "a": None, "d": "2024-03-01", "s": None},
         {"n": 3, "a": 5, "d": None, "s": "x"},
     ]
+
+
+def test_bytes_that_may_be_a_number_or_its_digits_need_an_expression(lab: Lab) -> None:
+    """ClickHouse writes a UInt128 into Parquet files as 16 bytes."""
+    lab.put_parquet("in/a.parquet", {"v": pa.array([b"1234567890123456"], pa.binary(16))})
+    table = lab.create("t", "v UInt128")
+    with pytest.raises(ChS3Error, match=r"may be the number \(reinterpretAsUInt128\) or its digits \(toString\)"):
+        lab.load("in/*", table)
+    lab.load("in/*", table, task_id="number", select={"v": "reinterpretAsUInt128(v)"})
+    lab.load("in/*", table, task_id="digits", select={"v": "toString(v)"}, mode=Append(on_loaded="load"))
+    number = int.from_bytes(b"1234567890123456", "little")
+    assert {row["v"] for row in lab.rows(table, columns="toString(v) AS v")} == {str(number), "1234567890123456"}

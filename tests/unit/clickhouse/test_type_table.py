@@ -183,6 +183,12 @@ NONE = "there is no conversion that keeps each value"
         pytest.param("Array(Decimal(9, 3))", "Array(Decimal(9, 2))", DIGITS, id="inside-of-an-array"),
         pytest.param("Tuple(a UInt8, b UInt8)", "Tuple(b UInt8, c UInt8)", f"{FIELDS} (a, c)", id="other-fields"),
         pytest.param("Array(Tuple(a UInt8))", "Array(Tuple(a UInt8, b UInt8))", f"{FIELDS} (b)", id="a-field-less"),
+        pytest.param(
+            "Nullable(FixedString(32))",
+            "Nullable(UInt256)",
+            "the 32 bytes may be the number (reinterpretAsUInt256) or its digits (toString)",
+            id="bytes-or-digits",
+        ),
         pytest.param(AB, "Enum8('a' = 1)", "the column lacks the names 'b'", id="enum-without-a-name"),
         pytest.param(
             f"Array(Nullable({AB}))", "Array(Enum8('a' = 1))", "the column lacks the names 'b'", id="inside"
