@@ -268,8 +268,8 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
             "where=\"carier = 'UA'\" names carier, which is not a column of the files; did you mean carrier?",
         ),
         "select": (
-            {"select": {"n": "nn + 1"}},
-            "select['n']='nn + 1' names nn, which is not a column of the files; did you mean n?",
+            {"select": {"n": "dayy + 1"}},
+            "select['n']='dayy + 1' names dayy, which is not a column of the files; did you mean day?",
         ),
         "settings": (
             {"settings": {"max_threads": "abc"}},
@@ -466,8 +466,8 @@ def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and mode='append'"):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
-    with pytest.raises(ConfigError, match=r"names nn, which is not a column of .*; did you mean n\?"):
-        lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"more": "sum(n) > old.sum(nn)"})
+    with pytest.raises(ConfigError, match=r"names dayy, which is not a column of .*; did you mean day\?"):
+        lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"more": "sum(n) > old.uniq(dayy)"})
     with pytest.raises(ConfigError, match="is a value of type String, not a number"):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
 

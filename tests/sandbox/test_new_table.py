@@ -215,7 +215,7 @@ def test_processes_that_come_at_the_same_time_make_one_table(lab: Lab, backgroun
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        pytest.param({"order_by": "nope"}, TargetError, ("nope", "correct create_table"), id="order-by"),
+        pytest.param({"order_by": "nope"}, ConfigError, ("nope", "it has n, gap"), id="order-by"),
         pytest.param({"order_by": "gap"}, TargetError, ("nullable", "correct create_table"), id="nullable-key"),
         pytest.param({"types": {"nope": "Int8"}}, ConfigError, ("'nope'", "they have"), id="type-of-no-column"),
         pytest.param({"types": {"n": "Int"}}, None, (), id="alias-of-a-type"),

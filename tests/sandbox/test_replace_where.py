@@ -163,7 +163,9 @@ class TestConditions:
     @pytest.mark.parametrize(
         ("condition", "reason"),
         [
-            pytest.param("nn < 100", r"names nn, which is not a column of .*; did you mean n\?", id="unknown-column"),
+            pytest.param(
+                "dayy < 100", r"names dayy, which is not a column of .*; did you mean day\?", id="unknown-column"
+            ),
             pytest.param(
                 "n = 'abc'",
                 r"is refused by the server: Cannot convert string 'abc' to type UInt32 \(TYPE_MISMATCH\)",

@@ -150,7 +150,7 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        pytest.param(["--argument", "cols=[]"], ["cols", "columns, commit, credentials"], id="unknown"),
+        pytest.param(["--argument", "cols=[]"], ["cols", "did you mean 'columns'?"], id="unknown"),
         pytest.param(["--argument", "table=u"], ["--argument table=", "has an option for the argument"], id="option"),
         pytest.param(["--argument", "hmac_conn_id=c"], ["hmac_conn_id", "S3ToClickHouseOperator"], id="other-store"),
         pytest.param(["--argument", 'columns={"on_nwe": "add"}'], ["columns", "on_nwe"], id="field"),

@@ -40,7 +40,7 @@ WIDEN = "widen the column, convert the value with select={'amount': '…'}, or l
                 "value": "'12,50'",
                 "row": "778 below the header",
                 "file": ADDRESS,
-                "remedy": WIDEN,
+                "remedy": "say what the text means with select={'amount': \"replaceOne(amount, ',', '.')\"}",
                 "server": REASON,
                 "code": "value-does-not-fit",
             },
