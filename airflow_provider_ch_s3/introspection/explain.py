@@ -108,7 +108,7 @@ _COLUMNS = (
     r"read stage: \w+: column: (?P<name>[^:]+): ",
 )
 _VALUES = (
-    r"'(?P<value>[^']*?) does not fit'",
+    r"'(?P<value>[^']*?)(?: does not fit)+'",
     r"Cannot parse date here: (?P<value>.+?)(?: d| do| doe| does| does n| does no| does not| does not f\w*)?: ",
     r"unexpected date: (?P<value>\S+?):? ",
     r"Value (?P<value>\S+) is out of bounds",
@@ -126,7 +126,7 @@ _UNEVEN = re.compile(
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
 # The words that the load's own SQL appends to a value, as far as the parser of the type shows them.
-_APPENDED = re.compile(r" does not fit(?=')")
+_APPENDED = re.compile(r"(?: does not fit)+(?=')")
 _ROW = r"\(at row (?P<row>\d+)\)"
 _FILE = r"in file/uri (?P<file>.+?)\): "
 

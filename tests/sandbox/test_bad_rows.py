@@ -454,7 +454,7 @@ def test_a_killed_process_is_continued(lab: Lab, at: str, freeze: Any, impatient
             "together with the setting format_csv_null_representation",
             id="setting",
         ),
-        pytest.param({"data_format": "Parquet"}, SourceError, "these files are Parquet", id="format"),
+        pytest.param({"data_format": "Parquet"}, ConfigError, "these files are Parquet", id="format"),
         pytest.param({"columns": ["list"]}, TargetError, "loads only single values", id="array"),
     ],
 )

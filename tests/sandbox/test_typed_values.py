@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[str, pa.Array, str]] = {
     "nat": (
         "Array(DateTime64(9, 'UTC'))",
         pa.array([[2**63 - 1]], pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("ns"))),
-        "does not fit",
+        "is not a valid Array",
     ),
     "object": ("JSON", pa.array([{"k": float("nan")}]), "nan"),
 }
