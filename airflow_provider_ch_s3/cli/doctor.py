@@ -61,17 +61,20 @@ def run(args: argparse.Namespace) -> int:
             block = _show_grants(args)
         print_text(block)
         return 0
-    findings, shown = _examine(args), []
+    findings, shown, block = _examine(args), [], ""
     while finding := _next(findings):
         shown.append(finding)
-        if not args.json:
-            text = LACKING if finding.code == GRANT_MISSING else finding.text
-            print_line(MARKS[finding.state], f"{finding.check}: {text}")
+        if args.json:
+            continue
+        text = finding.text
+        if finding.code == GRANT_MISSING:
+            with clean_output():
+                block = block or _show_grants(args, only_missing=True)
+            text = LACKING if block else text  # an expression may need a right that no load needs
+        print_line(MARKS[finding.state], f"{finding.check}: {text}")
     if args.json:
         print_json([dataclasses.asdict(finding) for finding in shown])
-    elif any(finding.code == GRANT_MISSING for finding in shown):
-        with clean_output():
-            block = _show_grants(args, only_missing=True)
+    elif block:
         print_text(f"\n{block}")
     return int(any(finding.state == "failed" for finding in shown))
 

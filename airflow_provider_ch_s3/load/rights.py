@@ -210,12 +210,11 @@ def _engines(engine: str, *, rejects: bool) -> list[str]:
 
 
 def render_missing(client: ClickHouseClient, use: Use, session: Session, what: str) -> str:
-    """Render the GRANT statements that the user lacks; all of them if the server cannot tell."""
-    declared = list(declare_rights(use))
-    missing = _find_missing(client, declared) if session.can_check else []
-    if all(one.need is Need.OPTIONAL for one in missing):
-        missing = declared
-    return _render(missing, session, what)
+    """Render the GRANT statements that the user lacks: all if the server cannot tell; '' if no needed right lacks."""
+    if not session.can_check:
+        return render_block(use, session, what)
+    missing = _find_missing(client, list(declare_rights(use)))
+    return "" if all(one.need is Need.OPTIONAL for one in missing) else _render(missing, session, what)
 
 
 def render_block(use: Use, session: Session, what: str) -> str:

@@ -129,6 +129,23 @@ def test_the_block_of_a_load_that_holds_its_rows(strict_lab: Lab, capsys: pytest
     assert is_clean(lab)
 
 
+def test_a_right_that_an_expression_needs_is_named(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
+        pytest.skip("the server cannot tell the rights that are missing")
+    table, names = lab.create("t", "n UInt32"), f"{lab.database}.names"
+    lab.everywhere(
+        f"CREATE DICTIONARY {names} (k UInt64, v UInt32) PRIMARY KEY k SOURCE(NULL()) LAYOUT(FLAT()) LIFETIME(0)"
+    )
+    arguments = lab.arguments(table, select={"n": f"dictGet('{names}', 'v', toUInt64(n))"})
+    become(lab, "looking_up")
+    run_block(lab, capsys, *arguments)
+    assert main(["doctor", *arguments]) == 1
+    told = capsys.readouterr().out
+    assert f"user 'looking_up' lacks the right dictGet ON {names}" in told
+    assert "the statements below" not in told
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
