@@ -115,8 +115,7 @@ class LedgerView:
         """
         if not named or self._latest(Selection(table=named, limit=1)):
             return named
-        names = (named, parse_table(named, "").table)  # a task may leave the database out
-        rows = self.query(ledger_queries.render_read_latest_attempts, named=names, limit=1)
+        rows = self.query(ledger_queries.render_read_latest_attempts, named=named, limit=1)
         return str(rows[0]["target"]) if rows else named
 
     def check_there(self, selection: Selection) -> None:

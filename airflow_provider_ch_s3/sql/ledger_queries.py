@@ -408,7 +408,7 @@ def render_read_latest_attempts(
     cluster: str | None,
     *,
     target: str = "",
-    named: Sequence[str] = (),
+    named: str = "",
     load_id: str = "",
     dag: str = "",
     states: Sequence[str] = (),
@@ -419,7 +419,7 @@ def render_read_latest_attempts(
     """Read the attempts planned last, the newest first, and their states.
 
     :param target: only attempts into this target; '' for all.
-    :param named: only attempts of tasks that name the table in one of these ways; empty for all.
+    :param named: only attempts of tasks into this table, whether the task names the database or not; '' for all.
     :param load_id: only attempts of this load; '' for all.
     :param dag: only attempts of this DAG; '' for all.
     :param states: only attempts in these states; empty for all.

@@ -16,7 +16,8 @@ WHERE event IN ('planned', 'committing', 'committed', 'abandoned', 'undone')
     AND toFloat64(time) >= toFloat64(now64(6)) - 7.5 * 86400
 GROUP BY target, load_id, attempt
 HAVING countIf(event = 'planned') > 0
-    AND countIf(event = 'planned' AND JSONExtractString(detail, 'table') IN ('it\'s\n\'); DROP TABLE x; --\\', 't')) > 0
+    AND countIf(event = 'planned' AND (JSONExtractString(detail, 'table') = 'it\'s\n\'); DROP TABLE x; --\\'
+        OR concat(extract(target, '^(?:`[^`]+`|[^.]+)[.]'), JSONExtractString(detail, 'table')) = 'it\'s\n\'); DROP TABLE x; --\\')) > 0
     AND countIf(event = 'planned' AND JSONExtractString(detail, 'dag') = 'it\'s\n\'); DROP TABLE x; --\\') > 0
     AND state IN ('planned', 'it\'s\n\'); DROP TABLE x; --\\')
     AND (planned_at, load_id, attempt) < (1700000000.25, 'it\'s\n\'); DROP TABLE x; --\\', 7)

@@ -73,6 +73,9 @@ def test_a_table_has_one_name_in_the_list(lab: Lab, table: str, capsys: pytest.C
         capsys.readouterr()
         assert lab.loads("--table", named) == 0
         assert f" {lab.database}.{everywhere} " in capsys.readouterr().out
+    for elsewhere in ("other.t", f"other.{everywhere}"):
+        assert lab.loads("--table", elsewhere) == 1
+        assert f"no load into '{elsewhere}'" in capsys.readouterr().err
     assert lab.loads("--state", "running") == 0
     assert (
         capsys.readouterr().out == f"the ledger {lab.database}.ch_s3_ledger has no load that these options select\n"

@@ -33,7 +33,8 @@ class RecordedView(LedgerView):
                     {"target": target, "load_id": f"ch-s3-{dag}", "attempt": 7, "planned_at": 1.0}
                     for target, dag in known.items()
                     if what.get("target", "") in ("", target)
-                    and ("named" not in what or LOADS[target][0] in what["named"])
+                    and what.get("named", "")
+                    in ("", str(parse_table(LOADS[target][0], parse_table(target, "").database)))
                     and what.get("dag", "") in ("", dag)
                     and what.get("load_id", "") in ("", f"ch-s3-{dag}")
                 ]

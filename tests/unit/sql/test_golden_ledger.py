@@ -119,7 +119,7 @@ LOOK_UPS = {
         LEDGER,
         CLUSTER,
         target=TARGET_TEXT,
-        named=[HOSTILE, "t"],
+        named=HOSTILE,
         load_id=HOSTILE,
         dag=HOSTILE,
         states=["planned", HOSTILE],
