@@ -185,10 +185,9 @@ def find_open_quotes(source: SourceSpec, dialect: Csv, *, selected: Collection[s
         is_number = family(base_type(column.type)) in ("number", "time") and base_type(column.type) != "Bool"
         return rf"[ \t]*(?:[-+.]?[0-9][^{end}\n]*)?" if is_number else rf"[^{end}\n]*"
 
-    row = rf"\n{end.join(map(field, (*others, last)))}"
-    # A text of one or two texts may well end like a row.
-    is_typed = any(family(base_type(column.type)) != "string" for column in others)
-    rows = rf"{row}\n$" if is_typed or len(others) > 1 else rf"^[^\n]*(?:{row})+\n$"
+    # A text may well end like a row. Of the rows in a text, no field has a delimiter: a second quote ends the text.
+    row, fields = end.join(map(field, source.in_files)), end.join([rf"[^{end}\n]*"] * len(source.in_files))
+    rows = rf"^[^\n]*(?:\n{fields})*\n{row}\n$"
     is_fixed = last.parsed_type.startswith("FixedString")
     return replace(source, open_quote=OpenQuote(column=last.name, rows=rows, is_fixed=is_fixed))
 

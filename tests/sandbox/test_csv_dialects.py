@@ -336,6 +336,7 @@ OPEN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no-header-one-text": ("v String", 'x\n"abc\nd y\n', {}),
     "null-words": ("n Int64, v Nullable(String)", 'n,v\n1,x\n2,"abc\n3,y\n', {"data_format": Csv(null_words=["NA"])}),
     "fixed": ("n Int64, v FixedString(20)", '1,x\n2,"abc\n3,y\n', {}),
+    "fields-in-quotes": ("n Nullable(Int64), v String", 'n,v\n1,x\n2,"abc\n"",\n\\N,z\n3,y\n', {}),
     "untyped": ("n Int64, v Dynamic", 'n,v\n1,x\n2,"abc\n3,y\n', {}),
     "left-out": (
         "n Int64, d Date",
@@ -367,6 +368,10 @@ def test_texts_of_several_lines_are_loaded(lab: Lab) -> None:
     lab.put("in/b.csv", b'1,"x\ny, z\nand so on\n"\n2,"x\n"\n3,"x\ny"\n')
     lab.load("in/b.csv", texts, task_id="two")
     assert [row["v"] for row in lab.rows(f"{texts} ORDER BY k")] == ["x\ny, z\nand so on\n", "x\n", "x\ny"]
+    orders = lab.create("orders", "k Int64, v String")
+    lab.put("in/c.csv", b'1,"Dear John,\nI need\n5 apples, thanks\n"\n')
+    lab.load("in/c.csv", orders, task_id="typed")
+    assert len(lab.rows(orders)) == 1
 
 
 def test_a_text_that_ends_like_a_row_is_loaded_if_it_is_meant(lab: Lab) -> None:
