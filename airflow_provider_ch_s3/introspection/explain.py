@@ -440,13 +440,12 @@ def _read_local_number(name: str, type_name: str, text: str) -> list[tuple[str, 
 
     :param name: SQL of the text.
     """
-    if kind_of(base_type(type_name)) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
-        return []
-    point = f"replaceAll({name}, '.', '')" if "." in text else name
-    readings = [
-        (_COMMA, f"replaceOne({point}, ',', '.')", "a decimal comma"),
-        (_COMMAS, f"replaceAll({name}, ',', '')", "thousands"),
-    ]
+    kind, point = kind_of(base_type(type_name)), f"replaceAll({name}, '.', '')" if "." in text else name
+    readings = []
+    if kind in (Kind.FLOAT, Kind.DECIMAL):
+        readings.append((_COMMA, f"replaceOne({point}, ',', '.')", "a decimal comma"))
+    if kind in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
+        readings.append((_COMMAS, f"replaceAll({name}, ',', '')", "thousands"))
     found = [(expression, what) for form, expression, what in readings if form.fullmatch(text)]
     return [(expression, f" for {what}" if len(found) > 1 else "") for expression, what in found]
 

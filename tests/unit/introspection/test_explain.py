@@ -241,6 +241,7 @@ def test_what_is_wrong_with_a_value(misfit: Misfit, first: str) -> None:
     [
         ("Decimal(9, 2)", "1,50", """select={'v': "replaceOne(v, ',', '.')"}"""),
         ("Nullable(Float64)", "-1.234,5", """select={'v': "replaceOne(replaceAll(v, '.', ''), ',', '.')"}"""),
+        ("Int32", "1,234", """select={'v': "replaceAll(v, ',', '')"}"""),
         ("UInt64", "1,234,567", """select={'v': "replaceAll(v, ',', '')"}"""),
         ("Float32", "1,234.50", """select={'v': "replaceAll(v, ',', '')"}"""),
         (
@@ -261,7 +262,9 @@ def test_a_comma_in_what_select_computes() -> None:
     assert """select={'v': "replaceOne(trim(Betrag), ',', '.')"}""" in str(told)
 
 
-@pytest.mark.parametrize(("type_name", "value"), [("Date", "1,50"), ("Float64", "1,5,0"), ("Float64", "a,50")])
+@pytest.mark.parametrize(
+    ("type_name", "value"), [("Date", "1,50"), ("Int32", "1,50"), ("Float64", "1,5,0"), ("Float64", "a,50")]
+)
 def test_commas_of_no_number(type_name: str, value: str) -> None:
     assert "replace" not in str(Misfit(column="v", type=type_name, value=value))
 
