@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from requests import Session
+from requests import PreparedRequest, Session
 
 from airflow_provider_ch_s3.common.work import call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
@@ -104,12 +104,16 @@ class UnityTable:
         except Exception as error:
             raise answers.unreachable(self.conn_id, self.name, error) from None
 
+    def _sign(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the token; a .netrc would replace a token that is only a header."""
+        if token := self.properties.get("token"):
+            request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
     def _request(self, store: MetadataStore, method: str, path: str, **given: Any) -> Mapping[str, Any]:
-        token, uri = self.properties.get("token"), str(self.properties.get("uri", "")).rstrip("/")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        uri = str(self.properties.get("uri", "")).rstrip("/")
         with answers.bound(Session(), store) as session:
-            session.trust_env = False  # a .netrc would replace the token
-            answer = session.request(method, f"{uri}{_API}/{path}", headers=headers, **given)
+            answer = session.request(method, f"{uri}{_API}/{path}", auth=self._sign, **given)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise ConfigError(
                 "lake-table-missing",

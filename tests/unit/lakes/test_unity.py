@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHou
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lakes import DeltaLake, orders
-from tests.unity_catalog import TOKEN, UnityCatalog, serving_unity, temporary
+from tests.unity_catalog import API, TOKEN, UnityCatalog, serving_unity, temporary
 
 NAME = "main.sales.orders"
 
@@ -105,6 +106,22 @@ def test_a_hostile_catalog(unity: type[UnityCatalog], lake: DeltaLake, monkeypat
     monkeypatch.setattr(unity, "do_GET", lambda _self: time.sleep(1))
     with pytest.raises(SourceError, match=coded("catalog-unreachable", "ReadTimeout")):
         open_store()
+
+
+def test_the_proxy_of_the_worker_is_used_and_no_login_of_a_netrc(
+    unity: type[UnityCatalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = json.loads(os.environ["AIRFLOW_CONN_CATALOG"])
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    open_store()
+    monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps({**connection, "host": "http://catalog.invalid"}))
+    for name, value in {"http_proxy": connection["host"], "no_proxy": ""}.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name.upper(), value)
+    with pytest.raises(ConfigError, match=coded("lake-table-missing")):  # as the catalog knows itself by a path
+        open_store()
+    assert unity.asked[-1] == f"http://catalog.invalid{API}/tables/{NAME}"
 
 
 def test_a_wrong_token(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> None:
