@@ -366,6 +366,13 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     other = next((one for one in SCHEMES if _is_of(one, text) or re.match(one.elsewhere, text)), None)
     if other is HTTP and "?" in text and "@" not in text:
         read_url_glob(text)  # raises an error with the reason
+    if scheme.is_lake:  # an operator for files would load rows that the table no longer has
+        return ConfigError(
+            "address-invalid",
+            f"source {shown} is not the location of a lake's table; write it as 's3://bucket/folder',"
+            " 'gs://bucket/folder' or 'az://container/folder', and put the URL of an S3-compatible store into"
+            " endpoint_url of store_conn_id",
+        )
     if other is HTTP and scheme is S3:
         return ConfigError(
             "address-invalid",

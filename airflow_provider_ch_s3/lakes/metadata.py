@@ -39,7 +39,8 @@ class MetadataStore:
             raise SnapshotError(
                 "lake-files-elsewhere",
                 f"{address!r} is not in the store of the table, where this operator reads, at"
-                f" {self.scheme.prefix}bucket/key; load it as files",
+                f" {self.scheme.prefix}bucket/key; rewrite the table into one store, or, if a catalog names the"
+                " address, give the address as source without catalog_conn_id",
             )
         return match["bucket"], match["key"]
 

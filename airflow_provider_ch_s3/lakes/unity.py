@@ -105,7 +105,7 @@ class UnityTable:
             raise answers.unreachable(self.conn_id, self.name, error) from None
 
     def _sign(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the token; a .netrc would replace a token that is only a header."""
+        # a .netrc would replace a header that the request has already
         if token := self.properties.get("token"):
             request.headers["Authorization"] = f"Bearer {token}"
         return request

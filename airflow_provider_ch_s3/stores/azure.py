@@ -78,6 +78,12 @@ class AzureBlobFileStore:
                 f" {self.argument}",
             ) from error
         keep_connection(connection.login, connection.password, connection.extra_dejson)
+        if connection.conn_type == "aws":  # such as the default of lakes
+            raise ConfigError(
+                "connection-invalid",
+                f"connection {self.wasb_conn_id!r} is of type 'aws', and Azure Blob Storage needs type 'wasb';"
+                f" correct {self.argument}",
+            )
         return connection
 
     @cached_property

@@ -20,10 +20,14 @@ def open_store(
 
     :param credentials: with which the servers read.
     :param host: of the store, if the source is a URL.
-    :raises ConfigError: if the library for the store is not installed.
+    :raises ConfigError: if the library for the store is not installed, or Azure has no connection.
     """
     if scheme is AZURE:
-        return open_azure(str(conn_id), credentials=credentials)
+        if conn_id is None:
+            raise ConfigError(
+                "argument-missing", "Azure Blob Storage needs a connection of type wasb; name it instead of None"
+            )
+        return open_azure(conn_id, credentials=credentials)
     if scheme is GCS:
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 

@@ -456,7 +456,7 @@ class S3FileStore:
             raise ConfigError(
                 "connection-invalid",
                 f"connection {self.aws_conn_id!r} has no keys, and neither has this worker; add login and password to"
-                f" the connection, or set {self.argument}=None to use the own roles of the worker and the servers",
+                f" the connection, or set {self.argument}=None to {self.without_connection}",
             )
         credentials = renewed.get_frozen_credentials()
         # botocore keeps to itself when the token of an assumed role expires; of a fixed token it is unknown

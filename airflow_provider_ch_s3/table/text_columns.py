@@ -176,7 +176,7 @@ def find_open_quotes(source: SourceSpec, dialect: Csv, *, selected: Collection[s
     """
     if not source.format.is_csv or dialect.escape:
         return source
-    *others, last = source.in_files
+    last = source.in_files[-1]
     if not re.match(rf"String$|FixedString|{_UNTYPED}$", base_type(last.type)) or last.name in selected:
         return source
     end = re.escape(source.delimiter or str(source.settings.get(DELIMITER_SETTING, ",")))

@@ -14,7 +14,7 @@ class DeltaToClickHouseOperator(LakeToClickHouseOperator):
     :param source: location of the table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``; with
         ``catalog_conn_id`` the name, ``catalog.schema.table``.
     :param store_conn_id: connection to the store: of type ``aws``, in Google Cloud Storage with an HMAC key; in Azure
-        of type ``wasb``. None: worker and servers use their own roles, and a bucket of Google is public.
+        of type ``wasb``. None: in S3, worker and servers use their own roles, and a bucket of Google is public.
     :param catalog_conn_id: connection of a Unity Catalog with the table: the host is the address, the password a
         token; None: the log in the location counts.
     :param credentials: the keys with which the servers read the files: ``connection``, the keys of ``store_conn_id``;

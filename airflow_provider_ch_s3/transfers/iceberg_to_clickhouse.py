@@ -14,7 +14,7 @@ class IcebergToClickHouseOperator(LakeToClickHouseOperator):
     :param source: location of the table, ``s3://bucket/folder/of/the/table``, ``gs://…`` or ``az://…``; with
         ``catalog_conn_id`` the name, ``namespace.table``.
     :param store_conn_id: connection to the store: of type ``aws``, in Google Cloud Storage with an HMAC key; in Azure
-        of type ``wasb``. None: worker and servers use their own roles, and a bucket of Google is public.
+        of type ``wasb``. None: in S3, worker and servers use their own roles, and a bucket of Google is public.
     :param catalog_conn_id: connection of a catalog with the table, for example of type ``iceberg``: the host is the
         address of a REST catalog, login and password are the client's id and secret, and the extra has further
         properties of pyiceberg, such as ``{"type": "sql", "name": "prod", "uri": …}``; None: the newest metadata file

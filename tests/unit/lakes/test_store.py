@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -110,6 +111,44 @@ def test_a_plan_of_an_iceberg_table() -> None:
     assert (operator.source, operator.catalog_conn_id, operator.snapshot) == ("s3://lake/t", "c", "7")
     assert operator.max_metadata_bytes == "9"
     assert (operator.store_conn_id, operator.where, operator.data_format) == (None, "id > 1", "Parquet")
+
+
+@pytest.mark.parametrize(
+    ("conn_id", "code", "said"),
+    [
+        (
+            "aws_default",
+            "connection-invalid",
+            "'aws_default' is of type 'aws', .* needs type 'wasb'; .*store_conn_id",
+        ),
+        (None, "argument-missing", "needs a connection of type wasb"),
+    ],
+)
+def test_azure_needs_a_connection_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, conn_id: str | None, code: str, said: str
+) -> None:
+    connection = {"conn_type": "aws", "login": "AKIA", "password": "c2VjcmV0"}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(connection))
+    with pytest.raises(ConfigError, match=f"{said}.* \\[{code}\\]"):
+        DeltaToClickHouseOperator(task_id="load", source="az://c/t", table="t", store_conn_id=conn_id).open_store()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "abfss://c@a.dfs.core.windows.net/t",
+        "https://a.blob.core.windows.net/c/t",
+        "https://minio:9000/b/t",
+        "s3://b",
+        "s3://b/",
+        "gs://b",
+        "hdfs://n/t",
+    ],
+)
+def test_no_operator_for_files_is_named_for_a_lake(source: str) -> None:
+    with pytest.raises(ConfigError, match="is not the location of a lake's table; write it as 's3://buck") as raised:
+        parse_location(source, DELTA)
+    assert "ToClickHouseOperator" not in str(raised.value)
 
 
 def test_a_plan_of_a_delta_table() -> None:
