@@ -111,7 +111,7 @@ AZURE = Scheme(
     prefix="az://",
     path_prefix="az://",
     example="az://container/folder/*.parquet",
-    in_metadata=rf"(az|abfss?|wasbs?)://{_NAMED_BUCKET}(@(?P<account>[a-z0-9]+)\.[a-z.]+)?/+(?P<key>.*)",
+    in_metadata=rf"(az|abfss?|wasbs?)://{_NAMED_BUCKET}(@(?P<account>[a-z0-9]+)\.[a-z0-9.]+)?/+(?P<key>.*)",
 )
 HTTP = Scheme(
     store="HTTP",

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from requests import PreparedRequest, Session
 
 from airflow_provider_ch_s3.common.work import call_aside
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import VendedKeys
 from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_location
 from airflow_provider_ch_s3.files.stores import ReadableStore
@@ -32,7 +32,7 @@ class UnityTable:
 
     :param name: ``catalog.schema.table``.
     :param conn_id: the connection of the catalog, for messages.
-    :param properties: ``uri`` and ``token``; contains a secret.
+    :param properties: ``uri``, and ``token``, or ``credential`` with the token after a colon; contains a secret.
     :param limit_bytes: of one object of the log, unpacked, and of one answer.
     """
 
@@ -106,7 +106,8 @@ class UnityTable:
 
     def _sign(self, request: PreparedRequest) -> PreparedRequest:
         # a .netrc would replace a header that the request has already
-        if token := self.properties.get("token"):
+        token = self.properties.get("token") or str(self.properties.get("credential", "")).partition(":")[2]
+        if token:
             request.headers["Authorization"] = f"Bearer {token}"
         return request
 
@@ -120,7 +121,12 @@ class UnityTable:
                 f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
                 " catalog.schema.table with catalog_conn_id",
             )
-        answer.raise_for_status()
+        if not answer.ok:
+            raise SourceError(
+                "catalog-unreachable",
+                f"the catalog of connection {self.conn_id!r} answers for {self.name!r} with the status"
+                f" {answer.status_code}; check its address, and that its token may read the table",
+            )
         found = answer.json()
         if not isinstance(found, dict):
             raise TypeError("an answer that is not an object")

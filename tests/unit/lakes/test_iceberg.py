@@ -688,6 +688,7 @@ def split(scheme: Scheme, location: str) -> tuple[str, str]:
         (GCS, "gs://b/t/f.parquet", ("b", "t/f.parquet")),
         (AZURE, "az://c/t/f.parquet", ("c", "t/f.parquet")),
         (AZURE, "abfss://c@acme.dfs.core.windows.net/t/f.parquet", ("c", "t/f.parquet")),
+        (AZURE, "abfss://c@acme.z01.dfs.storage.azure.net/t/f", ("c", "t/f")),
         (AZURE, "wasb://c@acme.blob.core.chinacloudapi.cn/t/f", ("c", "t/f")),
     ],
 )
