@@ -257,7 +257,7 @@ def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -
     lab.query(DROP.format(t=table, day=4))
     put(lab, "other/z.csv", (1000, "other", 100))
     before = held(lab, table)
-    with pytest.raises(LoadError, match=r"before it replaced partition 2 of .* others have written there") as caught:
+    with pytest.raises(LoadError, match=r"others have written to partition 2 of .* would remove; copy") as caught:
         lab.load("other/*.csv", table, task_id="other", **given)
     assert held(lab, table) == before
     (remedy,) = re.findall(r"ALTER TABLE \S+ (?:DROP PART '\w+'(?:, )?)+", caught.value.sentence)
