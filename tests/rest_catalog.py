@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.lakes import IcebergLake
+from tests.serving import serving_by
 
 SECRET = "very-secret"
 
@@ -86,11 +86,6 @@ def keys_of(server: S3Server, **more: str) -> dict[str, str]:
 def serving(lake: IcebergLake) -> Iterator[tuple[type[RestCatalog], dict[str, Any]]]:
     """Serve a table as ``sales.orders``; yields the handler and the connection for Airflow."""
     handler = type("Handler", (RestCatalog,), {"table": lake, "asked": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{listener.server_port}"
+    with serving_by(handler) as address:
         extra = {"type": "rest", "oauth2-server-uri": f"{address}/v1/oauth/tokens"}
         yield handler, {"conn_type": "iceberg", "host": address, "login": "me", "password": SECRET, "extra": extra}
-        listener.shutdown()
-        thread.join()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from ch_s3_lab.sandbox.s3_server import S3Server
+from tests.serving import serving_by
 
 TOKEN = "very-secret-token"
 API = "/api/2.1/unity-catalog"
@@ -75,10 +75,5 @@ def temporary(server: S3Server, **more: Any) -> dict[str, Any]:
 def serving_unity(location: str) -> Iterator[tuple[type[UnityCatalog], dict[str, Any]]]:
     """Serve a table as ``main.sales.orders``; yields the handler and the connection for Airflow."""
     handler = type("Handler", (UnityCatalog,), {"location": location, "asked": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        address = f"http://127.0.0.1:{listener.server_port}"
+    with serving_by(handler) as address:
         yield handler, {"conn_type": "generic", "host": address, "password": TOKEN}
-        listener.shutdown()
-        thread.join()

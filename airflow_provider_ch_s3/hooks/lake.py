@@ -20,8 +20,7 @@ from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
 from airflow_provider_ch_s3.lakes.table import LATEST
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.lakes.iceberg import CatalogTable
-    from airflow_provider_ch_s3.lakes.unity import UnityTable
+    from airflow_provider_ch_s3.lakes.answers import NamedTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,16 +95,19 @@ class Lake:
     def _locate(self, location: str, files: ReadableStore) -> SourcePattern:
         return replace(parse_location(location, self.scheme), account=files.account)
 
-    def _in_catalog(self) -> CatalogTable | UnityTable:
-        conn_id = str(self.catalog_conn_id)
-        of_table: dict[str, Any] = {"name": self.source, "conn_id": conn_id, "limit_bytes": self.limit_bytes}
+    def _in_catalog(self) -> NamedTable:
+        kind: type[NamedTable]
         if self.scheme is DELTA:
             from airflow_provider_ch_s3.lakes.unity import UnityTable
 
-            return UnityTable(properties=_read_properties(conn_id), **of_table)
-        from airflow_provider_ch_s3.lakes.iceberg import CatalogTable
+            kind = UnityTable
+        else:
+            from airflow_provider_ch_s3.lakes.iceberg import CatalogTable
 
-        return CatalogTable(properties=_read_properties(conn_id), **of_table)
+            kind = CatalogTable
+        conn_id = str(self.catalog_conn_id)
+        properties = _read_properties(conn_id)
+        return kind(name=self.source, conn_id=conn_id, properties=properties, limit_bytes=self.limit_bytes)
 
     @contextmanager
     def _importing(self) -> Iterator[None]:

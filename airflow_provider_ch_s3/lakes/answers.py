@@ -1,16 +1,27 @@
-"""What catalogs answer: bounded in length and time, and never from another server."""
+"""Tables in catalogs, whose answers are bounded in length and time, and never from another server."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from requests import Response, Session
 
 from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.common.text import KIB
+from airflow_provider_ch_s3.common.work import call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, SnapshotError, SourceError
+from airflow_provider_ch_s3.files.access import VendedKeys
+from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
+from airflow_provider_ch_s3.lakes.table import LakeTable
+
+Answer = TypeVar("Answer")
 
 CATALOG_SECONDS = 300.0
 """Seconds for an answer of a catalog, of whatever kind."""
@@ -43,11 +54,70 @@ def _read_bounded(store: MetadataStore, response: Response, **_: Any) -> None:
     response._content = bytes(body)
 
 
-def unreachable(conn_id: str, name: str, error: Exception) -> ChS3Error:
-    """Build the error for a catalog without a usable answer about a table; the text of the cause may have secrets."""
-    why = unread_headers(error)
-    return (SnapshotError if why else SourceError)(
-        "catalog-unreachable",
-        f"the catalog of connection {conn_id!r} does not answer for {name!r} ({why or type(error).__name__}); check"
-        " its address and credentials",
-    )
+@dataclass(frozen=True, kw_only=True)
+class NamedTable(ABC):
+    """A table that a catalog knows by name, with files in S3.
+
+    :param name: of the table in the catalog.
+    :param conn_id: the connection of the catalog, for messages.
+    :param properties: what is needed to connect to the catalog, under pyiceberg's names; contains secrets.
+    :param limit_bytes: of one object of the metadata, unpacked, and of one answer.
+    """
+
+    name: str
+    conn_id: str
+    properties: Mapping[str, Any] = field(repr=False)
+    limit_bytes: int
+
+    @abstractmethod
+    def locate(self, files: ReadableStore) -> str:
+        """Ask for the location.
+
+        :raises ConfigError: if the catalog or the table does not exist.
+        :raises SourceError: if the catalog does not answer.
+        """
+
+    @abstractmethod
+    def open(self, files: ReadableStore, pattern: SourcePattern) -> LakeTable:
+        """Read the metadata of the table.
+
+        :param pattern: of the files at the location.
+        :raises SourceError: as :meth:`locate`; ConfigError as well.
+        """
+
+    @abstractmethod
+    def find_metadata(self, files: ReadableStore, known: str) -> str:
+        """Find the newest object of the metadata with few requests; '' if the known object is gone.
+
+        :param known: address of an earlier object.
+        :raises SourceError: as :meth:`locate`; ConfigError as well.
+        """
+
+    @abstractmethod
+    def vend_keys(self, files: ReadableStore) -> VendedKeys:
+        """Have the catalog vend keys for the files of the table.
+
+        :raises ConfigError: if the catalog vends none; SourceError as :meth:`locate`.
+        """
+
+    def _wait_for(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the catalog, for as long as a catalog has for an answer."""
+        return call_aside(ask).result(timeout=CATALOG_SECONDS)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn whatever a catalog's client raises into an error of ours; the text of the cause may have secrets.
+
+        :raises SourceError: if the catalog has no usable answer.
+        """
+        try:
+            yield
+        except ChS3Error:
+            raise
+        except Exception as error:  # of whatever the catalog is made of
+            why = unread_headers(error)
+            raise (SnapshotError if why else SourceError)(
+                "catalog-unreachable",
+                f"the catalog of connection {self.conn_id!r} does not answer for {self.name!r}"
+                f" ({why or type(error).__name__}); check its address and credentials",
+            ) from None

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import takewhile
@@ -51,14 +51,14 @@ from pyiceberg.types import UUIDType
 from pyiceberg.utils.config import Config
 
 from airflow_provider_ch_s3.common.text import count_of
-from airflow_provider_ch_s3.common.work import batches, call_aside
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError, SourceError
+from airflow_provider_ch_s3.common.work import batches
+from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
 from airflow_provider_ch_s3.files.addresses import S3, Scheme, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
-from airflow_provider_ch_s3.lakes import answers
+from airflow_provider_ch_s3.lakes.answers import NamedTable
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
 from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
@@ -468,43 +468,21 @@ class IcebergTable:
         return next(one for one in self._metadata.schemas if one.schema_id == wanted)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CatalogTable:
-    """A table that a catalog knows by name.
-
-    :param name: with the namespace, ``sales.orders``.
-    :param conn_id: the connection of the catalog, for messages.
-    :param properties: what pyiceberg needs to connect to the catalog; contains secrets.
-    :param limit_bytes: of one object of the metadata, unpacked, and of one answer.
-    """
-
-    name: str
-    conn_id: str
-    properties: Mapping[str, Any] = field(repr=False)
-    limit_bytes: int
+class CatalogTable(NamedTable):
+    """A table in an Iceberg catalog; its name has the namespace, ``sales.orders``."""
 
     def locate(self, files: ReadableStore) -> str:
-        """Ask for the location.
-
-        :raises ConfigError: if the catalog or the table does not exist.
-        :raises SourceError: if the catalog does not answer.
-        """
+        """Ask for the location."""
         bucket, key = _metadata_of(files, S3, self.limit_bytes).split(self._load(files).metadata.location)
         return f"{S3.prefix}{bucket}/{key}"
 
     def open(self, files: ReadableStore, pattern: SourcePattern) -> IcebergTable:
-        """Ask for the newest metadata file, and read the file.
-
-        :raises SourceError: as :meth:`locate`; ConfigError as well.
-        """
-        address = self.find_metadata(files)
+        """Ask for the newest metadata file, and read the file."""
+        address = self.find_metadata(files, "")
         return IcebergTable(files, pattern, limit_bytes=self.limit_bytes, address=address)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
-        """Have the catalog vend keys for the files of the table.
-
-        :raises ConfigError: if the catalog vends none.
-        """
+        """Take the keys from the catalog's answer about the table."""
         table = self._load(files)
         vended = getattr(table.catalog, "vended", {})
         access_key, secret_key = vended.get(S3_ACCESS_KEY_ID), vended.get(S3_SECRET_ACCESS_KEY)
@@ -522,12 +500,8 @@ class CatalogTable:
             expires_at=int(expiry) / 1000 if _MILLISECONDS.fullmatch(expiry) else None,
         )
 
-    def find_metadata(self, files: ReadableStore, known: str = "") -> str:
-        """Ask for the address of the newest metadata file.
-
-        :param known: has no effect, as a catalog knows only the newest file.
-        :raises SourceError: as :meth:`locate`; ConfigError as well.
-        """
+    def find_metadata(self, files: ReadableStore, known: str) -> str:
+        """Ask for the address of the newest metadata file, the only file that a catalog knows."""
         found = self._load(files).metadata_location
         if not found:
             raise SnapshotError(
@@ -542,29 +516,27 @@ class CatalogTable:
         # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
         store = _metadata_of(files, S3, self.limit_bytes)
-        try:
-            return call_aside(partial(self._load_of, given, store)).result(timeout=answers.CATALOG_SECONDS)
-        except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
-            raise ConfigError(
-                "lake-table-missing",
-                f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
-                " namespace.table with catalog_conn_id",
-            ) from error
-        except NotInstalledError as error:
-            raise ConfigError(
-                "library-missing",
-                f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have: {error}",
-            ) from None
-        except ValueError:  # the text of the error has the properties
-            raise ConfigError(
-                "connection-invalid",
-                f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the host,"
-                " or pyiceberg's properties (type, uri, …) as the extra",
-            ) from None
-        except ChS3Error:
-            raise
-        except Exception as error:  # of whatever the catalog is made of
-            raise answers.unreachable(self.conn_id, self.name, error) from None
+        with self._asking():
+            try:
+                return self._wait_for(partial(self._load_of, given, store))
+            except (NoSuchTableError, NoSuchNamespaceError, NoSuchIdentifierError) as error:
+                raise ConfigError(
+                    "lake-table-missing",
+                    f"the catalog of connection {self.conn_id!r} has no table {self.name!r}; correct source, which is"
+                    " namespace.table with catalog_conn_id",
+                ) from error
+            except NotInstalledError as error:
+                raise ConfigError(
+                    "library-missing",
+                    f"the catalog of connection {self.conn_id!r} needs a library that this worker does not have:"
+                    f" {error}",
+                ) from None
+            except ValueError:  # the text of the error has the properties
+                raise ConfigError(
+                    "connection-invalid",
+                    f"the connection {self.conn_id!r} does not describe an Iceberg catalog; give its address as the"
+                    " host, or pyiceberg's properties (type, uri, …) as the extra",
+                ) from None
 
     def _load_of(self, given: Mapping[str, Any], store: MetadataStore) -> Table:
         """:raises SnapshotError: if the metadata are damaged."""

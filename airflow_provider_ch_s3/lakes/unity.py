@@ -5,7 +5,6 @@ https://github.com/unitycatalog/unitycatalog/tree/main/api
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -13,12 +12,11 @@ from urllib.parse import quote
 
 from requests import PreparedRequest, Session
 
-from airflow_provider_ch_s3.common.work import call_aside
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError
+from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import VendedKeys
 from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_location
 from airflow_provider_ch_s3.files.stores import ReadableStore
-from airflow_provider_ch_s3.lakes import answers
+from airflow_provider_ch_s3.lakes.answers import NamedTable, bound
 from airflow_provider_ch_s3.lakes.delta import DeltaTable, find_metadata
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS
@@ -26,28 +24,15 @@ from airflow_provider_ch_s3.lakes.table import MAX_TIME_MS
 _API = "/api/2.1/unity-catalog"
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnityTable:
-    """A table that a Unity Catalog knows by name.
+class UnityTable(NamedTable):
+    """A Delta table in a Unity Catalog; its name is ``catalog.schema.table``.
 
-    :param name: ``catalog.schema.table``.
-    :param conn_id: the connection of the catalog, for messages.
-    :param properties: ``uri``, and ``token``, or ``credential`` with the token after a colon; contains a secret.
-    :param limit_bytes: of one object of the log, unpacked, and of one answer.
+    The token is the property ``token``, or stands in ``credential`` after a colon.
     """
 
-    name: str
-    conn_id: str
-    properties: Mapping[str, Any] = field(repr=False)
-    limit_bytes: int
-
     def locate(self, files: ReadableStore) -> str:
-        """Ask for the location.
-
-        :raises ConfigError: if the catalog has no such table, or the table is not a Delta table with files.
-        :raises SourceError: if the catalog does not answer.
-        """
-        found = self._ask(files, "GET", f"tables/{quote(self.name, safe='')}")
+        """Ask for the location."""
+        found = self._read(files)
         kind, location = found.get("data_source_format"), found.get("storage_location")
         if kind != "DELTA" or not isinstance(location, str):
             raise ConfigError(
@@ -67,12 +52,8 @@ class UnityTable:
         return find_metadata(files, parse_location(self.locate(files), DELTA), known)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
-        """Have the catalog vend keys for the files of the table.
-
-        :raises ConfigError: if the catalog vends none; SourceError as :meth:`locate`.
-        """
-        number = self._ask(files, "GET", f"tables/{quote(self.name, safe='')}").get("table_id")
-        wanted = {"table_id": number, "operation": "READ"}
+        """Ask for keys by the table's id."""
+        wanted = {"table_id": self._read(files).get("table_id"), "operation": "READ"}
         found = self._ask(files, "POST", "temporary-table-credentials", json=wanted)
         keys, expiry = found.get("aws_temp_credentials"), found.get("expiration_time")
         names = ("access_key_id", "secret_access_key", "session_token")
@@ -95,14 +76,14 @@ class UnityTable:
         remedy = "have the catalog's owner repair its record of the table"
         return MetadataStore(files=files, scheme=S3, limit_bytes=self.limit_bytes, remedy=remedy)
 
+    def _read(self, files: ReadableStore) -> Mapping[str, Any]:
+        """Read what the catalog knows of the table."""
+        return self._ask(files, "GET", f"tables/{quote(self.name, safe='')}")
+
     def _ask(self, files: ReadableStore, method: str, path: str, **given: Any) -> Mapping[str, Any]:
         request = partial(self._request, self._store(files), method, path, **given)
-        try:
-            return call_aside(request).result(timeout=answers.CATALOG_SECONDS)
-        except ChS3Error:
-            raise
-        except Exception as error:
-            raise answers.unreachable(self.conn_id, self.name, error) from None
+        with self._asking():
+            return self._wait_for(request)
 
     def _sign(self, request: PreparedRequest) -> PreparedRequest:
         # a .netrc would replace a header that the request has already
@@ -113,7 +94,7 @@ class UnityTable:
 
     def _request(self, store: MetadataStore, method: str, path: str, **given: Any) -> Mapping[str, Any]:
         uri = str(self.properties.get("uri", "")).rstrip("/")
-        with answers.bound(Session(), store) as session:
+        with bound(Session(), store) as session:
             answer = session.request(method, f"{uri}{_API}/{path}", auth=self._sign, **given)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise ConfigError(

@@ -29,6 +29,7 @@ from airflow_provider_ch_s3.sql.rights import (
     Use,
     all_loads,
     declare_rights,
+    join_rights,
     show_grants,
 )
 from airflow_provider_ch_s3.table.bad_rows import reject_table
@@ -162,10 +163,7 @@ def _check_granted(client: ClickHouseClient, needed: Sequence[Right]) -> None:
     missing = _find_missing(client, needed)
     if not missing:
         return
-    grants: dict[str, list[str]] = {}
-    for one in missing:
-        grants.setdefault(one.on, []).append(*one.rights)
-    what = ", ".join(f"{', '.join(dict.fromkeys(rights))} ON {on}" for on, rights in grants.items())
+    what = ", ".join(join_rights(missing))
     user = read_session(client).user
     raise TargetError(
         "grant-missing",

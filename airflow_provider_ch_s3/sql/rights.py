@@ -142,7 +142,7 @@ def _paragraphs(rights: Sequence[Right], user: str) -> Iterator[str]:
     for why in dict.fromkeys(one.why for one in rights):
         yield f"-- {why}"
         # the rights on one thing are one element, also if each of them is alone
-        elements = _join(one for one in rights if one.why == why)
+        elements = join_rights(one for one in rights if one.why == why)
         if len(elements) == 1:
             yield f"GRANT {elements[0]} TO {short_identifier(user)};"
             continue
@@ -151,8 +151,8 @@ def _paragraphs(rights: Sequence[Right], user: str) -> Iterator[str]:
         yield from (f"    {elements[-1]}", f"TO {short_identifier(user)};")
 
 
-def _join(rights: Iterable[Right]) -> list[Sql]:
-    """Join the rights on each thing."""
+def join_rights(rights: Iterable[Right]) -> list[Sql]:
+    """Join the rights on each thing, as the parts of a GRANT."""
     by_thing: dict[str, list[str]] = {}
     for one in rights:
         by_thing.setdefault(one.on, []).extend(one.rights)

@@ -9,10 +9,11 @@ from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import CONNECTION, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, S3, Scheme, find_scheme, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, Scheme, parse_location
 from airflow_provider_ch_s3.triggers.watcher import WatcherTrigger
 
 if TYPE_CHECKING:
+    from airflow_provider_ch_s3.hooks.lake import Lake
     from airflow_provider_ch_s3.load.watch import Watch
 
 LAKES = {"iceberg": ICEBERG, "delta": DELTA}
@@ -74,18 +75,20 @@ class NewSnapshotTrigger(WatcherTrigger):
 
     def watch(self) -> Watch:
         """Return the lake table to compare with the table."""
-        # imported here, because DAG files import this module
-        from airflow_provider_ch_s3.hooks.lake import Lake
-        from airflow_provider_ch_s3.load.watch_lake import LakeWatch
+        from airflow_provider_ch_s3.load.watch_lake import LakeWatch  # here, because DAG files import this module
 
-        lake = Lake(
+        return LakeWatch(lake=self._named(), table=self.table, again_after=self.again_after)
+
+    def store(self) -> tuple[Scheme, str | None]:
+        """Return the kind of the store, and the store's connection."""
+        return self._named().store, self.store_conn_id
+
+    def _named(self) -> Lake:
+        from airflow_provider_ch_s3.hooks.lake import Lake  # here, because DAG files import this module
+
+        return Lake(
             scheme=LAKES[self.lake],
             source=self.source,
             catalog_conn_id=self.catalog_conn_id,
             limit_bytes=self.max_metadata_bytes,
         )
-        return LakeWatch(lake=lake, table=self.table, again_after=self.again_after)
-
-    def store(self) -> tuple[Scheme, str | None]:
-        """Return the kind of the store, and the store's connection."""
-        return (S3 if self.catalog_conn_id is not None else find_scheme(self.source)), self.store_conn_id
