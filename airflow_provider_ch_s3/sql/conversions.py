@@ -171,7 +171,7 @@ def is_closed(quote: OpenQuote) -> Sql:
     text = f"toStringCutToZero({own})" if quote.is_fixed else own
     begin = f"replaceAll(substring(assumeNotNull({text}), 1, {SHOWN_CHARACTERS}), '\\n', ' ')"
     refused = cast(Sql(f"concat({begin}, {literal(f'{AFTER_OPEN_QUOTE} does not fit')})"), "Int256")
-    is_open = f"endsWith({text}, '\\n') AND match({text}, {literal(quote.rows)})"
+    is_open = f"position({text}, '\\n') > 0 AND match({text}, {literal(quote.rows)})"
     return Sql(f"NOT ignore(if({is_open}, toUInt8({refused}), 0))")
 
 

@@ -181,15 +181,22 @@ def find_open_quotes(source: SourceSpec, dialect: Csv, *, selected: Collection[s
         return source
     end = re.escape(source.delimiter or str(source.settings.get(DELIMITER_SETTING, ",")))
 
-    def field(column: FileColumn) -> str:
-        is_number = family(base_type(column.type)) in ("number", "time") and base_type(column.type) != "Bool"
-        return rf"[ \t]*(?:[-+.]?[0-9][^{end}\n]*)?" if is_number else rf"[^{end}\n]*"
+    def rows(text: str) -> str:
+        fields = (rf"[ \t]*(?:[-+.]?[0-9]{text})?" if _is_number(column) else text for column in source.in_files)
+        return rf"(?:\n{end.join([text] * len(source.in_files))})*\n{end.join(fields)}"
 
-    # A text may well end like a row. Of the rows in a text, no field has a delimiter: a second quote ends the text.
-    row, fields = end.join(map(field, source.in_files)), end.join([rf"[^{end}\n]*"] * len(source.in_files))
-    rows = rf"^[^\n]*(?:\n{fields})*\n{row}\n$"
+    # Of the rows in a text, no field has a delimiter: a second quote ends the text. A text may well end like a row;
+    # without a line break at the end, the text is taken for rows if no blank follows a delimiter, as in sentences.
+    text = rf"[^{end}\n]*"
+    text_of_row = rf"(?:[^{end}\n\t ]{text})?"
+    found = rf"{rows(text)}\n|{rows(text_of_row)}" if len(source.in_files) > 1 else rf"{rows(text)}\n"
     is_fixed = last.parsed_type.startswith("FixedString")
-    return replace(source, open_quote=OpenQuote(column=last.name, rows=rows, is_fixed=is_fixed))
+    return replace(source, open_quote=OpenQuote(column=last.name, rows=rf"^[^\n]*(?:{found})$", is_fixed=is_fixed))
+
+
+def _is_number(column: FileColumn) -> bool:
+    kind = base_type(column.type)
+    return family(kind) in ("number", "time") and kind != "Bool"
 
 
 def _may_be_broken(kind: str) -> bool:

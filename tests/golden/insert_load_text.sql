@@ -11,6 +11,6 @@ FROM s3Cluster('it\'s',
     {s3_access_key:String}, {s3_secret_key:String},
     'CSVWithNames', '`id` Nullable(Int64), `tail\\`num` String, `it\'s at` Nullable(String)', 'auto')
     AS `ch_s3_files`
-WHERE NOT ignore(if(endsWith(`ch_s3_files`.`it's at`, '\n') AND match(`ch_s3_files`.`it's at`, '\\n[^,\\n]*,\'\\n$'), toUInt8(accurateCast(concat(replaceAll(substring(assumeNotNull(`ch_s3_files`.`it's at`), 1, 60), '\n', ' '), ' … after a quote without an end does not fit'), 'Int256')), 0)) AND (`it's at` > '2013-01-01')
+WHERE NOT ignore(if(position(`ch_s3_files`.`it's at`, '\n') > 0 AND match(`ch_s3_files`.`it's at`, '\\n[^,\\n]*,\'\\n$'), toUInt8(accurateCast(concat(replaceAll(substring(assumeNotNull(`ch_s3_files`.`it's at`), 1, 60), '\n', ' '), ' … after a quote without an end does not fit'), 'Int256')), 0)) AND (`it's at` > '2013-01-01')
 SETTINGS
     max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'

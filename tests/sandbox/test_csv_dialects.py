@@ -344,6 +344,10 @@ OPEN: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"columns": ["n", "d"]},
     ),
     "renamed": ("w String", 'n,v\n1,x\n2,"abc\n3,y\n', {"select": {"w": "v"}, "data_format": Csv(header=True)}),
+    "no-line-break-at-the-end": ("n Int64, v String", 'n,v\n1,x\n2,"abc\n3,y', {}),
+    "no-line-break-two-texts": ("k String, v String", 'b,x\nc,"abc\nd,y z\ne,y', {}),
+    "no-line-break-windows": ("n Int64, v String", 'n,v\r\n1,x\r\n2,"abc\r\n3,\r\n4,y', {}),
+    "no-line-break-tabs": ("n Int64, v String", 'n\tv\n1\tx\n2\t"abc\n3\ty', {"data_format": Csv(delimiter="\t")}),
 }
 
 
@@ -353,7 +357,7 @@ def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, name: str) -> N
     table = lab.create("t", columns)
     lab.put("in/a.csv", text.encode())
     with pytest.raises(
-        ChS3Error, match=r"(?s)column v: 'abc .*y.* a quote without an end.*\nrow 2\b.*close the quote"
+        ChS3Error, match=r"(?s)column v: 'abc.*y.* a quote without an end.*\nrow 2\b.*close the quote"
     ):
         lab.load("in/*", table, **arguments)
     assert lab.rows(table) == []
@@ -369,9 +373,9 @@ def test_texts_of_several_lines_are_loaded(lab: Lab) -> None:
     lab.load("in/b.csv", texts, task_id="two")
     assert [row["v"] for row in lab.rows(f"{texts} ORDER BY k")] == ["x\ny, z\nand so on\n", "x\n", "x\ny"]
     orders = lab.create("orders", "k Int64, v String")
-    lab.put("in/c.csv", b'1,"Dear John,\nI need\n5 apples, thanks\n"\n')
+    lab.put("in/c.csv", b'1,"Dear John,\nI need\n5 apples, thanks\n"\n2,"Square 5\n10115, Berlin"\n3,"5 of\n3"\n')
     lab.load("in/c.csv", orders, task_id="typed")
-    assert len(lab.rows(orders)) == 1
+    assert len(lab.rows(orders)) == 3
 
 
 def test_a_text_that_ends_like_a_row_is_loaded_if_it_is_meant(lab: Lab) -> None:
