@@ -34,7 +34,7 @@ _STYLES = {
 def clean_output(*, shows_steps: bool = False) -> Iterator[None]:
     """Keep the standard output for the answer: Airflow logs and warns there from the import on.
 
-    :param shows_steps: the log shows the steps, and not only warnings; a level that the user has set stays.
+    :param shows_steps: the log shows the steps, and not only warnings; a level in the environment stays.
     """
     before = os.environ.get(LOG_LEVEL)
     if before is None and not shows_steps:

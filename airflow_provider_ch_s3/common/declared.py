@@ -262,14 +262,17 @@ def one_of(*kinds: type[Value], short: Callable[[Any], Value | None] = lambda _v
 
 def _advise(found: object, known: Mapping[str, type[Value]], remedy: str) -> str:
     """Say what to give instead of a value of no known class."""
-    is_dict = isinstance(found, Mapping)
-    if near := find_nearest(str(next(iter(found), "") if isinstance(found, Mapping) else found), known):
-        return f"did you mean {f'the key {near!r}' if is_dict else _form_of(known[near])}?"
+    keys = ""
     if isinstance(found, Mapping):
-        for kind in known.values():
-            if set(found) & set(declared_fields(kind)):
-                return f"write {{{kind.name!r}: {{{next(iter(found))!r}: …}}}}, or {kind.__name__}(…)"
-    keys = f", or a dict with the key {' or '.join(map(repr, known))}" if is_dict else ""
+        kind = max(known.values(), key=lambda kind: len(found.keys() & declared_fields(kind)))
+        if found.keys() & declared_fields(kind):
+            fields = ", ".join(f"{key!r}: …" for key in found if key not in known)
+            return f"write {{{kind.name!r}: {{{fields}}}}}, or {kind.__name__}(…)"
+        if near := next(filter(None, (find_nearest(str(key), known) for key in found if key not in known)), ""):
+            return f"did you mean the key {near!r}?"
+        keys = f", or a dict with one key: {' or '.join(map(repr, known))}"
+    elif near := find_nearest(str(found), known):
+        return f"did you mean {_form_of(known[near])}?"
     return f"{remedy or 'give ' + ' or '.join(map(_form_of, known.values()))}{keys}"
 
 

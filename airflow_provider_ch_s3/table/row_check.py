@@ -28,6 +28,9 @@ FILE_BYTES = "bytes of the files"
 MIN_LOADS = 3
 """With fewer earlier loads, there is nothing usual to compare with."""
 USUAL = "median of the last 20 loads"
+MOST_MEDIANS = 5
+"""A difference of so many medians is a percentage: 5 percent are 0.05."""
+_SHARE = re.compile(r"countIf\(.*\) / count\(\)", re.DOTALL)
 _USUAL = re.compile(r"median of the last (?P<loads>\d+) loads")
 
 
@@ -89,6 +92,18 @@ class Expect(Check):
         text = f"countIf(isNull({column})) / count()"
         return cls(text, within=within, of=of, on_failure=on_failure, is_absolute=True)
 
+    def check(self, name: str) -> None:
+        """Refuse a percentage, which every load would be within.
+
+        :raises ConfigError: for a percentage instead of a share.
+        """
+        is_share = self.is_absolute and _SHARE.fullmatch(self.expression)
+        if self.within > 1 if is_share else self.within >= MOST_MEDIANS and not self.is_absolute:
+            raise ConfigError(
+                "argument-invalid",
+                f"{name}.within={self.within:g} is a percentage; write {self.within / 100:g} for {self.within:g} %",
+            )
+
     @property
     def loads(self) -> int:
         """How many loads count."""
@@ -137,7 +152,9 @@ CONDITIONS = Kind(parse_checks, of=CONDITION)
 
 def _parse_within(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise refuse_argument(name, value, "give a number of 0 or more, such as 0.5 for half of the median")
+        raise ConfigError(
+            "argument-invalid", f"{name}={value!r} must be a number of 0 or more, such as 0.5 for half of the median"
+        )
     return value
 
 

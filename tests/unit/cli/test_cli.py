@@ -179,7 +179,12 @@ def test_an_empty_value_is_none(option: tuple[str, str]) -> None:
         ),
         pytest.param(["--create-table", '{"order_by": "{% if x %}a"}'], ["has the template {% if x %}"], id="block"),
         pytest.param(
-            ["--argument", 'data_format={"x": ";"}'], ["or a dict with the key 'format' or 'csv'"], id="key"
+            ["--argument", 'data_format={"x": ";"}'], ["or a dict with one key: 'format' or 'csv'"], id="key"
+        ),
+        pytest.param(
+            ["--argument", 'data_format={"compression": "gz", "csv": {}, "delimiter": ";"}'],
+            ["write {'csv': {'compression': …, 'delimiter': …}}, or Csv(…)"],
+            id="several-keys",
         ),
         pytest.param(["--mode", "upsert"], ["mode='upsert'"], id="mode"),
         pytest.param(["--mode", "merge"], ["mode='merge' lacks", "Merge(key=…)"], id="mode-without-its-fields"),

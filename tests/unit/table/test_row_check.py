@@ -43,6 +43,11 @@ def test_how_near_is_near_enough(
     assert Expect("avg(n)", within=within, is_absolute=is_absolute).bounds(median) == expected
 
 
+def test_a_difference_may_be_several_medians_or_any_number() -> None:
+    expected = {"tripled": Expect.rows(within=2), "difference": Expect("avg(n)", within=50, is_absolute=True)}
+    assert parse_checks("checks", expected) == expected
+
+
 def test_three_ways_to_write_a_check() -> None:
     checks = parse_checks(
         "checks",
@@ -71,7 +76,10 @@ def test_three_ways_to_write_a_check() -> None:
             {"a": Check("1", on_failure="ignore")},
             "checks['a'].on_failure='ignore' is unknown; use one of 'fail', 'warn'",
         ),
-        ({"a": Expect.rows(within=-1)}, "checks['a'].within=-1 is of type int; give a number of 0 or more"),
+        ({"a": Expect.rows(within=-1)}, "checks['a'].within=-1 must be a number of 0 or more, such as 0.5"),
+        ({"a": Expect.rows(within=50)}, "checks['a'].within=50 is a percentage; write 0.5 for 50 %"),
+        ({"a": {"expression": "sum(n)", "within": "5"}}, "within=5 is a percentage; write 0.05 for 5 %"),
+        ({"a": Expect.ratio_of_nulls("n", within=2)}, "within=2 is a percentage; write 0.02 for 2 %"),
         (
             {"a": Expect.rows(within=0.5, of="median of the last 2 loads")},
             "checks['a'].of='median of the last 2 loads' names too few loads; name 3 or more",
