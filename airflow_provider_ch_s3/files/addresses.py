@@ -142,6 +142,20 @@ _OF_LAKE = ("store", "operator", "example", "is_writable", "is_lake", "has_path_
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedStore:
+    """A store, as the arguments of an operator or a watcher name the store.
+
+    :param argument: name of the argument with the connection, for messages.
+    :param host: of the store, if the source is a URL.
+    """
+
+    scheme: Scheme
+    conn_id: str | None
+    argument: str
+    host: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourcePattern:
     """The objects that a load selects: the keys in ``bucket`` that match any of ``globs``.
 

@@ -14,7 +14,16 @@ from airflow_provider_ch_s3.common.environment import refuse_unreadable
 from airflow_provider_ch_s3.discretion import keep_connection
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import VendedKeys
-from airflow_provider_ch_s3.files.addresses import DELTA, S3, Scheme, SourcePattern, find_scheme, parse_location
+from airflow_provider_ch_s3.files.addresses import (
+    DELTA,
+    S3,
+    NamedStore,
+    Scheme,
+    SourcePattern,
+    find_host,
+    find_scheme,
+    parse_location,
+)
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.store import LakeStore, OpenTable
 from airflow_provider_ch_s3.lakes.table import LATEST
@@ -43,6 +52,11 @@ class Lake:
     def store(self) -> Scheme:
         """The kind of the store with the files; the tables of catalogs are in S3."""
         return S3 if self.catalog_conn_id is not None else find_scheme(self.source)
+
+    def name_store(self, store_conn_id: str | None) -> NamedStore:
+        """The store with the files."""
+        host = find_host(self.source, self.store)
+        return NamedStore(scheme=self.store, conn_id=store_conn_id, argument="store_conn_id", host=host)
 
     def open(self, files: ReadableStore, snapshot: str = LATEST) -> LakeStore:
         """Open the table; nothing is read yet, except the location in a catalog.

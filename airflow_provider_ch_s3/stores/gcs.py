@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
+from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"
+KEYS_OF_AWS = ("AKIA", "ASIA")
+"""What the ids of AWS's keys begin with; ASIA: a worker's own role, whose session token would be sent as well."""
 
 
 class GCSFileStore(S3FileStore):
@@ -21,6 +24,7 @@ class GCSFileStore(S3FileStore):
 
     argument = "hmac_conn_id"
     store = "Google Cloud Storage"
+    public = f"{GOOGLE}/bucket/key"
     without_connection = "read a public bucket"
 
     def __init__(
@@ -34,4 +38,20 @@ class GCSFileStore(S3FileStore):
 
     def _connect(self) -> Any:
         endpoint_url = self._hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
+        if endpoint_url == GOOGLE and not self._is_public:
+            self._check_key()
         return self._build_client("auto", endpoint_url, verify=None)
+
+    def _check_key(self) -> None:
+        """Send Google no key of AWS.
+
+        :raises ConfigError: if the connection has a key of AWS, or the worker's own role.
+        """
+        key = self._hook.get_session().get_credentials()
+        if key and key.access_key.startswith(KEYS_OF_AWS):
+            raise ConfigError(
+                "connection-invalid",
+                f"connection {self.aws_conn_id!r} signs with {key.access_key!r}, a key of AWS, and the source is in"
+                f" Google Cloud Storage; set {self.argument} to a connection with an HMAC key of Google, or to None"
+                " to read a public bucket",
+            )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, Scheme
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, NamedStore
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
@@ -14,27 +14,32 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    scheme: Scheme, conn_id: str | None, *, credentials: OwnKeys | NamedCollection = OWN_KEYS, host: str = ""
+    named: NamedStore, *, credentials: OwnKeys | NamedCollection = OWN_KEYS
 ) -> S3FileStore | AzureBlobFileStore:
     """Open a store.
 
     :param credentials: with which the servers read.
-    :param host: of the store, if the source is a URL.
     :raises ConfigError: if the library for the store is not installed, or Azure has no connection.
     """
-    if scheme is AZURE:
-        if conn_id is None:
+    store: S3FileStore | AzureBlobFileStore
+    if named.scheme is AZURE:
+        if named.conn_id is None:
             raise ConfigError(
-                "argument-missing", "Azure Blob Storage needs a connection of type wasb; name it instead of None"
+                "argument-missing",
+                f"{named.argument} is None, and Azure Blob Storage needs a connection of type wasb; give"
+                f" {named.argument} its id",
             )
-        return open_azure(conn_id, credentials=credentials)
-    if scheme is GCS:
+        store = open_azure(named.conn_id, credentials=credentials)
+    elif named.scheme is GCS:
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
-        return GCSFileStore(hmac_conn_id=conn_id, credentials=credentials, host=host)
-    from airflow_provider_ch_s3.stores.s3 import S3FileStore
+        store = GCSFileStore(hmac_conn_id=named.conn_id, credentials=credentials, host=named.host)
+    else:
+        from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-    return S3FileStore(aws_conn_id=conn_id, credentials=credentials, host=host)
+        store = S3FileStore(aws_conn_id=named.conn_id, credentials=credentials, host=named.host)
+    store.argument = named.argument
+    return store
 
 
 def open_azure(conn_id: str, *, credentials: OwnKeys | NamedCollection) -> AzureBlobFileStore:

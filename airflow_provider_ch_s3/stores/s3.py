@@ -81,6 +81,8 @@ class S3FileStore:
     account = ""
     argument = "aws_conn_id"
     store = "S3"
+    public = "https://bucket.s3.eu-west-3.amazonaws.com/key"
+    """Example of a source that needs no connection."""
     without_connection = "use the own roles of the worker and the servers"
     cannot = "the rows are committed, but after_load cannot"
     """Beginning of the message if the store refuses a change."""
@@ -98,8 +100,9 @@ class S3FileStore:
         if requester_pays and isinstance(credentials, NamedCollection):
             raise ConfigError(
                 "argument-without-effect",
-                f"requester_pays=True has no effect with named_collection={credentials.collection!r}, because"
-                " ClickHouse sends no further headers then; use the keys of the connection, or role_arn",
+                f"requester_pays=True has no effect with {credentials!r}, because ClickHouse sends no"
+                " x-amz-request-payer with the keys of a named collection; use the keys of the connection, or"
+                " Role(…)",
             )
         self.aws_conn_id = aws_conn_id
         self.credentials = credentials
@@ -125,7 +128,7 @@ class S3FileStore:
                 "connection-missing",
                 f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
                 f" {self.argument}, or set {self.argument}=None to {self.without_connection}; a source such as"
-                " 'https://bucket.s3.eu-west-3.amazonaws.com/key' in a public bucket needs no connection",
+                f" {self.public!r} in a public bucket needs no connection",
             ) from error
         keep_connection(connection.login, connection.password, connection.extra_dejson)
         return connection

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern, find_host
+from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern
 from airflow_provider_ch_s3.lakes.table import SNAPSHOT
 from airflow_provider_ch_s3.stores.opening import open_store
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
@@ -101,23 +101,25 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
         return lake.open(self._open_files(lake), SNAPSHOT.parse("snapshot", self.snapshot))
 
     def _open_files(self, lake: Lake) -> ReadableStore:
-        conn_id = CONNECTION.parse("store_conn_id", self.store_conn_id)
+        named = lake.name_store(CONNECTION.parse("store_conn_id", self.store_conn_id))
         credentials = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials or OwnKeys())
-        pays, host = FLAG.parse("requester_pays", self.requester_pays or False), find_host(lake.source, lake.store)
+        pays = FLAG.parse("requester_pays", self.requester_pays or False)
         check_catalog(credentials, lake.catalog_conn_id)
         files: ReadableStore
         if lake.store is S3:
             from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-            files = S3FileStore(aws_conn_id=conn_id, credentials=credentials, requester_pays=pays, host=host)
+            files = S3FileStore(
+                aws_conn_id=named.conn_id, credentials=credentials, requester_pays=pays, host=named.host
+            )
+            files.argument = named.argument
             if isinstance(credentials, CatalogKeys):
                 files.vend = partial(lake.vend_keys, files)
         elif pays:
             raise without_meaning("requester_pays=True")
         else:
             of_store = KEYS_OR_COLLECTION.parse("credentials", credentials)
-            files = open_store(lake.store, conn_id, credentials=of_store, host=host)
-        files.argument = "store_conn_id"
+            return open_store(named, credentials=of_store)
         return files
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]

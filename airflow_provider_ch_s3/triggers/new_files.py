@@ -12,7 +12,16 @@ from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, SECONDS, TEXT
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, SOURCE, Scheme, find_scheme, parse_source
+from airflow_provider_ch_s3.files.addresses import (
+    AZURE,
+    GCS,
+    S3,
+    SOURCE,
+    NamedStore,
+    find_host,
+    find_scheme,
+    parse_source,
+)
 from airflow_provider_ch_s3.files.notifications import QUEUE
 from airflow_provider_ch_s3.modes import Append, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
@@ -123,7 +132,9 @@ class NewFilesTrigger(WatcherTrigger):
 
         return looking(self.notifications, self.aws_conn_id, look)
 
-    def store(self) -> tuple[Scheme, str | None]:
-        """Return the kind of the source's store, and the store's connection."""
+    def store(self) -> NamedStore:
+        """Return the store of the source."""
         scheme = self._request.pattern.scheme
-        return scheme, {S3: self.aws_conn_id, GCS: self.hmac_conn_id, AZURE: self.wasb_conn_id}[scheme]
+        argument = {S3: "aws_conn_id", GCS: "hmac_conn_id", AZURE: "wasb_conn_id"}[scheme]
+        host = find_host(self.source, scheme)
+        return NamedStore(scheme=scheme, conn_id=getattr(self, argument), argument=argument, host=host)

@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.declared import CONNECTION, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, Scheme, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, ICEBERG, LOCATION, NamedStore, parse_location
 from airflow_provider_ch_s3.triggers.watcher import WatcherTrigger
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class NewSnapshotTrigger(WatcherTrigger):
 
         return LakeWatch(lake=self._named(), table=self.table, again_after=self.again_after)
 
-    def store(self) -> tuple[Scheme, str | None]:
-        """Return the kind of the store, and the store's connection."""
-        return self._named().store, self.store_conn_id
+    def store(self) -> NamedStore:
+        """Return the store with the files of the table."""
+        return self._named().name_store(self.store_conn_id)
 
     def _named(self) -> Lake:
         from airflow_provider_ch_s3.hooks.lake import Lake  # here, because DAG files import this module

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.common.arguments import check_seconds
 from airflow_provider_ch_s3.common.declared import SECONDS, TEXT
 from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.files.addresses import Scheme
+from airflow_provider_ch_s3.files.addresses import NamedStore
 from airflow_provider_ch_s3.table.target import TABLE
 from airflow_provider_ch_s3.triggers.describe import describe
 
@@ -52,8 +52,8 @@ class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
         """Return what to poll for."""
 
     @abstractmethod
-    def store(self) -> tuple[Scheme, str | None]:
-        """Return the kind of the store, and the store's connection."""
+    def store(self) -> NamedStore:
+        """Return the store to look in."""
 
     def looking(self, look: Look) -> AbstractContextManager[Look]:
         """Return what looks for news, for the length of a block.
@@ -72,7 +72,7 @@ class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
         from airflow_provider_ch_s3.triggers.polling import join_poller
         from airflow_provider_ch_s3.triggers.watching import share_store
 
-        watch, pace, store = self.watch(), Pace(), share_store(*self.store())
+        watch, pace, store = self.watch(), Pace(), share_store(self.store())
         async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
             with self.looking(partial(poller.poll, interval_seconds=self.poll_interval)) as look:
                 while True:

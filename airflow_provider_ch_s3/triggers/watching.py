@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from airflow_provider_ch_s3.files.addresses import Scheme
+from airflow_provider_ch_s3.files.addresses import NamedStore
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import Found, Watch
@@ -20,9 +20,8 @@ WATCHES_AT_ONCE = 8
 class SharedStore:
     """A store, opened once for all watchers on the same connection."""
 
-    def __init__(self, scheme: Scheme, conn_id: str | None) -> None:
-        self._scheme = scheme
-        self._conn_id = conn_id
+    def __init__(self, named: NamedStore) -> None:
+        self._named = named
         self._store: ObjectStore | None = None
 
     def poll(
@@ -31,7 +30,7 @@ class SharedStore:
         """Look for news: at all sources side by side, and in the ledger where a source has changed."""
         del cluster  # the connection names the cluster of each table
         if self._store is None:
-            self._store = open_store(self._scheme, self._conn_id)
+            self._store = open_store(self._named)
             self._store.access()  # connects, and hides the secrets, before several threads use the store
         store, declaration = self._store, hook.declaration
         hook.keep_secret(lambda: store.access().secrets)
@@ -50,6 +49,6 @@ class SharedStore:
 
 
 @cache
-def share_store(scheme: Scheme, conn_id: str | None) -> SharedStore:
-    """Return the store for a connection, the same for all watchers."""
-    return SharedStore(scheme, conn_id)
+def share_store(named: NamedStore) -> SharedStore:
+    """Return the store, the same for all watchers that name the same store."""
+    return SharedStore(named)

@@ -15,7 +15,7 @@ import pytest
 from botocore.endpoint import Endpoint
 
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.files.addresses import S3
+from airflow_provider_ch_s3.files.addresses import S3, NamedStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load.watch import FilesWatch, Found
 from airflow_provider_ch_s3.stores import sqs as sqs_module
@@ -110,7 +110,7 @@ class Watcher:
         trigger = NewFilesTrigger(table=table, aws_conn_id="aws", **given)
         self.seconds = 0.0
         self.watch = FilesWatch(request=trigger._request, again_after=trigger.again_after)
-        self.store = SharedStore(S3, "aws")
+        self.store = SharedStore(NamedStore(scheme=S3, conn_id="aws", argument="aws_conn_id"))
         self.inbox = Inbox(str(trigger.notifications), "aws", self._look, now=lambda: self.seconds)
 
     async def _look(self, watch: FilesWatch) -> Found[Any] | Exception:

@@ -87,16 +87,19 @@ def test_who_uses_the_role_of_the_servers(given: dict[str, Any], uses_it: bool) 
 
 
 def test_requests_with_a_collection_have_no_headers() -> None:
-    with pytest.raises(ConfigError, match="requester_pays=True has no effect with named_collection='c'"):
+    with pytest.raises(ConfigError, match="requester_pays=True has no effect with NamedCollection\\('c'\\)"):
         S3FileStore(aws_conn_id="aws", credentials=NamedCollection("c"), requester_pays=True)
 
 
 @pytest.mark.parametrize(
     ("access", "oldest", "message"),
     [
-        pytest.param({"role_arn": "r"}, (25, 8), "role_arn='r' needs ClickHouse 25.8 .* 25.7; .* a named", id="role"),
+        pytest.param({"role_arn": "r"}, (25, 8), r"Role\('r'\) needs .* 25.8 .* 25.7; .* a named", id="role"),
         pytest.param(
-            {"role_arn": "r", "external_id": "e"}, (26, 6), "external_id needs ClickHouse 26.6 .* 26.5", id="id"
+            {"role_arn": "r", "external_id": "e"},
+            (26, 6),
+            "Role\\(external_id=…\\) needs ClickHouse 26.6 .* 26.5",
+            id="id",
         ),
     ],
 )
@@ -137,7 +140,27 @@ def test_a_url_is_read_with_the_role_of_a_worker_that_has_one(monkeypatch: pytes
 def test_a_missing_connection_is_said_unless_the_address_is_a_url() -> None:
     with pytest.raises(ConfigError, match=r"no connection 'missing' to S3; .* public bucket needs no connection"):
         S3FileStore(aws_conn_id="missing").access()
+    with pytest.raises(ConfigError, match=r"'https://storage\.googleapis\.com/bucket/key' in a public bucket"):
+        GCSFileStore(hmac_conn_id="missing").access()
     assert GCSFileStore(hmac_conn_id="missing", host="storage.googleapis.com").access().anonymous
+
+
+@pytest.mark.parametrize("login", ["AKIAIOSFODNN7EXAMPLE", None])
+def test_google_is_sent_no_key_of_aws(monkeypatch: pytest.MonkeyPatch, login: str | None) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps({"conn_type": "aws", "login": login, "password": "S"}))
+    role = {"ACCESS_KEY_ID": "ASIAIOSFODNN7EXAMPLE", "SECRET_ACCESS_KEY": "S", "SESSION_TOKEN": "T"}
+    for name, value in role.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with pytest.raises(ConfigError) as refused:
+        GCSFileStore(hmac_conn_id="aws_default").access()
+    key = login or "ASIAIOSFODNN7EXAMPLE"
+    assert str(refused.value) == (
+        f"connection 'aws_default' signs with '{key}', a key of AWS, and the source is in Google Cloud Storage; set"
+        " hmac_conn_id to a connection with an HMAC key of Google, or to None to read a public bucket"
+        " [connection-invalid]"
+    )
+    assert GCSFileStore(hmac_conn_id="aws").access().access_key == "A"
+    assert GCSFileStore(hmac_conn_id=None).access().anonymous
 
 
 @pytest.mark.parametrize("kind", [S3FileStore, GCSFileStore])

@@ -121,7 +121,7 @@ def test_a_plan_of_an_iceberg_table() -> None:
             "connection-invalid",
             "'aws_default' is of type 'aws', .* needs type 'wasb'; .*store_conn_id",
         ),
-        (None, "argument-missing", "needs a connection of type wasb"),
+        (None, "argument-missing", "store_conn_id is None, .* needs a connection of type wasb"),
     ],
 )
 def test_azure_needs_a_connection_of_its_own(

@@ -19,7 +19,7 @@ from moto import mock_aws
 
 from airflow_provider_ch_s3.assets.new_files import new_files_of
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, NamedStore, Scheme, SourcePattern
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
@@ -35,6 +35,20 @@ SHORT = 0.25
 
 def trigger(source: str | Sequence[str] = "s3://shop/orders/*.csv", **arguments: Any) -> NewFilesTrigger:
     return NewFilesTrigger(source=source, **{"table": "orders", "clickhouse_conn_id": "away", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme", "conn_id", "argument", "host"),
+    [
+        ("s3://shop/*", S3, "aws_default", "aws_conn_id", ""),
+        ("https://shop.s3.eu-west-3.amazonaws.com/*", S3, "aws_default", "aws_conn_id", "s3.eu-west-3.amazonaws.com"),
+        ("gs://shop/*", GCS, "google_cloud_hmac", "hmac_conn_id", ""),
+        ("az://shop/*", AZURE, "wasb_default", "wasb_conn_id", ""),
+    ],
+)
+def test_the_address_names_the_store(source: str, scheme: Scheme, conn_id: str, argument: str, host: str) -> None:
+    named = NamedStore(scheme=scheme, conn_id=conn_id, argument=argument, host=host)
+    assert trigger(source).store() == named
 
 
 def watch_of(**position: Any) -> FilesWatch:

@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.files.addresses import AZURE, GCS, ICEBERG, S3, Sche
 from airflow_provider_ch_s3.files.snapshots import Snapshot
 from airflow_provider_ch_s3.hooks.lake import Lake
 from airflow_provider_ch_s3.load import watch_lake
+from airflow_provider_ch_s3.stores import opening
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.triggers import watching
 from airflow_provider_ch_s3.triggers.new_snapshot import NewSnapshotTrigger
@@ -26,6 +27,7 @@ from tests.failures import coded
 
 EVENTS = Path(__file__).parents[3] / "docs" / "events.md"
 LOCATION = "s3://lake/orders"
+PARIS = "s3.eu-west-3.amazonaws.com"
 
 
 def trigger(**arguments: Any) -> NewSnapshotTrigger:
@@ -53,14 +55,23 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "store"),
     [
-        ({}, (S3, "aws_default")),
-        ({"source": "gs://lake/orders", "store_conn_id": "hmac"}, (GCS, "hmac")),
-        ({"source": "az://lake/orders", "store_conn_id": "w"}, (AZURE, "w")),
-        ({"source": "sales.orders", "catalog_conn_id": "c"}, (S3, "aws_default")),
+        ({}, (S3, "aws_default", "")),
+        ({"source": "gs://lake/orders", "store_conn_id": "hmac"}, (GCS, "hmac", "")),
+        ({"source": "az://lake/orders", "store_conn_id": "w"}, (AZURE, "w", "")),
+        ({"source": "sales.orders", "catalog_conn_id": "c"}, (S3, "aws_default", "")),
+        ({"source": f"https://lake.{PARIS}/orders"}, (S3, "aws_default", PARIS)),
     ],
 )
-def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Scheme, str]) -> None:
-    assert trigger(**arguments).store() == store
+def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Scheme, str, str]) -> None:
+    named = trigger(**arguments).store()
+    assert (named.scheme, named.conn_id, named.host) == store
+
+
+@pytest.mark.parametrize("source", [LOCATION, "gs://lake/orders"])
+def test_an_error_of_a_connection_names_the_argument_of_the_watcher(source: str) -> None:
+    named = trigger(source=source, store_conn_id="missing").store()
+    with pytest.raises(ConfigError, match=coded("connection-missing", "correct store_conn_id")):
+        opening.open_store(named).access()
 
 
 @pytest.mark.parametrize(
