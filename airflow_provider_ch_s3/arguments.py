@@ -289,7 +289,7 @@ class Role(Value):
 
 @dataclass(frozen=True, repr=False)
 class CatalogKeys(Value):
-    """Read the files with keys that the catalog of an Iceberg table vends for the table."""
+    """Read the files with keys that the catalog of a lake table vends for the table."""
 
     name: ClassVar[str] = "catalog"
 

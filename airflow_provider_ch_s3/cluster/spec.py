@@ -261,7 +261,9 @@ def merge_cluster(
 def _check_detected(declared: ClusterDeclaration, detected: Sequence[NodeSpec]) -> None:
     if not detected:
         raise ClusterError(
-            "cluster-unknown", "no node responded; set the connection's field cluster to a cluster that has nodes"
+            "cluster-unknown",
+            f"no node of the cluster {declared.cluster!r} responded; start one, or set the connection's field cluster"
+            " to another cluster",
         )
     endpoints = declared.http_endpoints
     if endpoints and len(endpoints) != len(detected):

@@ -155,7 +155,8 @@ class ExportFolder:
         published = self.read()
         overtaken = OvertakenError(
             "folder-in-use",
-            f"another export has changed {self.destination} since {manifest.query_id} ended",
+            f"another export has changed {self.destination} since {manifest.query_id} ended; give each export a"
+            " folder of its own",
         )
         if published.manifest is None or published.manifest.query_id != manifest.query_id:
             raise overtaken

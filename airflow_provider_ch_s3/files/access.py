@@ -180,9 +180,9 @@ class S3Access(StoreAccess):
         """
         instead = "remove it, or use a named collection, or the keys of the connection"
         if self.role_arn and version < ROLES_SINCE:
-            raise _too_old(f"role_arn={self.role_arn!r}", version, ROLES_SINCE, instead)
+            raise _too_old(f"Role({self.role_arn!r})", version, ROLES_SINCE, instead)
         if self.external_id and version < EXTERNAL_IDS_SINCE:
-            raise _too_old("external_id", version, EXTERNAL_IDS_SINCE, instead)
+            raise _too_old("Role(external_id=…)", version, EXTERNAL_IDS_SINCE, instead)
 
     def _credentials(self) -> dict[str, str]:
         if not self.access_key:
@@ -246,14 +246,14 @@ class AzureAccess(StoreAccess):
                 "a connection to Azure with the account's key or a SAS token",
                 version,
                 CONNECTION_STRINGS_SINCE,
-                "give named_collection, the name of a collection on the servers with connection_string",
+                "give credentials=NamedCollection(…), a collection on the servers with connection_string",
             )
         if self.client_id and version < APPLICATIONS_SINCE:
             raise _too_old(
                 f"the connection's application {self.client_id!r} of Entra ID (tenant {self.tenant_id!r})",
                 version,
                 APPLICATIONS_SINCE,
-                "give named_collection",
+                "give credentials=NamedCollection(…)",
             )
 
     @property

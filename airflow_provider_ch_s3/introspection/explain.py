@@ -456,8 +456,8 @@ def _far_day(column: str) -> str:
     null = f"if({name} BETWEEN -25567 AND 120529, toDate32({name}), NULL)"
     nearest = f"toDate32(least(greatest({name}, -25567), 120529))"
     return (
-        f"read the days as numbers with structure='{name} Nullable(Int32), …', and convert them with"
-        f" select={{{column or 'column'!r}: '{null}'}}, or with '{nearest}' for the nearest day that fits"
+        f"read the days as numbers with data_format=Format(structure='{name} Nullable(Int32), …'), and convert them"
+        f" with select={{{column or 'column'!r}: '{null}'}}, or with '{nearest}' for the nearest day that fits"
     )
 
 
@@ -496,7 +496,7 @@ def explain_expression(
     if day := _BARE_DAY.search(text):
         remedy = f"put the day into quotes: '{day[0]}'"
     elif "Expected: String" in message:
-        remedy = "have the column read as a text with structure='… String, …', or write toString(…)"
+        remedy = "read the column as a text with data_format=Format(structure='… String, …'), or write toString(…)"
     return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; {remedy}")
 
 
@@ -527,7 +527,7 @@ def _other_remedy(code: str, message: str, endpoint: str) -> str:
     if "WorkloadIdentityCredential" in message:
         return (
             "ClickHouse takes an application of Entra ID without its secret, and logs in with a token of its own:"
-            " give the servers a workload identity that the application trusts, or use named_collection, or a"
+            " give the servers a workload identity that the application trusts, or use NamedCollection(…), or a"
             " connection with the account's key or a SAS token"
         )
     if "Azure::Storage::" in message:

@@ -246,8 +246,8 @@ def _describe_escaped(
     if request.data_format.structure or not target.columns:
         raise ConfigError(
             "structure-needed",
-            "Csv(escape=…) is given, so ClickHouse cannot find out the types of the columns; create the table"
-            " first, and do not give structure",
+            "with Csv(escape=…), ClickHouse cannot find out the types of the columns; create the table first, and"
+            " leave structure out",
         )
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
     fields = beginnings.first_fields(source, request)

@@ -366,7 +366,7 @@ def as_stored(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
         raise SourceError(
             "compression-wrong",
             f"{bare[0]!r} is {source.data_format} that is not compressed as a whole, whatever its name says, and"
-            f" {packed[0]!r} is; load them one by one, with compression='none' for the first",
+            f" {packed[0]!r} is; load them one by one, with data_format=Format(compression='none') for the first",
         )
     if bare:
         log.info(

@@ -61,7 +61,8 @@ def try_checks(target: Target, request: LoadRequest) -> None:
         kind = _try_expression(target, argument, check.expression)
         if isinstance(check, Expect) and not is_number(kind):
             raise ConfigError(
-                "argument-invalid", f"{named} is a value of type {kind}, not a number; expect one, as in 'count()'"
+                "argument-invalid",
+                f"{named} is a value of type {kind}, not a number; expect a number, such as 'count()'",
             )
         if not isinstance(check, Expect) and not is_boolean(kind):
             raise ConfigError(
@@ -197,7 +198,7 @@ def run_checks(
         raise CheckFailedError(
             "check-failed",
             f"{count_of(len(failed), 'check')} of the {count_of(rows, 'row')} staged for {target.spec.name} failed,"
-            f" and nothing of them was committed: {told}; correct the files and clear the task, leave such rows"
+            f" and none of these rows was committed: {told}; correct the files and clear the task, leave such rows"
             " out with where, or give Check(…, on_failure='warn') to commit all the same",
             results,
         )

@@ -103,7 +103,8 @@ def _look(hook: ClickHouseS3Hook, conn_id: str, database: str) -> tuple[str | No
         log.warning("the page cannot read a ledger: %s", error)
         raise ConfigError(
             "connection-invalid",
-            f"the connection {conn_id!r} is wrong; the log of Airflow's API server says why, and so does its Test",
+            f"the connection {conn_id!r} is wrong; the log of Airflow's API server says why, and so does the button"
+            " Test of the connection",
         ) from None
 
 

@@ -114,8 +114,8 @@ def _differ(name: str, schemas: Sequence[FileSchema], scheme: Scheme) -> SourceE
         (one, other) for one, other in combinations(schemas, 2) if not common_type(one.types[name], other.types[name])
     )
     also = (
-        ", one for each kind of file, rewrite the files, or give structure='…' with a type to read both as, such as"
-        " String"
+        ", one for each kind of file, rewrite the files, or give data_format=Format(structure='…') with a type to"
+        " read both as, such as String"
     )
     return SourceError(
         "file-types-differ",

@@ -63,14 +63,14 @@ def type_text_columns(
             raise SourceError(
                 "structure-needed",
                 f"the {data_format} files have no names for their {len(in_files)} columns, so no table can be created"
-                " for them; give structure='name Type, …', or data_format=Csv(header=True) if their first line has"
-                " names",
+                " for them; give data_format=Format(structure='name Type, …'), or Csv(header=True) if their first"
+                " line has names",
             )
         if len(names) != len(in_files):
             raise SourceError(
                 "structure-needed",
                 f"the {data_format} files have {len(in_files)} columns without names, and the table has"
-                f" {len(names)}; give structure='name Type, …' for the columns of the files",
+                f" {len(names)}; give data_format=Format(structure='name Type, …') with the columns of the files",
             )
         in_files = [replace(c, name=name) for c, name in zip(in_files, names, strict=True)]
     else:

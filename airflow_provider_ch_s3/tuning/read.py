@@ -150,7 +150,7 @@ def s3_allow_server_credentials_in_user_queries(facts: PlanFacts | StoreAccess) 
         return Decision(
             1,
             "the servers are to reach the store with their own role, which ClickHouse 26.7 and later refuse to"
-            " queries by default; instead of it there are the keys of a connection, named_collection and role_arn",
+            " queries by default; the keys of a connection, NamedCollection(…) or Role(…) do without it",
         )
     return Decision(None, "the servers are given credentials")
 

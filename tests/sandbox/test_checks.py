@@ -120,7 +120,7 @@ def test_rows_that_fail_a_check_are_never_in_the_table(lab: Lab, table: str) -> 
         lambda results, **tags: counted.append(([one.outcome for one in results], tags)),
     )
     message = fail(lab, table, {**SANE, "many": "count() >= 3", "sum": "sum(n) > 0"}, task_id="next", max_tries=3)
-    assert f"2 checks of the 3 rows staged for {table} failed, and nothing of them was committed" in message
+    assert f"2 checks of the 3 rows staged for {table} failed, and none of these rows was committed" in message
     assert "'no negative n': countIf(n < 0) = 0 is false (2 = 0), for example (n=-" in message
     assert "(n=-4, day=2013-01-01, carrier=UA)" in message
     assert "(n=-5, day=2013-01-01, carrier=UA)" in message

@@ -166,7 +166,7 @@ def test_servers_that_are_too_old_for_roles(lab: Lab, table: str) -> None:
         S3QueryOperator(task_id="query", sql="SELECT * FROM {files}", source=lab.uri("in/*"), **given),
     ):
         refused = pytest.raises(
-            ConfigError, match=r"role_arn='arn:x' needs ClickHouse 99\.1 .* one has 26\.7; remove it"
+            ConfigError, match=r"Role\('arn:x'\) needs ClickHouse 99\.1 .* one has 26\.7; remove it"
         )
         with refused, own_errors():
             operator.execute(lab.context(operator))

@@ -241,7 +241,7 @@ def test_wrong_wishes_are_refused_before_anything_is_created(
 @pytest.mark.thorough
 def test_files_without_names_need_a_structure(lab: Lab) -> None:
     lab.put("in/a.csv", b"1,a\n2,b\n")
-    with pytest.raises(SourceError, match=r"have no names for their 2 columns.*give structure=.*header"):
+    with pytest.raises(SourceError, match=r"have no names for their 2 columns.*Format\(structure=.*header"):
         lab.load("in/*.csv", "made", create_table="auto")
     lab.load(
         "in/*.csv", "made", create_table={"distributed": False}, data_format=Format(structure="n UInt16, word String")

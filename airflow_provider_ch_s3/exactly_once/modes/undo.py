@@ -125,7 +125,9 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
             )
         if not set(one.committed_uuids) & set(spec.uuids):
             raise TargetError(
-                "table-replaced", f"{query_id} was loaded into another table than the one that is {spec.local} now"
+                "table-replaced",
+                f"{query_id} was loaded into another table, whose name was {spec.local} then; if that table was"
+                " renamed, give it this name again (RENAME TABLE), undo the load, and rename it back",
             )
         if planned.views or spec.views:
             raise TargetError(
@@ -149,7 +151,9 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
     column = columns.pop()
     if base_type(spec.column_types.get(column, "")) != "String":
         raise TargetError(
-            "columns-missing", f"{spec.local} no longer has the column {column!r} with the ids of loads"
+            "columns-missing",
+            f"{spec.local} no longer has the column {column!r} with the ids of loads, so nothing tells the rows of"
+            " this load; delete the rows by hand",
         )
     return column
 

@@ -76,7 +76,8 @@ def test_the_servers_log_in_as_the_application(monkeypatch: pytest.MonkeyPatch, 
     assert (found.client_id, found.tenant_id, found.endpoint_url, found.parameters) == ("app", "t", HOST, {})
     found.check_version((25, 8))
     with pytest.raises(
-        ConfigError, match=coded("server-too-old", "application 'app'", "25.8", "24.8", "give named_collection")
+        ConfigError,
+        match=coded("server-too-old", "application 'app'", "25.8", "24.8", "NamedCollection"),
     ):
         found.check_version((24, 8))
     named = access(monkeypatch, NamedCollection("keys"), **fields)
@@ -88,7 +89,8 @@ def test_24_8_takes_no_key_from_the_worker(monkeypatch: pytest.MonkeyPatch) -> N
     found = access(monkeypatch, login="acct", password="a2V5")
     found.check_version((25, 8))
     with pytest.raises(
-        ConfigError, match=coded("server-too-old", "key or a SAS token", "25.8", "24.8", "give named_collection")
+        ConfigError,
+        match=coded("server-too-old", "key or a SAS token", "25.8", "24.8", "NamedCollection"),
     ):
         found.check_version((24, 8))
     access(monkeypatch, NamedCollection("keys"), login="acct", password="a2V5").check_version((24, 8))

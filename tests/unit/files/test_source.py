@@ -548,8 +548,8 @@ def test_text_without_names_and_another_number_of_columns_is_refused() -> None:
     with pytest.raises(SourceError) as caught:
         type_text_columns(spec("a.csv", data_format="CSV"), text_columns("c1", "c2"), TABLE)
     assert caught.value.sentence == (
-        "the CSV files have 2 columns without names, and the table has 3; give structure='name Type, …' for the"
-        " columns of the files"
+        "the CSV files have 2 columns without names, and the table has 3; give"
+        " data_format=Format(structure='name Type, …') with the columns of the files"
     )
 
 

@@ -317,8 +317,8 @@ def test_the_reason_of_a_server_has_no_words_of_the_load() -> None:
             "Code: 43. DB::Exception: A value of illegal type was provided as 1st argument 'haystack' to function"
             " 'replaceAll'. Expected: String or FixedString, got: Float64. (ILLEGAL_TYPE_OF_ARGUMENT)",
             "where='…' is refused by the server: A value of illegal type was provided as 1st argument 'haystack' to"
-            " function 'replaceAll'. Expected: String or FixedString, got: Float64 (ILLEGAL_TYPE_OF_ARGUMENT); have"
-            " the column read as a text with structure='… String, …', or write toString(…)",
+            " function 'replaceAll'. Expected: String or FixedString, got: Float64 (ILLEGAL_TYPE_OF_ARGUMENT); read"
+            " the column as a text with data_format=Format(structure='… String, …'), or write toString(…)",
             id="number-instead-of-text",
         ),
         pytest.param(499, "Code: 499. DB::Exception: Access Denied. (S3_ERROR)", None, id="not-of-the-expression"),

@@ -46,7 +46,7 @@ def test_two_files_and_their_types_are_named() -> None:
     assert caught.value.sentence == (
         "column 'id' is Int32 in 'd/4.parquet' and String in 'd/3.parquet', and no type holds the values of both"
         " exactly; load them in separate tasks, one for each kind of file, rewrite the files, or give"
-        " structure='…' with a type to read both as, such as String"
+        " data_format=Format(structure='…') with a type to read both as, such as String"
     )
 
 
