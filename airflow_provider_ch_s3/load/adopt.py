@@ -5,23 +5,28 @@ Others have filled the table: with an INSERT from these files, or with a restore
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
 from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
+from airflow_provider_ch_s3.exactly_once.modes import survivors
 from airflow_provider_ch_s3.exactly_once.owner import owned
 from airflow_provider_ch_s3.exactly_once.planned import Planned
-from airflow_provider_ch_s3.exactly_once.target import Target
+from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
+from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.files import count_rows
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.base import Load
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, literals
+from airflow_provider_ch_s3.table.provenance import Origin, names_of
 from airflow_provider_ch_s3.table.target import parse_table
 
 
@@ -67,8 +72,8 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     """Record that a table holds the rows of files, as if a load had added them; return a description of the record.
 
     :param load: names the files.
-    :param confirm: called if the files are not known to have as many rows as the table; raises an error to record
-        nothing.
+    :param confirm: called if the files are not known to have as many rows as the table, or if a row has the path of
+        another file; raises an error to record nothing.
     :raises ConfigError: if the ledger knows what the table holds.
     :raises SourceError: if there is no file, or a file cannot be read.
     :raises LoadError: if others change the table meanwhile.
@@ -91,7 +96,9 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
         adopted = f"{adopted}, whose rows were not counted: only Parquet files have footers"
     elif counted != rows:
         adopted = f"{adopted}, whose footers count {count_of(counted, 'row')}"
-    if counted != rows:
+    if elsewhere := _count_elsewhere(target, load, files):
+        adopted = f"{adopted}, and {count_of(elsewhere, 'row')} of the table with the path of another file"
+    if counted != rows or elsewhere:
         confirm(adopted)
     with owned(target) as owner:
         _check_unknown(target)
@@ -126,6 +133,25 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
         )
         owner.record(attempt, files, request.pattern, planned, committed)
     return f"recorded: {adopted}"
+
+
+def _count_elsewhere(target: Target, load: Load, files: Sequence[SourceFile]) -> int:
+    """Count the rows of other files, by the column with the path of each row; 0 if no such column is named.
+
+    :raises TargetError: if the table lacks the column.
+    """
+    request, access, spec = load.request, load.store.access(), target.spec
+    columns = names_of(request.provenance, Origin.PATH)
+    if not columns:
+        return 0
+    check_provenance(spec, {columns[0]: Origin.PATH})
+    rows = inside = 0
+    for some in batches(files):
+        paths = [access.path(request.pattern.bucket, file.key) for file in some]
+        condition = Sql(f"{identifier(columns[0])} IN ({literals(paths)})")
+        rows, outside = survivors.count_rows(target.client, spec.local, target.cluster.name, condition)
+        inside += rows - outside
+    return rows - inside
 
 
 def _check_unknown(target: Target) -> None:

@@ -134,6 +134,28 @@ def test_other_numbers_of_rows_need_a_yes(lab: Lab, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.thorough
+def test_a_row_with_the_path_of_another_file_needs_a_yes(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    table = lab.create("t", "n UInt32, source_file String")
+    lab.put_parquet("in/a.parquet", {"n": [1, 2]})
+    lab.put_parquet("in/b.parquet", {"n": [3]})
+    first, other = (lab.uri(f"in/{name}.parquet").removeprefix("s3://") for name in "ac")
+    lab.query(f"INSERT INTO {table} VALUES (1, '{first}'), (2, '{first}'), (3, '{other}')")
+    named = ("--aws-conn-id", "aws", "--argument", 'provenance={"source_file": "path"}')
+    adopt = ("adopt", table, "--source", lab.uri("in/*"), *named)
+    assert lab.loads(*adopt) == 1
+    said = capsys.readouterr().err
+    assert f"holds 2 files of {lab.uri('in/*')}, and 1 row of the table with the path of another file" in said
+    lab.put_parquet("in/c.parquet", {"n": [3]})
+    sources = (part for name in "ac" for part in ("--source", lab.uri(f"in/{name}.parquet")))
+    assert lab.loads("adopt", table, *sources, *named) == 0
+    lacking = ("--aws-conn-id", "aws", "--argument", 'provenance={"origin": "path"}')
+    other_table = lab.create("u", "n UInt32")
+    lab.query(f"INSERT INTO {other_table} VALUES (1), (2), (3)")
+    assert lab.loads("adopt", other_table, "--source", lab.uri("in/*"), *lacking) == 1
+    assert "provenance-columns-missing" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
 def test_text_has_no_footers(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = lab.create("t", "n UInt32")
     lab.put("in/a.csv", b"1\n2\n")
