@@ -136,7 +136,7 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
 
 
 def _count_elsewhere(target: Target, load: Load, files: Sequence[SourceFile]) -> int:
-    """Count the rows of other files, by the column with the path of each row; 0 if no such column is named.
+    """Count the rows without the path of any of these files; 0 if no column has the path of a row.
 
     :raises TargetError: if the table lacks the column.
     """
