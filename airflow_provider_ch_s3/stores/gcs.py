@@ -51,7 +51,7 @@ class GCSFileStore(S3FileStore):
         if key and key.access_key.startswith(KEYS_OF_AWS):
             raise ConfigError(
                 "connection-invalid",
-                f"connection {self.aws_conn_id!r} signs with {key.access_key!r}, a key of AWS, and the source is in"
+                f"connection {self.aws_conn_id!r} signs with a key of AWS, and the source is in"
                 f" Google Cloud Storage; set {self.argument} to a connection with an HMAC key of Google, or to None"
                 " to read a public bucket",
             )
