@@ -339,6 +339,8 @@ def _for_size(client: Client, statement: Statement) -> dict[str, Any]:
 _UNSPEAKABLE = "force_data_skipping_indices"
 # Finds statements that read from other nodes; a load's INSERT names the settings it needs.
 _ASKS_NODES = re.compile(r"\bFROM\s+cluster(AllReplicas)?\(")
+# A view, unlike a query, would keep settings for good.
+_IS_QUERY = re.compile(r"SELECT|WITH")
 
 
 def _whole_text(statement: Statement, client: Client) -> str:
@@ -355,12 +357,14 @@ def whole_text(statement: Statement, newer: Mapping[str, SettingValue] = Mapping
     :param newer: the settings of ``NEWER_ANSWERS`` known to the server.
     """
     query, clause, own = statement.text.rpartition("\nSETTINGS")
+    if not clause and _IS_QUERY.match(own):
+        query, clause, own = own, "\nSETTINGS", ""
     if not clause or statement.reads_profiles or not _ASKS_NODES.search(query):
         return statement.text
     said = {*re.findall(r"(\w+) = ", own), _UNSPEAKABLE, *(["final"] if statement.keeps_final else [])}
     whole = {**WHOLE_ANSWERS, **newer}
-    added = [f"{name} = {literal(value)}," for name, value in whole.items() if name not in said]
-    return f"{query}{clause} {' '.join(added)}{own}"
+    added = (f"{name} = {literal(value)}" for name, value in whole.items() if name not in said)
+    return f"{query}{clause} {', '.join([*added, own.strip()] if own else added)}"
 
 
 def _pin_settings(client: Client, kind: _ClientKind) -> None:

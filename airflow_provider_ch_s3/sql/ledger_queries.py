@@ -17,7 +17,6 @@ def render_read_ledger_comments(tables: Sequence[TableName], cluster: str | None
         SELECT {{ node_name }} AS node, name, engine, comment
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = {{ tables[0].database | literal }} AND name IN ({{ tables | map(attribute="table") | literals }})
-        SETTINGS skip_unavailable_shards = 0
     """  # noqa: E501
 
 
@@ -92,7 +91,7 @@ def render_read_attempt_files(
             AND path > {{ after | literal }}
         ORDER BY path
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -111,7 +110,7 @@ def render_count_by_folder(
         GROUP BY folder
         ORDER BY files DESC, folder
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -137,7 +136,7 @@ def render_read_loaded_files(
         {% if only %}
             AND path IN ({{ only | literals }})
         {% endif %}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -160,7 +159,7 @@ def render_read_last_files(
         {% endif %}
         ORDER BY target DESC, path DESC
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -184,7 +183,7 @@ def render_read_commits(
             AND attempt IN ({{ attempts | literals }})
         GROUP BY target, load_id, generation, attempt
         HAVING countIf(event = 'undone') = 0
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -206,7 +205,7 @@ def render_read_commits_into(
             AND epoch >= {{ since | literal }}
         GROUP BY target, load_id, generation, attempt
         HAVING countIf(event = 'undone') = 0
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -252,7 +251,7 @@ def render_read_planned_by(
             AND (load_id, attempt) IN ({{ attempts | tuples }})
             AND JSONExtractString(detail, 'dag') = {{ dag | literal }}
             AND JSONExtractString(detail, 'task') = {{ task | literal }}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -274,7 +273,7 @@ def render_read_last_commit(ledger: TableName, cluster: str | None, *, target: s
         SELECT max(epoch) AS epoch
         FROM {{ cluster | all_replicas(ledger) }}
         WHERE target = {{ target | literal }} AND event = 'committed'
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -288,7 +287,7 @@ def render_read_earlier_uuids(ledger: TableName, cluster: str | None, *, target:
         WHERE target = {{ target | literal }} AND event = 'committed' AND notEmpty(table_uuids)
         ORDER BY attempt DESC, epoch DESC
         LIMIT 1
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -322,7 +321,6 @@ def render_read_past_reports(
             AND detail NOT IN ('', '{}')
         ORDER BY attempt DESC
         LIMIT 1 BY data_format
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -373,7 +371,6 @@ def render_read_tables(database: str, prefixes: Sequence[str], cluster: str | No
         WHERE database = {{ database | literal }}
             AND arrayExists(prefix -> startsWith(name, prefix), [{{ prefixes | literals }}])
         ORDER BY name, node
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -388,7 +385,6 @@ def render_find_ledgers(comment: str, cluster: str | None, *, limit: int) -> str
         GROUP BY database, name
         ORDER BY database, name
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -448,7 +444,7 @@ def render_read_history(ledger: TableName, cluster: str | None, *, attempts: Seq
             WHERE (target, load_id, attempt) IN ({{ attempts | tuples }})
         )
         ORDER BY target, epoch, time_seconds
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -466,7 +462,7 @@ def render_read_targets(ledger: TableName, cluster: str | None, *, limit: int) -
         GROUP BY target
         ORDER BY target
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -479,7 +475,6 @@ def render_read_locks(databases: Sequence[str], prefix: str, cluster: str | None
         WHERE database IN ({{ databases | literals }}) AND startsWith(name, {{ prefix | literal }})
         ORDER BY name
         LIMIT {{ limit | literal }}
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -500,7 +495,7 @@ def render_read_lock_events(ledger: TableName, cluster: str | None, *, locks: Se
         WHERE event IN ('locked', 'alive')
             AND (target, attempt) IN ({{ locks | tuples }})
         GROUP BY target, attempt
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -533,7 +528,7 @@ def render_read_last_locks(ledger: TableName, cluster: str | None) -> str:
         WHERE event = 'locked'
         GROUP BY target
         ORDER BY target
-        SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+        SETTINGS select_sequential_consistency = 1
     """
 
 
@@ -610,7 +605,6 @@ def render_read_uuids(uuids: Sequence[str], cluster: str | None) -> str:
         SELECT DISTINCT toString(uuid) AS uuid
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE toString(uuid) IN ({{ uuids | literals }})
-        SETTINGS skip_unavailable_shards = 0
     """
 
 

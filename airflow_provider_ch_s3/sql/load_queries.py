@@ -26,9 +26,10 @@ def render_describe_files(source: SourceSpec) -> Statement:
     return render("describe_files", source=source, **described)
 
 
-def render_read_on_each_node(source: SourceSpec, cluster: str | None) -> Statement:
+@statement
+def render_read_on_each_node(source: SourceSpec, cluster: str | None) -> str:
     """Find the nodes that can read the files; fails if any node cannot."""
-    return render("read_on_each_node", source=source.read_with(skip_unavailable_shards=0), cluster=cluster)
+    return IN_FILE
 
 
 def render_read_heads(source: SourceSpec, files: Sequence[SourceFile], *, limit_bytes: int) -> Statement:
@@ -212,7 +213,6 @@ def render_has_query_log(cluster: str | None) -> str:
         SELECT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = 'system' AND name = 'query_log'
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -268,7 +268,6 @@ def _render_running(name: str, condition: Sql, cluster: str | None) -> Statement
             Settings['log_comment'] AS log_comment
         FROM {{ cluster | all_nodes("system.processes") }}
         WHERE {{ condition }}
-        SETTINGS skip_unavailable_shards = 0
     """
     return render(name, text, condition=condition, cluster=cluster)
 

@@ -203,7 +203,6 @@ def render_read_sizes(table: TableName, cluster: str | None) -> Statement:
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
         GROUP BY partition_id
         ORDER BY partition_id
-        SETTINGS skip_unavailable_shards = 0
     """
     parts = TableName(database="system", table="parts")
     return render("read_sizes", text, table=table, cluster=cluster, parts=parts)

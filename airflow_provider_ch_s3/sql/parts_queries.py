@@ -15,7 +15,6 @@ def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> str:
         SELECT DISTINCT {{ node_name }} AS node, database, name AS table
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE {{ tables | are_tables("name") }}
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -38,7 +37,6 @@ def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> str
         FROM {{ cluster | all_nodes("system.merges") }}
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, database, table
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -55,7 +53,6 @@ def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) ->
         WHERE {{ tables | are_tables("table") }}
             AND NOT is_done AND latest_fail_reason != ''
         GROUP BY node, database, table
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -79,7 +76,6 @@ def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> s
         WHERE {{ tables | are_tables("table") }}
             AND last_exception != ''
         GROUP BY node, database, table
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -98,7 +94,6 @@ def render_partition_ids(table: TableName, values: Sequence[str], cluster: str |
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
             AND partition IN ({{ values | literals }})
         ORDER BY value, id
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -111,7 +106,6 @@ def render_partition_values(table: TableName, ids: Sequence[str], cluster: str |
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
             AND partition_id IN ({{ ids | literals }})
         ORDER BY value
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -129,7 +123,6 @@ def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | N
         FROM {{ cluster | all_nodes("system.merges") }}
         WHERE {{ watched | are_partitions }}
         GROUP BY node, database, table, partition_id
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -153,7 +146,6 @@ def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -
         FROM {{ cluster | all_nodes("system.replication_queue") }}
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, database, table, partition_id
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -174,7 +166,6 @@ def render_read_part_changes(uuids: Sequence[str], cluster: str | None) -> str:
             AND event_type IN ('NewPart', 'MergeParts')
             AND error = 0
         ORDER BY at_seconds
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -207,7 +198,6 @@ def render_read_replicas(table: TableName, cluster: str | None) -> str:
         FROM {{ cluster | all_nodes("system.replicas") }}
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -224,7 +214,6 @@ def render_read_replication_queue(table: TableName, cluster: str | None, *, with
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
             AND type NOT IN ({% if not with_merges %}'MERGE_PARTS', {% endif %}'MUTATE_PART')
         ORDER BY node, entry
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -242,5 +231,4 @@ def render_read_fetches(table: TableName, cluster: str | None) -> str:
         FROM {{ cluster | all_nodes("system.replicated_fetches") }}
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         GROUP BY node
-        SETTINGS skip_unavailable_shards = 0
     """

@@ -66,7 +66,6 @@ def render_read_memory(cluster: str | None) -> str:
         GROUP BY node
         HAVING total_bytes > 0
         ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -78,7 +77,6 @@ def render_read_clocks(cluster: str | None) -> str:
         FROM {{ cluster | all_nodes("system.one") }}
         GROUP BY node
         ORDER BY node
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -131,5 +129,4 @@ def render_read_uptimes(cluster: str | None) -> str:
     return """
         SELECT {{ node_name }} AS node, uptime() AS uptime_seconds
         FROM {{ cluster | all_nodes("system.one") }}
-        SETTINGS skip_unavailable_shards = 0
     """

@@ -36,7 +36,6 @@ def render_read_view(view: TableName, cluster: str | None) -> str:
         SELECT {{ node_name }} AS node, create_table_query, as_select
         FROM {{ cluster | all_nodes("system.tables") }}
         WHERE database = {{ view.database | literal }} AND name = {{ view.table | literal }}
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -112,7 +111,6 @@ def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
         WHERE {{ tables | are_tables("table") }}
         GROUP BY node, table, partition_id
         ORDER BY node, table, partition_id
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -132,7 +130,6 @@ def render_read_digests(
             AND partition_id IN ({{ partitions | literals }})
         GROUP BY node, partition_id
         ORDER BY node, partition_id
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -195,7 +192,6 @@ def render_read_logged_parts(
         FROM {{ cluster | all_nodes("system.part_log") }}
         WHERE event_time >= toDateTime({{ (began_at - reach_seconds) | literal }})
         GROUP BY node
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -211,7 +207,6 @@ def render_read_broken_parts(tables: Sequence[TableName], cluster: str | None, *
             AND partition_id = {{ partition | literal }}
             AND startsWith(reason, 'broken')
         ORDER BY node, table, name
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -269,8 +264,7 @@ def render_count_same_rows(
             AND _partition_id = {{ partition | literal }}
             AND toInt64(splitByChar('_', substring(_part, length(_partition_id) + 2))[2]) > {{ last_block | literal }}
         {# Each node compares with its own staged rows. #}
-        SETTINGS apply_deleted_mask = 0, prefer_global_in_and_join = 0, skip_unavailable_shards = 0,
-            max_execution_time = 0
+        SETTINGS apply_deleted_mask = 0, prefer_global_in_and_join = 0, max_execution_time = 0
     """
 
 
@@ -290,7 +284,6 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
             FROM {{ cluster | all_nodes("system.parts") }}
             WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         )
-        SETTINGS skip_unavailable_shards = 0
     """
 
 
@@ -450,5 +443,4 @@ def render_renamed_columns(table: TableName, cluster: str | None, *, since: int)
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
             AND toUnixTimestamp(create_time) >= {{ since | literal }} AND command LIKE '%RENAME COLUMN%'
         ORDER BY node, change
-        SETTINGS skip_unavailable_shards = 0
     """

@@ -33,7 +33,6 @@ def render_read_columns(table: TableName, cluster: str | None) -> str:
         FROM {{ cluster | all_nodes("system.columns") }}
         WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
         ORDER BY node, position
-        SETTINGS skip_unavailable_shards = 0
     """
 
 

@@ -12,5 +12,4 @@ SETTINGS
     insert_quorum = 2,
     insert_quorum_parallel = 1,
     insert_deduplicate = 0,
-    skip_unavailable_shards = 0,
     select_sequential_consistency = 1

@@ -7,4 +7,4 @@ WHERE target = 'it\'s.a`b'
 GROUP BY folder
 ORDER BY files DESC, folder
 LIMIT 100
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

@@ -13,4 +13,3 @@ FROM
     HAVING argMax(event, time) = 'claimed'
 )
 WHERE load_id != 'ch-s3-0123456789abcdef0123'
-SETTINGS skip_unavailable_shards = 0

@@ -6,4 +6,3 @@ FROM
     WHERE match(initial_query_id, '^ch-s3-[0-9a-f]{20}-[0-9]+-[0-9]+(-insert)?$')
 )
 WHERE load_id != 'ch-s3-0123456789abcdef0123'
-SETTINGS skip_unavailable_shards = 0

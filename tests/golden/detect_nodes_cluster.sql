@@ -40,4 +40,3 @@ SELECT
 FROM clusterAllReplicas('it\'s', system.clusters)
 WHERE cluster = 'it\'s'
 GROUP BY node, position, version
-SETTINGS skip_unavailable_shards = 0

@@ -27,4 +27,3 @@ SELECT
     0 AS changed
 FROM system.tables
 WHERE database = 'system' AND name = 'query_log'
-SETTINGS skip_unavailable_shards = 0

@@ -9,4 +9,3 @@ WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
     AND last_exception != ''
 GROUP BY node, database, table
-SETTINGS skip_unavailable_shards = 0

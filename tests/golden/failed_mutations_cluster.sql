@@ -8,4 +8,3 @@ WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
     AND NOT is_done AND latest_fail_reason != ''
 GROUP BY node, database, table
-SETTINGS skip_unavailable_shards = 0

@@ -4,4 +4,3 @@ WHERE startsWith(comment, 'airflow-provider-ch-s3: what its loads did, schema 1'
 GROUP BY database, name
 ORDER BY database, name
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0

@@ -25,4 +25,3 @@ FROM clusterAllReplicas('it\'s', system.query_log)
 WHERE event_date >= toDate(now() - 3600) - 1
     AND event_time >= now() - 3600
     AND startsWith(initial_query_id, 'ch-s3-0\'1-2-')
-SETTINGS skip_unavailable_shards = 0

@@ -11,4 +11,3 @@ FROM clusterAllReplicas('it\'s', system.replication_queue)
 WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
 GROUP BY node, database, table, partition_id
-SETTINGS skip_unavailable_shards = 0

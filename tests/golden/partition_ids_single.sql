@@ -3,4 +3,3 @@ FROM system.parts
 WHERE database = 'it\'s' AND table = 'a`b' AND active
     AND partition IN ('2024-01-31', '(\'a\',1)')
 ORDER BY value, id
-SETTINGS skip_unavailable_shards = 0

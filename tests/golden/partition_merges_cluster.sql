@@ -10,4 +10,3 @@ WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('e', 'c'))
     AND ((database = 'it\'s' AND table = 'a`b' AND partition_id IN ('201301', '2013-1')) OR (database = 'e' AND table = 'c' AND partition_id IN ('all')))
 GROUP BY node, database, table, partition_id
-SETTINGS skip_unavailable_shards = 0

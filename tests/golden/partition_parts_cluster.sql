@@ -13,4 +13,3 @@ WHERE database IN ('it\'s', 'e')
     AND ((database = 'it\'s' AND table = 'a`b' AND partition_id IN ('201301', '2013-1')) OR (database = 'e' AND table = 'c' AND partition_id IN ('all')))
     AND active
 GROUP BY node, database, table, partition_id
-SETTINGS skip_unavailable_shards = 0

@@ -13,4 +13,3 @@ WHERE event_date >= toDate(toDateTime(1)) - 1
 GROUP BY node, at_seconds
 ORDER BY at_seconds DESC
 LIMIT 100 BY node
-SETTINGS skip_unavailable_shards = 0

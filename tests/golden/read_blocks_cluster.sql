@@ -10,4 +10,3 @@ WHERE database IN ('it\'s')
     AND (database, `table`) IN (('it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7'), ('it\'s', 'a`b'))
 GROUP BY node, table, partition_id
 ORDER BY node, table, partition_id
-SETTINGS skip_unavailable_shards = 0

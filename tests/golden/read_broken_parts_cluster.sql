@@ -5,4 +5,3 @@ WHERE database = 'it\'s'
     AND partition_id = '20130101-it\'s'
     AND startsWith(reason, 'broken')
 ORDER BY node, table, name
-SETTINGS skip_unavailable_shards = 0

@@ -2,4 +2,3 @@ SELECT concat(hostName(), ':', toString(tcpPort())) AS node, toUInt32(max(nowInB
 FROM clusterAllReplicas('it\'s', system.one)
 GROUP BY node
 ORDER BY node
-SETTINGS skip_unavailable_shards = 0

@@ -2,4 +2,3 @@ SELECT concat(hostName(), ':', toString(tcpPort())) AS node, name, type, default
 FROM clusterAllReplicas('it\'s', system.columns)
 WHERE database = 'it\'s' AND table = 'a`b'
 ORDER BY node, position
-SETTINGS skip_unavailable_shards = 0

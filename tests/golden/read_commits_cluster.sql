@@ -13,4 +13,4 @@ WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND attempt IN (7, 9)
 GROUP BY target, load_id, generation, attempt
 HAVING countIf(event = 'undone') = 0
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

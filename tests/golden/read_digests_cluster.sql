@@ -7,4 +7,3 @@ WHERE database = 'it\'s' AND table = 'a`b' AND active
     AND partition_id IN ('a', '20130101-it\'s')
 GROUP BY node, partition_id
 ORDER BY node, partition_id
-SETTINGS skip_unavailable_shards = 0

@@ -28,4 +28,3 @@ WHERE committed NOT IN ('', '{}')
     AND if(JSONHas(planned, 'map_index'), JSONExtractInt(planned, 'map_index'), -1) = 3
 ORDER BY attempt DESC
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0

@@ -12,4 +12,4 @@ HAVING toFloat64(max(time)) < 1700000000.5
     AND (is_committed OR maxIf(epoch, event = 'abandoned') > 0
         AND maxIf(epoch, event = 'abandoned') >= maxIf(epoch, event = 'committing'))
 ORDER BY target, attempt
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

@@ -24,4 +24,4 @@ SELECT
     WHERE target = 'it\'s.a`b' AND load_id = 'ch-s3-0123'
 )
 ORDER BY epoch, time_seconds
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

@@ -8,4 +8,4 @@ SELECT
         OR target = 'it\'s.a`b' AND attempt IN (3)
 )
 ORDER BY epoch, time_seconds
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

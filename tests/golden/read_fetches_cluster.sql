@@ -2,4 +2,3 @@ SELECT concat(hostName(), ':', toString(tcpPort())) AS node, sum(total_size_byte
 FROM clusterAllReplicas('it\'s', system.replicated_fetches)
 WHERE database = 'it\'s' AND table = 'a`b'
 GROUP BY node
-SETTINGS skip_unavailable_shards = 0

@@ -9,4 +9,4 @@ SELECT
     WHERE (target, load_id, attempt) IN (('it\'s.a`b', 'ch-s3-0123', 7), ('d.t', 'ch-s3-4567', 9))
 )
 ORDER BY target, epoch, time_seconds
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

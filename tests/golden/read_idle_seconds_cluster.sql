@@ -9,4 +9,3 @@ FROM
     FROM clusterAllReplicas('it\'s', system.parts)
     WHERE database = 'it\'s' AND table = 'ch_s3_stage_52115f13b013_0123_2_7_7'
 )
-SETTINGS skip_unavailable_shards = 0

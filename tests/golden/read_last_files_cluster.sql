@@ -5,4 +5,4 @@ WHERE target = 'it\'s.a`b'
     AND path < 'flights/z'
 ORDER BY target DESC, path DESC
 LIMIT 9
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

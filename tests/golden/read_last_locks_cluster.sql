@@ -3,4 +3,4 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE event = 'locked'
 GROUP BY target
 ORDER BY target
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

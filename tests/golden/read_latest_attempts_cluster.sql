@@ -15,4 +15,4 @@ GROUP BY target, load_id, attempt
 HAVING countIf(event = 'planned') > 0
 ORDER BY planned_at DESC, load_id DESC, attempt DESC
 LIMIT 50
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

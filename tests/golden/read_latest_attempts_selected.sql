@@ -23,4 +23,4 @@ HAVING countIf(event = 'planned') > 0
     AND (planned_at, load_id, attempt) < (1700000000.25, 'it\'s\n\'); DROP TABLE x; --\\', 7)
 ORDER BY planned_at DESC, load_id DESC, attempt DESC
 LIMIT 50
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

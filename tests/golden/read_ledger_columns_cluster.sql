@@ -13,4 +13,3 @@ FROM
     GROUP BY concat(hostName(), ':', toString(tcpPort())), database, table
 )
 GROUP BY database, table
-SETTINGS skip_unavailable_shards = 0

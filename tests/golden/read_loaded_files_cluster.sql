@@ -1,4 +1,4 @@
 SELECT DISTINCT path, etag, load_id, attempt
 FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger_files')
 WHERE target = 'it\'s.a`b' AND path BETWEEN 'flights/a' AND 'flights/it\'s\n\'); DROP TABLE x; --\\'
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

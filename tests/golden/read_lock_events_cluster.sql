@@ -7,4 +7,4 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger')
 WHERE event IN ('locked', 'alive')
     AND (target, attempt) IN (('it\'s.a`b', 7), ('d.t', 9))
 GROUP BY target, attempt
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

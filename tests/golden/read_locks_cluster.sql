@@ -3,4 +3,3 @@ FROM clusterAllReplicas('it\'s', system.tables)
 WHERE database IN ('it\'s', 'd') AND startsWith(name, 'ch_s3_lock_')
 ORDER BY name
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0

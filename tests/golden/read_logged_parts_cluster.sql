@@ -15,4 +15,3 @@ SELECT
 FROM clusterAllReplicas('it\'s', system.part_log)
 WHERE event_time >= toDateTime(1699913600)
 GROUP BY node
-SETTINGS skip_unavailable_shards = 0

@@ -6,4 +6,3 @@ FROM clusterAllReplicas('it\'s', system.asynchronous_metrics)
 GROUP BY node
 HAVING total_bytes > 0
 ORDER BY node
-SETTINGS skip_unavailable_shards = 0

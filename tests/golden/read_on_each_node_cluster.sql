@@ -12,5 +12,3 @@ FROM clusterAllReplicas('it\'s', view(
     )
 ))
 ORDER BY node
-SETTINGS
-    skip_unavailable_shards = 0

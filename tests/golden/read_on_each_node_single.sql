@@ -13,5 +13,3 @@ WHERE _path IN ('flights/it\'s 1.parquet', 'flights/it\'s 2.parquet')
     )
 )
 ORDER BY node
-SETTINGS
-    skip_unavailable_shards = 0

@@ -7,4 +7,3 @@ WHERE toString(table_uuid) IN ('a-1', 'b-2')
     AND event_type IN ('NewPart', 'MergeParts')
     AND error = 0
 ORDER BY at_seconds
-SETTINGS skip_unavailable_shards = 0

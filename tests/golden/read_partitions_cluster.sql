@@ -12,4 +12,3 @@ WHERE database = 'it\'s' AND table = 'a`b' AND active
 GROUP BY node, partition_id
 HAVING rows > 0
 ORDER BY partition_id, node
-SETTINGS skip_unavailable_shards = 0

@@ -16,4 +16,3 @@ WHERE database IN ('it\'s')
     AND (database, `table`) IN (('it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7'), ('it\'s', 'a`b'))
     AND partition_id IN ('all', '20130101-it\'s')
 ORDER BY node, table, partition_id, first_block
-SETTINGS skip_unavailable_shards = 0

@@ -7,4 +7,3 @@ WHERE target = 'it\'s.a`b'
     AND detail NOT IN ('', '{}')
 ORDER BY attempt DESC
 LIMIT 1 BY data_format
-SETTINGS skip_unavailable_shards = 0

@@ -5,4 +5,4 @@ WHERE target IN ('it\'s.a`b', 'd.earlier')
     AND (load_id, attempt) IN (('ch-s3-0123', 7), ('it\'s\n\'); DROP TABLE x; --\\', 9))
     AND JSONExtractString(detail, 'dag') = 'd'
     AND JSONExtractString(detail, 'task') = 'it\'s\n\'); DROP TABLE x; --\\'
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

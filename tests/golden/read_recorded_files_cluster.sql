@@ -3,4 +3,4 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'led`ger_files')
 WHERE target IN ('it\'s.a`b', 'd.earlier')
 ORDER BY path, etag, load_id, attempt
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

@@ -7,4 +7,4 @@ WHERE target = 'it\'s.a`b'
     AND (path, etag, load_id, attempt) > ('flights/b', 'it\'s\n\'); DROP TABLE x; --\\', 'ch-s3-0123', 7)
 ORDER BY path, etag, load_id, attempt
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

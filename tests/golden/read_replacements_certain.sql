@@ -22,4 +22,4 @@ WHERE target IN ('it\'s.a`b', 'd.earlier')
 )
 GROUP BY mode, partition_id
 HAVING partition_id IN ('', '20130101-it\'s')
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

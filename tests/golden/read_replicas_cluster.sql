@@ -9,4 +9,3 @@ SELECT
 FROM clusterAllReplicas('it\'s', system.replicas)
 WHERE database = 'it\'s' AND table = 'a`b'
 ORDER BY node
-SETTINGS skip_unavailable_shards = 0

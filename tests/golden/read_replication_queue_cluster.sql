@@ -6,4 +6,3 @@ FROM clusterAllReplicas('it\'s', system.replication_queue)
 WHERE database = 'it\'s' AND table = 'a`b'
     AND type NOT IN ('MERGE_PARTS', 'MUTATE_PART')
 ORDER BY node, entry
-SETTINGS skip_unavailable_shards = 0

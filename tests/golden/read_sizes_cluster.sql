@@ -3,4 +3,3 @@ FROM cluster('it\'s', 'system', 'parts')
 WHERE database = 'it\'s' AND table = 'a`b' AND active
 GROUP BY partition_id
 ORDER BY partition_id
-SETTINGS skip_unavailable_shards = 0

@@ -7,4 +7,4 @@ WHERE event IN ('locked', 'committed')
 GROUP BY target
 ORDER BY target
 LIMIT 1000
-SETTINGS skip_unavailable_shards = 0, select_sequential_consistency = 1
+SETTINGS select_sequential_consistency = 1

@@ -1,3 +1,2 @@
 SELECT concat(hostName(), ':', toString(tcpPort())) AS node, uptime() AS uptime_seconds
 FROM clusterAllReplicas('it\'s', system.one)
-SETTINGS skip_unavailable_shards = 0

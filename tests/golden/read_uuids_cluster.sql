@@ -1,4 +1,3 @@
 SELECT DISTINCT toString(uuid) AS uuid
 FROM clusterAllReplicas('it\'s', system.tables)
 WHERE toString(uuid) IN ('u1', 'u2')
-SETTINGS skip_unavailable_shards = 0

@@ -19,4 +19,3 @@ INNER JOIN
 ) AS disks ON disks.node = volumes.node AND disks.disk = volumes.disk
 GROUP BY node, policy, name
 ORDER BY node, policy, is_first DESC, name
-SETTINGS skip_unavailable_shards = 0

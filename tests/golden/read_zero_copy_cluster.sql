@@ -16,4 +16,3 @@ INNER JOIN
 ) AS servers USING (node)
 WHERE if(own != '', own, default) IN ('1', 'true')
 ORDER BY node
-SETTINGS skip_unavailable_shards = 0

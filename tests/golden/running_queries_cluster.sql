@@ -11,4 +11,3 @@ SELECT
     Settings['log_comment'] AS log_comment
 FROM clusterAllReplicas('it\'s', system.processes)
 WHERE startsWith(initial_query_id, 'ch-s3-0\'1-2-')
-SETTINGS skip_unavailable_shards = 0

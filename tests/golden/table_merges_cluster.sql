@@ -8,4 +8,3 @@ FROM clusterAllReplicas('it\'s', system.merges)
 WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
 GROUP BY node, database, table
-SETTINGS skip_unavailable_shards = 0

@@ -2,4 +2,3 @@ SELECT DISTINCT concat(hostName(), ':', toString(tcpPort())) AS node, database, 
 FROM clusterAllReplicas('it\'s', system.tables)
 WHERE database IN ('it\'s', 'e')
     AND (database, `name`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
-SETTINGS skip_unavailable_shards = 0

@@ -24,4 +24,3 @@ FROM
     GROUP BY node, database, table, partition_id
 )
 GROUP BY node, database, table
-SETTINGS skip_unavailable_shards = 0

@@ -9,4 +9,3 @@ SELECT
 FROM clusterAllReplicas('it\'s', system.replicas)
 WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
-SETTINGS skip_unavailable_shards = 0

@@ -12,4 +12,3 @@ FROM (
         AND maxIf(data_version, startsWith(name, 'patch-')) > minIf(data_version, NOT startsWith(name, 'patch-'))
 )
 ORDER BY node, name
-SETTINGS skip_unavailable_shards = 0

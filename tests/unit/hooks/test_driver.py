@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -12,6 +13,8 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.driver import _ClientKind, _pin_settings, whole_text
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.server_queries import render_read_session, render_read_settings
+from airflow_provider_ch_s3.sql.staging_queries import render_create_held
+from airflow_provider_ch_s3.table.target import TableName
 
 WHOLE = {
     *("limit", "offset", "additional_table_filters", "additional_result_filter", "final", "use_query_cache"),
@@ -30,18 +33,27 @@ WHOLE = {
     *("schema_inference_use_cache_for_s3", "schema_inference_use_cache_for_azure"),
     *("schema_inference_use_cache_for_url", "use_cache_for_count_from_files"),
 }
+GOLDEN = Path(__file__).parents[2] / "golden"
+TABLE = TableName(database="d", table="t")
 QUERY = "SELECT 1\nFROM clusterAllReplicas('c', system.one)\nSETTINGS "
 
 
 def test_other_nodes_are_told_what_keeps_answers_whole() -> None:
     statement = render_running_queries("ch-s3-", "c")
     text = whole_text(statement)
-    clause = text.rpartition("\nSETTINGS ")[2]
-    assert clause.endswith(" skip_unavailable_shards = 0")
-    assert [one.partition(" = ")[0] for one in clause.split(", ")].count("skip_unavailable_shards") == 1
-    names = {one.partition(" = ")[0] for one in clause.split(", ")}
-    assert names == WHOLE
-    assert text.startswith(statement.text.rpartition("\n")[0])
+    query, _, clause = text.rpartition("\nSETTINGS ")
+    names = [one.partition(" = ")[0] for one in clause.split(", ")]
+    assert set(names) == WHOLE
+    assert len(names) == len(WHOLE)
+    assert query == statement.text
+
+
+def test_a_node_that_is_down_is_missing_from_no_answer() -> None:
+    golden = {path.name: path.read_text() for path in GOLDEN.glob("*.sql")}
+    asking = {name: text for name, text in golden.items() if "FROM cluster" in text}
+    said = {name for name, text in asking.items() if "skip_unavailable_shards = " in whole_text(Statement(text=text))}
+    assert len(said) > 60
+    assert asking.keys() - said == {"create_held_on_cluster.sql"}
 
 
 def test_other_nodes_are_told_what_only_newer_servers_know() -> None:
@@ -74,6 +86,7 @@ def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str)
             Statement(text="INSERT INTO FUNCTION cluster('c', 'd', 't')\nSELECT 1\nSETTINGS max_threads = 1"),
             id="load",
         ),
+        pytest.param(render_create_held(TABLE, TABLE, "c", on="c"), id="view"),
     ],
 )
 def test_other_statements_stay_as_they_are(statement: Statement) -> None:
