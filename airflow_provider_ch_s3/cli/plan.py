@@ -151,7 +151,7 @@ def _describe(prepared: PreparedLoad, selection: ChunkSelection | None) -> dict[
         "files_too_young": selection.left_out.young_count if selection else 0,
         "size_bytes": source.size_bytes,
         "rows": source.rows,
-        "nodes": [node.host for node in prepared.cluster.nodes],
+        "nodes": prepared.cluster.hosts,
         "settings": [
             {"name": one.name, "value": one.value, "origin": one.origin.value, "reason": one.reason}
             for one in plan.all

@@ -137,6 +137,11 @@ class ClusterSpec:
         )
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the nodes, in their order."""
+        return tuple(node.host for node in self.nodes)
+
+    @property
     def shard_count(self) -> int:
         """Number of shards."""
         return len({node.shard for node in self.nodes})

@@ -33,6 +33,7 @@ def call_aside(function: Callable[[], Result]) -> Future[Result]:
     The thread is a daemon, unlike the threads of a pool: an exiting worker does not wait for a hanging server.
     """
     future: Future[Result] = Future()
+    future.set_running_or_notify_cancel()  # from here on, it runs even if nobody waits any more
 
     def run() -> None:
         try:

@@ -12,8 +12,8 @@ from airflow_provider_ch_s3.common.text import did_you_mean, show_name
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.sql.filters import short_identifier
-from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable, is_merge_tree
-from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas
+from airflow_provider_ch_s3.table.new_table import CreateTable, NewColumn, NewTable
+from airflow_provider_ch_s3.table.target import Distribution, TableName, has_replicas, is_merge_tree
 
 
 def plan_table(

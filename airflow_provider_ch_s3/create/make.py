@@ -196,7 +196,7 @@ class TableMaker:
         return {row["node"]: row for row in read_table(self.client, table, self.cluster.name)}
 
     def _lacking(self, found: Definitions) -> Sequence[str]:
-        return [node.host for node in self.cluster.nodes if node.host not in found]
+        return [node for node in self.cluster.hosts if node not in found]
 
     @cached_property
     def _ddl_mode(self) -> DdlMode:

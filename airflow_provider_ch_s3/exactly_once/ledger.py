@@ -24,7 +24,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventK
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
-from airflow_provider_ch_s3.table.target import TableName, has_replicas, parse_table
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, is_merge_tree, parse_table
 
 DEFAULT_LEDGER = "ch_s3_ledger"
 NO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -71,7 +71,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     tables = {
         TableName(database=row["database"], table=row["name"]): row["comments"][0]
         for row in rows
-        if all(engine.endswith("MergeTree") for engine in row["engines"]) and len(row["comments"]) == 1
+        if all(map(is_merge_tree, row["engines"])) and len(row["comments"]) == 1
     }
     ledgers = {name: comment for name, comment in tables.items() if files_name(name) in tables}
     if not ledgers:
@@ -176,7 +176,7 @@ class Ledger:
         )
         for row in found:
             check_schema(self.name, row["name"], row["comment"])
-            if not row["engine"].endswith("MergeTree"):  # a view would read other tables with this user's rights
+            if not is_merge_tree(row["engine"]):  # a view would read other tables with this user's rights
                 raise TargetError(
                     "ledger-wrong-table",
                     f"the ledger {self.name.database}.{row['name']} is a {row['engine']} on {row['node']}; find out"

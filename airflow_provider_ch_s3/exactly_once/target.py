@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.introspection.cluster import check_reach
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.table_queries import render_add_columns, render_read_table
 from airflow_provider_ch_s3.table.provenance import Provenance, check_columns, missing_columns
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec, is_merge_tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Target:
         ):
             return None
         rows = self.client.query(render_read_table(name, self.cluster.name))
-        if any(row["engine"].endswith("MergeTree") for row in rows):
+        if any(is_merge_tree(row["engine"]) for row in rows):
             return None
         ledger = self.ledger.of(name)
         # RENAME DATABASE takes them along, RENAME TABLE into another database does not.

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.exactly_once.staging import FEED, VIEW, Staging, Sta
 from airflow_provider_ch_s3.introspection.table import read_table
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import identifier, server_sql
-from airflow_provider_ch_s3.table.target import TableName, TargetSpec, defines_disk, parse_table
+from airflow_provider_ch_s3.table.target import TableName, TargetSpec, defines_disk, is_merge_tree, parse_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def read_views(client: ClickHouseClient, target: TargetSpec, cluster: str | None
     for name in target.views:
         view = _read_view(client, name, target, cluster, nodes)
         tables = read_table(client, view.table, cluster)
-        if not all(row["engine"].endswith("MergeTree") for row in tables):
+        if not all(is_merge_tree(row["engine"]) for row in tables):
             raise _refuse(view.name, f"its table {view.table} is not a MergeTree table on every node")
         if any(row["views"] for row in tables):
             raise _refuse(view.name, f"its table {view.table} feeds views of its own")

@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.sql.export_queries import (
     render_insert_export,
     select_table,
 )
-from airflow_provider_ch_s3.table.target import TableName, has_replicas, is_shared
+from airflow_provider_ch_s3.table.target import TableName, has_replicas, is_merge_tree, is_shared
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, Plan, SettingValue, plan_query
 
 # Files counted with one statement, which names each file, however long the keys are.
@@ -85,7 +85,7 @@ def locate_rows(client: ClickHouseClient, declaration: ClusterDeclaration, reque
     engine = tables[0]["engine"] if tables else ""
     # a Distributed table may read a replica that the connection leaves out
     is_direct = found.distribution is not None and not located.declaration.lacks_replicas
-    is_local = engine.endswith("MergeTree") and not is_direct
+    is_local = is_merge_tree(engine) and not is_direct
     return ExportedRows(
         client=located.client,
         declaration=located.declaration,

@@ -234,8 +234,12 @@ class SourcePattern:
         return ""
 
     @property
-    def probably_meant(self) -> str:
-        """Name what was probably meant as a shell's wildcard or a template, for messages; '' if there is none."""
+    def no_match(self) -> str:
+        """Say that no file matches, and what was probably meant as a shell's wildcard or a template."""
+        return f"no file matches {self}{self._probably_meant}"
+
+    @property
+    def _probably_meant(self) -> str:
         globs = " ".join(self.globs)
         if single := re.search(r"\{\w+\}", globs):
             return f" ({single[0]} is one choice; a template has two braces, as in {{{{ ds }}}})"

@@ -240,7 +240,7 @@ def check_reach(
     :raises ConfigError: if an address is missing.
     :raises ClusterError: if a node did not answer at its address, perhaps only for a moment.
     """
-    nodes = {node.host for node in cluster.nodes}
+    nodes = set(cluster.hosts)
     lacking = nodes - client.reachable
     if lacking and (lacking == nodes or not any_will_do()):
         tried = f" (tried in vain: {', '.join(client.unanswered)})" if client.unanswered else ""

@@ -126,7 +126,7 @@ def read_source(
     check_nesting(wanted, f"of {target.name}", "make it a String or a JSON column")
     source = _find_format(client, access, files, request)
     check_dialect(source.data_format, request.csv)
-    beginnings = Beginnings()
+    beginnings = Beginnings(request=request)
     if source.format.has_lines:
         source, beginnings = look_at_files(client, source, request)
         files = source.files
@@ -153,13 +153,13 @@ def read_source(
         given_types = {column.name: column.type for column in source.in_files}
         if _may_guess(source, request, given_types) and (delimiter := beginnings.find_delimiter(len(given_types))):
             source = _with_delimiter(source, delimiter, request)
-        source = _with_header(source, beginnings, given_types, request)
-        beginnings.check_columns(source, request, target)
+        source = _with_header(source, beginnings, given_types)
+        beginnings.check_columns(source, target)
         return source
     # DESCRIBE lists the columns of the folders for some addresses only; a query always has them.
     source, types = _describe_csv(client, source, beginnings, in_path, request, target)
-    beginnings.check_columns(source, request, target)
-    types = _read_as_texts(types, source, beginnings, request)
+    beginnings.check_columns(source, target)
+    types = _read_as_texts(types, source, beginnings)
     guessed = {name: kind for name, kind in types.items() if name not in wanted}
     check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
     described = (
@@ -169,14 +169,12 @@ def read_source(
     return type_text_columns(source, described, target.columns, skip=request.select, renamed=find_renamed_in(request))
 
 
-def _read_as_texts(
-    types: Mapping[str, str], source: SourceSpec, beginnings: Beginnings, request: LoadRequest
-) -> dict[str, str]:
+def _read_as_texts(types: Mapping[str, str], source: SourceSpec, beginnings: Beginnings) -> dict[str, str]:
     """Have columns read as text if the server guesses times for texts that are no times by our rules.
 
     An expression can say what the texts mean.
     """
-    values = beginnings.first_values(source, request, list(types))
+    values = beginnings.first_values(source, list(types))
     is_us = source.settings.get("date_time_input_format") == US
     return {
         name: "Nullable(String)"
@@ -250,12 +248,12 @@ def _describe_escaped(
             " leave structure out",
         )
     columns = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
-    fields = beginnings.first_fields(source, request)
+    fields = beginnings.first_fields(source)
     if source.format.with_names:
-        source = _with_header(source, beginnings, columns, request)
+        source = _with_header(source, beginnings, columns)
     if source.format.with_names:
         return source, tuple(f"c{n}" for n, _ in enumerate(fields, 1))
-    beginnings.check_same_header(source, request)
+    beginnings.check_same_header(source)
     return replace(source, header=fields), fields
 
 
@@ -285,18 +283,18 @@ def _describe_csv(
         source = _with_delimiter(source, delimiter, request)
         types, problem = describe(source)
     if problem is not None:
-        if not source.format.with_names and (names := beginnings.only_names(source, request)):
+        if not source.format.with_names and (names := beginnings.only_names(source)):
             return source, dict.fromkeys(names, "Nullable(String)")
-        _raise_unless_uneven(problem, source, beginnings, columns, request)
+        _raise_unless_uneven(problem, source, beginnings, columns)
         types = _describe_text(client, source.read_with(**OF_ANY_LENGTH), in_path, request, target)
     if not source.format.with_names:
         return source, types
     by_server = not are_nameless(types)
-    named = _with_header(source, beginnings, columns, request, by_server=by_server)
+    named = _with_header(source, beginnings, columns, by_server=by_server)
     is_named = named is not source
     if is_named is by_server and not (is_named and beginnings.is_marked):
         return named, types
-    if is_named and (names := beginnings.only_names(named, request)):
+    if is_named and (names := beginnings.only_names(named)):
         return named, dict.fromkeys(names, "Nullable(String)")
     undetected = {f"input_format_{kind}_detect_header": 0 for kind in ("csv", "tsv")}
     asked = named if is_named else named.read_with(**undetected)
@@ -315,11 +313,7 @@ OF_ANY_LENGTH: Mapping[str, SettingValue] = {
 
 
 def _raise_unless_uneven(
-    problem: SourceError,
-    source: SourceSpec,
-    beginnings: Beginnings,
-    columns: Mapping[str, str],
-    request: LoadRequest,
+    problem: SourceError, source: SourceSpec, beginnings: Beginnings, columns: Mapping[str, str]
 ) -> None:
     """Do nothing if the server could not guess the columns because rows have different numbers of fields.
 
@@ -328,8 +322,8 @@ def _raise_unless_uneven(
     if _UNEVEN in str(problem):
         return
     has_other_count = _OTHER_COUNT in str(problem)
-    if source.has_header or beginnings.has_header(source, request, columns):
-        for line in beginnings.first_lines(source, request):
+    if source.has_header or beginnings.has_header(source, columns):
+        for line in beginnings.first_lines(source):
             if has_other_count:
                 line.check_count()
             else:
@@ -342,7 +336,6 @@ def _with_header(
     source: SourceSpec,
     beginnings: Beginnings,
     columns: Mapping[str, str],
-    request: LoadRequest,
     *,
     by_server: bool = False,
 ) -> SourceSpec:
@@ -353,11 +346,11 @@ def _with_header(
     """
     if not source.format.with_names:
         return source
-    is_header = beginnings.has_header(source, request, columns)
+    is_header = beginnings.has_header(source, columns)
     if by_server if is_header is None else is_header:
         return replace(source, data_format=source.format.with_names)
     beginnings.check_mark(columns)
-    if _may_guess(source, request, columns) and not source.delimiter:
+    if _may_guess(source, beginnings.request, columns) and not source.delimiter:
         beginnings.check_delimiter(columns)
     return source
 

@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
@@ -21,7 +21,6 @@ from airflow_provider_ch_s3.files.data_format import (
     DELIMITER_SETTING,
     DELIMITERS,
     TSV_SKIP_SETTING,
-    Csv,
     find_rivals,
     guess_delimiter,
 )
@@ -97,15 +96,15 @@ def look_at_files(
             )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
-    return _leave_out_blank(client, source), Beginnings(heads=filled, dialect=request.csv, skipped_lines=skipped)
+    return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beginnings:
     """The beginnings of some files with rows."""
 
+    request: LoadRequest
     heads: tuple[Head, ...] = ()
-    dialect: Csv = field(default_factory=Csv)
     skipped_lines: int = 0
 
     @property
@@ -118,24 +117,24 @@ class Beginnings:
         """The first lines of the first file, without skipped lines."""
         return self._lines(self.heads[0])[:SHOWN_LINES] if self.heads else []
 
-    def has_header(self, source: SourceSpec, request: LoadRequest, columns: Mapping[str, str]) -> bool | None:
+    def has_header(self, source: SourceSpec, columns: Mapping[str, str]) -> bool | None:
         """Whether the files have headers; None if the names do not tell.
 
         :param source: CSV or TSV.
         :param columns: the columns of a file without a header, with their types; empty if unknown.
         :raises SourceError: if only some files have a header, or if a line may be a header or a row.
         """
-        settings = {**request.connection_settings, **request.settings}
+        settings = {**self.request.connection_settings, **self.request.settings}
         kind = "csv" if source.format.is_csv else "tsv"
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
-        texts = (*request.select.values(), request.where, request.mode.deleted)
+        texts = (*self.request.select.values(), self.request.where, self.request.mode.deleted)
         in_path = path_column_names(source.files, source.pattern.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
-        others = {*(request.columns.only or ()), *in_path, *named}
+        others = {*(self.request.columns.only or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
         firsts = set()
-        for line in self.first_lines(source, request):
+        for line in self.first_lines(source):
             found[line.key] = line.names_columns(columns, others)
             firsts.add(tuple(line.fields))
         first = next((key for key, is_header in found.items() if is_header), "")
@@ -150,16 +149,16 @@ class Beginnings:
             return True  # of files for a table that is to be created, all begin with the same words
         return True if first else False if False in found.values() else None
 
-    def only_names(self, source: SourceSpec, request: LoadRequest) -> list[str]:
+    def only_names(self, source: SourceSpec) -> list[str]:
         """Return the names in the header of the first file, if the files have nothing else; otherwise nothing."""
         are_all = len(self.heads) == len(source.files)
         if not are_all or any(not head.is_whole or any(self._lines(head)[1:]) for head in self.heads):
             return []
-        return split_line(self.lines, delimiter_of(source, request))
+        return split_line(self.lines, delimiter_of(source, self.request))
 
-    def first_fields(self, source: SourceSpec, request: LoadRequest) -> tuple[str, ...]:
+    def first_fields(self, source: SourceSpec) -> tuple[str, ...]:
         """Return the fields of the first line of the first file."""
-        return tuple(self._splitter(source, request)(self.lines))
+        return tuple(self._splitter(source)(self.lines))
 
     def names_in_objects(self) -> set[str]:
         """Return the names of the fields in the first JSON objects; empty if no line is an object."""
@@ -175,7 +174,7 @@ class Beginnings:
                 if isinstance(value, dict):
                     yield value
 
-    def first_values(self, source: SourceSpec, request: LoadRequest, names: Sequence[str]) -> dict[str, list[str]]:
+    def first_values(self, source: SourceSpec, names: Sequence[str]) -> dict[str, list[str]]:
         """Return the first texts of each column, without empty texts.
 
         :param names: of all columns, in the order of the fields.
@@ -185,7 +184,7 @@ class Beginnings:
         if source.format.is_json:
             rows = [one.items() for one in self._objects()]
         else:
-            split, lines = self._splitter(source, request), self.lines[source.has_header :]
+            split, lines = self._splitter(source), self.lines[source.has_header :]
             rows = (zip(names, split([line]), strict=False) for line in lines)
         for row in rows:
             for name, value in row:
@@ -193,13 +192,13 @@ class Beginnings:
                     found.setdefault(name, []).append(value)
         return found
 
-    def check_same_header(self, source: SourceSpec, request: LoadRequest) -> None:
+    def check_same_header(self, source: SourceSpec) -> None:
         """Check that all files begin with the same line.
 
         :raises SourceError: if a file does not.
         """
-        first = self.first_fields(source, request)
-        for line in self.first_lines(source, request):
+        first = self.first_fields(source)
+        for line in self.first_lines(source):
             if tuple(line.fields) != first:
                 raise SourceError(
                     "header-ambiguous",
@@ -207,16 +206,16 @@ class Beginnings:
                     " different headers one by one",
                 )
 
-    def check_header(self, source: SourceSpec, request: LoadRequest) -> None:
+    def check_header(self, source: SourceSpec) -> None:
         """Check that the headers have a name for each column, and no name twice, unless columns may be left out.
 
         :raises SourceError: if a header does not.
         """
-        if request.takes_all_columns:
-            for line in self.first_lines(source, request):
+        if self.request.takes_all_columns:
+            for line in self.first_lines(source):
                 line.check_names()
 
-    def check_columns(self, source: SourceSpec, request: LoadRequest, target: TargetSpec) -> None:
+    def check_columns(self, source: SourceSpec, target: TargetSpec) -> None:
         """Check that all files with a header have the columns of the first file: the parser fills what is missing.
 
         :raises SourceError: if a header is incomplete, or if a file with rows lacks a column that the load needs,
@@ -224,17 +223,17 @@ class Beginnings:
         """
         if not source.has_header:
             return
-        self.check_header(source, request)
-        if request.may_lack_columns:
+        self.check_header(source)
+        if self.request.may_lack_columns:
             return
-        split = self._splitter(source, request)
+        split = self._splitter(source)
         lines = {head.file.key: self._lines(head) for head in self.heads}
         names = {key: split(some) for key, some in lines.items() if len(some) > 1}
         having, first = next(iter(names.items()), ("", []))
         for key, found in names.items():
             known = set(found)
             for name in first:
-                if name not in known and is_used(request, target, name):
+                if name not in known and is_used(self.request, target, name):
                     raise lacks_column(name, having, key, source.pattern.scheme)
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
@@ -292,18 +291,18 @@ class Beginnings:
                     f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
 
-    def first_lines(self, source: SourceSpec, request: LoadRequest) -> Iterator[FirstLine]:
+    def first_lines(self, source: SourceSpec) -> Iterator[FirstLine]:
         """Yield the first line of each file."""
-        split = self._splitter(source, request)
+        split = self._splitter(source)
         for head in self.heads:
             lines = self._lines(head)
             yield FirstLine(key=head.file.key, fields=split(lines), next_fields=split(lines[1:]))
 
-    def _splitter(self, source: SourceSpec, request: LoadRequest) -> Callable[[Sequence[str]], list[str]]:
-        return partial(split_line, delimiter=delimiter_of(source, request), escape=self.dialect.escape)
+    def _splitter(self, source: SourceSpec) -> Callable[[Sequence[str]], list[str]]:
+        return partial(split_line, delimiter=delimiter_of(source, self.request), escape=self.request.csv.escape)
 
     def _lines(self, head: Head) -> list[str]:
-        return head.lines(self.dialect.encoding)[self.skipped_lines :]
+        return head.lines(self.request.csv.encoding)[self.skipped_lines :]
 
 
 def delimiter_of(source: SourceSpec, request: LoadRequest) -> str:

@@ -7,6 +7,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
@@ -37,25 +38,48 @@ _Changes = dict[float, tuple[int, int]]
 """Unix time → change of the number of parts, ended merges."""
 
 
-def read_tables(
-    client: ClickHouseClient, tables: Sequence[TableName], cluster: str | None
-) -> dict[TableName, dict[str, NodeParts]]:
-    """Read the active parts of many tables, by the nodes with the tables.
+def read_watched(
+    client: ClickHouseClient, watched: Sequence[TablePartitions], cluster: str | None
+) -> dict[TablePartitions, dict[str, NodeParts]]:
+    """Read the active parts of many tables, or of some of their partitions, by the nodes with the tables.
 
-    :param tables: local tables.
     :raises ServerError: if a node cannot be queried.
     """
+    whole = [one for one in watched if one.partitions is None]
+    some = [one for one in watched if one.partitions is not None]
+    by_partition = _read_group(client, some, list(_packs(some)), cluster, by_partition=True) if some else {}
+    by_table = _read_group(client, whole, list(batches(whole)), cluster, by_partition=False) if whole else {}
+    return by_partition | by_table
+
+
+def _read_group(
+    client: ClickHouseClient,
+    watched: Sequence[TablePartitions],
+    packs: Sequence[Sequence[TablePartitions]],
+    cluster: str | None,
+    *,
+    by_partition: bool,
+) -> dict[TablePartitions, dict[str, NodeParts]]:
+    """Read whole tables, each as a partition with the id '', or partitions."""
+    tables = list(dict.fromkeys(one.table for one in watched))
     present = _read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
-    parts = _read_by_table(client, parts_queries.render_table_parts, tables, cluster)
-    merges = _read_by_table(client, parts_queries.render_table_merges, tables, cluster)
+    render_parts = partial(parts_queries.render_watched_parts, by_partition=by_partition)
+    render_merges = partial(parts_queries.render_watched_merges, by_partition=by_partition)
+    render_changes = partial(parts_queries.render_queued_changes, by_partition=by_partition)
+    parts = _read_by_partition(client, render_parts, packs, cluster)
+    merges = _read_by_partition(client, render_merges, packs, cluster)
     failures = _read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
     replicas = _read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
-    failed = _read_by_table(client, parts_queries.render_failed_changes, tables, cluster) if replicas else {}
-    found: dict[TableName, dict[str, NodeParts]] = {table: {} for table in tables}
-    for place in present:
-        table, node = place
-        rows = (by_place.get(place, {}) for by_place in (parts, merges, failures, replicas, failed))
-        found[table][node] = _join(node, *rows)
+    replicated = list(dict.fromkeys(table for table, _ in replicas))
+    changes = _read_by_partition(client, render_changes, batches(replicated), cluster)
+    found: dict[TablePartitions, dict[str, NodeParts]] = {one: {} for one in watched}
+    for one in watched:
+        for place in present:
+            table, node = place
+            if table == one.table:
+                by_id = (rows.get(place, {}) for rows in (parts, merges, changes))
+                of_table = (rows.get(place, {}) for rows in (failures, replicas))
+                found[one][node] = _join(node, one.partitions, *by_id, *of_table)
     return found
 
 
@@ -105,25 +129,6 @@ def _read_rows(
             yield (TableName(database=row["database"], table=row["table"]), row["node"]), row
 
 
-def _join(node: str, parts: Row, merges: Row, mutation: Row, replica: Row, change: Row) -> NodeParts:
-    return NodeParts(
-        node=node,
-        active_parts=parts.get("active_parts", 0),
-        max_partition_parts=parts.get("max_partition_parts", 0),
-        rows=parts.get("rows", 0),
-        unchanged_seconds=max(0.0, parts["now_seconds"] - parts["newest_seconds"]) if parts else None,
-        running_merges=merges.get("running_merges", 0),
-        merge_left_seconds=merges.get("left_seconds"),
-        failed_mutation=mutation.get("failure", ""),
-        queued_changes=replica.get("queued_changes", 0),
-        queued_merges=replica.get("queued_merges", 0),
-        is_read_only=bool(replica.get("is_readonly", 0)),
-        read_only_seconds=replica.get("read_only_seconds"),
-        failing_seconds=change.get("failing_seconds", 0),
-        failed_change=change.get("failure", ""),
-    )
-
-
 def read_parts(
     client: ClickHouseClient, found: FoundTable, cluster: ClusterSpec, partitions: tuple[str, ...] | None = None
 ) -> tuple[NodeParts, ...]:
@@ -133,13 +138,9 @@ def read_parts(
     :raises TargetChangingError: if a node lacks the table.
     :raises ServerError: if a node cannot be queried.
     """
-    local = read_target(client, found, cluster).local
-    if partitions is None:
-        by_node = read_tables(client, [local], cluster.name)[local]
-    else:
-        watched = TablePartitions(table=local, partitions=partitions)
-        by_node = read_partitions(client, [watched], cluster.name)[watched]
-    return select_nodes(local, by_node, [node.host for node in cluster.nodes])
+    watched = TablePartitions(table=read_target(client, found, cluster).local, partitions=partitions)
+    by_node = read_watched(client, [watched], cluster.name)[watched]
+    return select_nodes(watched.table, by_node, cluster.hosts)
 
 
 def find_partition_ids(
@@ -172,38 +173,11 @@ def read_partition_keys(located: Located, partitions: Collection[str]) -> tuple[
     return tuple(dict.fromkeys(key_of_partition(expression, value) for value in values))
 
 
-def read_partitions(
-    client: ClickHouseClient, watched: Sequence[TablePartitions], cluster: str | None
-) -> dict[TablePartitions, dict[str, NodeParts]]:
-    """Read the active parts of partitions of many tables, by the nodes with the tables.
-
-    :raises ServerError: if a node cannot be queried.
-    """
-    tables = list(dict.fromkeys(one.table for one in watched))
-    present = _read_by_table(client, parts_queries.render_table_nodes, tables, cluster)
-    packs = list(_packs(watched))
-    parts = _read_by_partition(client, parts_queries.render_partition_parts, packs, cluster)
-    merges = _read_by_partition(client, parts_queries.render_partition_merges, packs, cluster)
-    failures = _read_by_table(client, parts_queries.render_failed_mutations, tables, cluster)
-    replicas = _read_by_table(client, parts_queries.render_table_replicas, tables, cluster)
-    replicated = list(dict.fromkeys(table for table, _ in replicas))
-    changes = _read_by_partition(client, parts_queries.render_partition_changes, list(batches(replicated)), cluster)
-    found: dict[TablePartitions, dict[str, NodeParts]] = {one: {} for one in watched}
-    for one in watched:
-        for place in present:
-            table, node = place
-            if table == one.table:
-                by_partition = (rows.get(place, {}) for rows in (parts, merges, changes))
-                by_table = (rows.get(place, {}) for rows in (failures, replicas))
-                found[one][node] = _join_partitions(node, one.partitions, *by_partition, *by_table)
-    return found
-
-
 def _packs(watched: Sequence[TablePartitions]) -> Iterator[list[TablePartitions]]:
     """Split watched partitions into groups, each small enough for one statement."""
     ids: dict[TableName, set[str]] = defaultdict(set)
     for one in watched:
-        ids[one.table].update(one.partitions)
+        ids[one.table].update(one.partitions or ())
     pack: list[TablePartitions] = []
     weight = 0
     for table, partitions in ids.items():
@@ -231,26 +205,27 @@ def _read_by_partition(
     return found
 
 
-def _join_partitions(
+def _join(
     node: str,
-    partitions: Sequence[str],
+    partitions: Sequence[str] | None,
     parts: Mapping[str, Row],
     merges: Mapping[str, Row],
     changes: Mapping[str, Row],
     mutation: Row,
     replica: Row,
 ) -> NodeParts:
-    here = [parts[partition] for partition in partitions if partition in parts]
-    merging = [merges[partition] for partition in partitions if partition in merges]
+    ids = ("",) if partitions is None else partitions
+    here = [parts[one] for one in ids if one in parts]
+    merging = [merges[one] for one in ids if one in merges]
     left = [row["left_seconds"] for row in merging]
     # A change without a new part, such as a change of columns, concerns all partitions.
-    queued = [changes[partition] for partition in (*partitions, "") if partition in changes]
+    queued = [changes[one] for one in dict.fromkeys((*ids, "")) if one in changes]
     worst = max(queued, key=lambda row: float(row["failing_seconds"]), default={})
     return NodeParts(
         node=node,
         active_parts=sum(row["active_parts"] for row in here),
-        max_partition_parts=max((row["active_parts"] for row in here), default=0),
-        rows=sum(row["part_rows"] for row in here),
+        max_partition_parts=max((row["max_partition_parts"] for row in here), default=0),
+        rows=sum(row["rows"] for row in here),
         unchanged_seconds=min((max(0.0, row["now_seconds"] - row["newest_seconds"]) for row in here), default=None),
         running_merges=sum(row["running_merges"] for row in merging),
         merge_left_seconds=None if None in left else max(left, default=None),
@@ -261,7 +236,7 @@ def _join_partitions(
         read_only_seconds=replica.get("read_only_seconds"),
         failing_seconds=worst.get("failing_seconds", 0),
         failed_change=worst.get("failure", ""),
-        absent_partitions=tuple(partition for partition in partitions if partition not in parts),
+        absent_partitions=tuple(one for one in partitions or () if one not in parts),
     )
 
 

@@ -32,6 +32,7 @@ from airflow_provider_ch_s3.table.target import (
     defines_disk,
     engine_arguments,
     engine_of,
+    is_merge_tree,
     parse_distribution,
     parse_table,
 )
@@ -179,7 +180,7 @@ def check_coverage(client: ClickHouseClient, found: FoundTable, cluster: Cluster
     if found.database_engine in REPLICATED_DATABASES:
         return  # every node sees what any node writes
     table = found.local
-    own_nodes = {node.host for node in cluster.nodes}
+    own_nodes = set(cluster.hosts)
     named = f"only the cluster {cluster.name!r}" if cluster.name else "no cluster"
     for other in _wider_clusters(found.server, cluster.name):
         try:
@@ -221,7 +222,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
     tables = {row["node"]: row for row in rows}
     for node, row in tables.items():
         _check_engine(local, row["engine"], node)
-    lacking = [node.host for node in cluster.nodes if node.host not in tables]
+    lacking = [node for node in cluster.hosts if node not in tables]
     if lacking:
         raise TargetChangingError(
             "table-missing",
@@ -308,7 +309,7 @@ def _check_addressable(table: TableName, cluster: ClusterSpec) -> None:
 
 
 def _check_engine(table: TableName, engine: str, node: str) -> None:
-    if not engine.endswith("MergeTree") and engine not in _PARALLEL_ENGINES:
+    if not is_merge_tree(engine) and engine not in _PARALLEL_ENGINES:
         raise TargetError(
             "engine-not-loadable",
             f"{table} is a {engine} table on {node}, and a load writes in parallel: into a MergeTree, Memory, Log or"

@@ -79,14 +79,11 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     :raises LoadError: if others change the table meanwhile.
     """
     request, local = load.request, target.spec.local
-    target.ledger.open([node.host for node in target.cluster.nodes])
+    target.ledger.open(target.cluster.hosts)
     _check_unknown(target)
     files = tuple(ReadyFiles(store=load.store, request=request))
     if not files:
-        raise SourceError(
-            "no-file-matches",
-            f"no file matches {request.pattern}{request.pattern.probably_meant}; correct --source",
-        )
+        raise SourceError("no-file-matches", f"{request.pattern.no_match}; correct --source")
     inspection = load.planning.inspection
     counted = count_rows(target.client, load.store.access(), files, inspection, target.cluster.name)
     partitions = target.partition_rows(local)

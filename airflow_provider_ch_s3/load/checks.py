@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.load.arrivals import describe_empty
 from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
-from airflow_provider_ch_s3.table.target import TargetSpec
+from airflow_provider_ch_s3.table.target import TargetSpec, is_merge_tree
 
 # "Bad get: has CustomType, requested String" before: ClickHouse issue 63019
 ALTERS_OWN_DISK_SINCE = (26, 7)
@@ -47,7 +47,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
     :raises ConfigError: if the mode and another argument contradict each other.
     """
     mode = mode_for(request)
-    if not target.engine.endswith("MergeTree"):
+    if not is_merge_tree(target.engine):
         raise TargetError(
             "engine-not-loadable",
             f"{target.local} is a {target.engine} table, which has no partitions to commit; use a MergeTree table, or"
@@ -252,7 +252,7 @@ def check_known_before(target: Target, request: LoadRequest) -> None:
     """
     if isinstance(request.mode, Direct):
         return
-    nodes = {node.host for node in target.cluster.nodes}
+    nodes = set(target.cluster.hosts)
     found = {row["node"] for row in target.ledger.check()}
     if nodes <= found or not found:
         check_known(target, request, has_ledger=bool(found))

@@ -33,6 +33,7 @@ from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.rights import About, Use
+from airflow_provider_ch_s3.table.target import is_merge_tree
 
 # Larger differences confuse whoever compares the logs of two nodes, and S3 refuses requests from 15 minutes on.
 MAX_CLOCK_SECONDS = 60
@@ -259,10 +260,7 @@ def check_files(subject: Subject) -> str:
     load, pattern = subject.load, subject.load.request.pattern
     files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
-        raise SourceError(
-            "no-file-matches",
-            f"no file matches {pattern}{pattern.probably_meant}; correct source, or wait for the files",
-        )
+        raise SourceError("no-file-matches", f"{pattern.no_match}; correct source, or wait for the files")
     is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))
     listed = f"{count_of(len(files), 'file')}{' or more' if is_cut else ''}, {size}, listed by this machine"
@@ -300,7 +298,7 @@ def check_reading(subject: Subject) -> str:
 def check_disk(subject: Subject) -> str:
     """Where new parts of the table go; *plan* fails if a node has no room for the load."""
     volumes, engine = subject.prepared.volumes, subject.prepared.target.engine
-    if not engine.endswith("MergeTree"):
+    if not is_merge_tree(engine):
         return NotKnown(f"a {engine} table has no storage policy")
     if not volumes:
         return NotKnown("unknown: this user may not read system.storage_policies and system.disks")

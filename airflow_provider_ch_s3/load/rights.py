@@ -33,7 +33,14 @@ from airflow_provider_ch_s3.sql.rights import (
     show_grants,
 )
 from airflow_provider_ch_s3.table.bad_rows import reject_table
-from airflow_provider_ch_s3.table.target import TableName, engine_of, has_replicas, parse_distribution, parse_table
+from airflow_provider_ch_s3.table.target import (
+    TableName,
+    engine_of,
+    has_replicas,
+    is_merge_tree,
+    parse_distribution,
+    parse_table,
+)
 
 # Older servers have neither CHECK GRANT nor rights on all tables whose names begin alike.
 FIRST_VERSION = (25, 8)
@@ -106,7 +113,7 @@ def find_use(
     new = [reject_table(one) for one in {name, local}] if request.rejects else []
     if rows:
         engine = engine_of(rows[0]["engine_full"]).partition("(")[0]
-        if engine.endswith("MergeTree"):  # a staged load refuses any other table
+        if is_merge_tree(engine):  # a staged load refuses any other table
             use = dataclasses.replace(
                 use, engines=_engines(engine, rejects=request.rejects), is_replicated=has_replicas(engine)
             )

@@ -185,7 +185,7 @@ class StagedLoad(Load):
         target.check_commit([view.table for view in self.site.views])
         check_disks(target, self.site.views)
         check_tables(target, self.mode.effect, self.site.views, holds=self.request.holds is not None)
-        target.ledger.open([node.host for node in target.cluster.nodes])
+        target.ledger.open(target.cluster.hosts)
         self.monitor.log.wait_until_there(self.timing)
         history = target.ledger.read()
         if tidy_up_earlier_names(target):

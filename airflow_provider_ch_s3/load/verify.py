@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.introspection.parts import read_tables, select_nodes
+from airflow_provider_ch_s3.introspection.parts import read_watched, select_nodes
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.counts import (
     RowCounts,
@@ -44,7 +44,7 @@ from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
-from airflow_provider_ch_s3.table.target import TableName
+from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
 log = get_log(__name__)
 
@@ -84,9 +84,10 @@ def wait_until_settled(
 
     :raises SettleError: if they never will.
     """
+    watched = TablePartitions(table=table, partitions=None)
     while True:
-        by_node = read_tables(client, [table], cluster.name)[table]
-        verdict = judge_parts(SettleRule(), select_nodes(table, by_node, [node.host for node in cluster.nodes]))
+        by_node = read_watched(client, [watched], cluster.name)[watched]
+        verdict = judge_parts(SettleRule(), select_nodes(table, by_node, cluster.hosts))
         log.info("before the commit, %s: %s", table, verdict.reason)
         if verdict.is_settled:
             return

@@ -91,7 +91,7 @@ def choose_lock_node(client: ClickHouseClient, cluster: ClusterSpec, ddl_mode: D
 
     In a Replicated database any node may create the tables; then the first node in reach decides.
     """
-    hosts = {node.host for node in cluster.nodes}
+    hosts = set(cluster.hosts)
     return min((hosts & client.reachable if ddl_mode is DdlMode.DATABASE else hosts) or hosts)
 
 

@@ -93,7 +93,7 @@ class QueryLog:
 
     def _lacking(self) -> set[str]:
         rows = self.client.query(load_queries.render_has_query_log(self.cluster.name))
-        lacking = {node.host for node in self.cluster.nodes} - {row["node"] for row in rows}
+        lacking = set(self.cluster.hosts) - {row["node"] for row in rows}
         if lacking:
             self.flush()
         return lacking

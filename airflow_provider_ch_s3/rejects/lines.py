@@ -11,11 +11,10 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import show_name
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.files import is_delimiter_given
-from airflow_provider_ch_s3.introspection.heads import look_at_files
+from airflow_provider_ch_s3.introspection.heads import delimiter_of, look_at_files
 from airflow_provider_ch_s3.introspection.reading import query_files
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.line_queries import render_read_first_line
@@ -27,7 +26,7 @@ from airflow_provider_ch_s3.table.path_columns import (
     path_column_names,
     type_path_columns,
 )
-from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
+from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec, check_keeps_all_rows
 
 
 def check_target(target: TargetSpec) -> None:
@@ -35,13 +34,11 @@ def check_target(target: TargetSpec) -> None:
 
     :raises TargetError: if a sharding key decides where rows belong, or merges may fold or remove rows.
     """
-    if not target.keeps_all_rows:
-        raise TargetError(
-            "engine-folds-rows",
-            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and bad_rows=Reject(…)"
-            " compares their number with that of the lines; load into a MergeTree table without TTL, or use"
-            " bad_rows='fail'",
-        )
+    check_keeps_all_rows(
+        target,
+        "and bad_rows=Reject(…) compares their number with that of the lines; load into a MergeTree table without"
+        " TTL, or use bad_rows='fail'",
+    )
     distribution = target.distribution
     if distribution and not distribution.is_random:
         raise TargetError(
@@ -95,13 +92,13 @@ def read_line_format(
         _check_required(columns, loadable, target, request)
         ignores_new = not request.takes_all_columns
         return source, LineFormat(data_format=JSON, columns=columns, absent=absent, ignores_new=ignores_new)
-    delimiter = str(request.settings.get(DELIMITER_SETTING, request.connection_settings.get(DELIMITER_SETTING, ",")))
+    delimiter = delimiter_of(source, request)
     names = _split(first, delimiter, source)
     # without a header, the fields are all columns of the table, also columns left out
     by_position = {c.name: c.type for c in target.columns if c.is_insertable and c.name not in in_path}
-    has_header = data_format == "CSVWithNames" or beginnings.has_header(source, request, by_position)
+    has_header = data_format == "CSVWithNames" or beginnings.has_header(source, by_position)
     if has_header:
-        beginnings.check_header(source, request)
+        beginnings.check_header(source)
     elif not is_delimiter_given(request):
         beginnings.check_delimiter(by_position)
     header = tuple(names) if has_header else ()

@@ -2,7 +2,7 @@
 
 In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
 ``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
-``{{ shards | shard_here }}``; ``{{ tables | are_tables("name") }}``; ``{{ watched | are_partitions }}``.
+``{{ shards | shard_here }}``; ``{{ tables | are_tables("name") }}``; ``{{ watched | are_watched }}``.
 """
 
 from __future__ import annotations
@@ -72,11 +72,15 @@ def are_tables(tables: Sequence[TableName], column: str) -> Sql:
     return Sql(f"database IN ({literals(databases)})\n    AND (database, {identifier(column)}) IN ({names})")
 
 
-def are_partitions(watched: Sequence[TablePartitions]) -> Sql:
-    """Print the condition that ``database``, ``table`` and ``partition_id`` name any of some partitions."""
+def are_watched(watched: Sequence[TablePartitions]) -> Sql:
+    """Print the condition that ``database`` and ``table`` name any of some whole tables, or that these columns and
+    ``partition_id`` name any of some partitions.
+    """
+    tables = are_tables([one.table for one in watched], "table")
     each = " OR ".join(
         f"(database = {literal(one.table.database)} AND table = {literal(one.table.table)}"
         f" AND partition_id IN ({literals(one.partitions)}))"
         for one in watched
+        if one.partitions is not None
     )
-    return Sql(f"{are_tables([one.table for one in watched], 'table')}\n    AND ({each})")
+    return Sql(f"{tables}\n    AND ({each})" if each else tables)

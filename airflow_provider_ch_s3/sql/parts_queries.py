@@ -19,24 +19,25 @@ def render_table_nodes(tables: Sequence[TableName], cluster: str | None) -> str:
 
 
 @statement
-def render_table_parts(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read active parts: a row for each table and node with any part."""
+def render_watched_parts(watched: Sequence[TablePartitions], cluster: str | None, *, by_partition: bool) -> str:
+    """Read active parts: a row for each table and node with any part, or also for each watched partition."""
     return IN_FILE
 
 
 @statement
-def render_table_merges(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read running merges: a row for each table and node with any merge."""
+def render_watched_merges(watched: Sequence[TablePartitions], cluster: str | None, *, by_partition: bool) -> str:
+    """Read running merges: a row for each table and node with any merge, or also for each watched partition."""
     return """
         SELECT
             {{ node_name }} AS node,
             database,
             table,
+            {%+ if by_partition %}partition_id{% else %}''{% endif %} AS partition_id,
             count() AS running_merges,
             if(min(progress) > 0, max(elapsed * (1 - progress) / progress), NULL) AS left_seconds
         FROM {{ cluster | all_nodes("system.merges") }}
-        WHERE {{ tables | are_tables("table") }}
-        GROUP BY node, database, table
+        WHERE {{ watched | are_watched }}
+        GROUP BY node, database, table, partition_id
     """
 
 
@@ -59,29 +60,6 @@ def render_failed_mutations(tables: Sequence[TableName], cluster: str | None) ->
 @statement
 def render_table_replicas(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read the state of replicas: a row for each table and node with a replica."""
-    return IN_FILE
-
-
-@statement
-def render_failed_changes(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read changes that a replica has failed to apply: a row for each table and node with any failure."""
-    return """
-        SELECT
-            {{ node_name }} AS node,
-            database,
-            table,
-            max(dateDiff('second', create_time, now())) AS failing_seconds,
-            argMin(last_exception, create_time) AS failure
-        FROM {{ cluster | all_nodes("system.replication_queue") }}
-        WHERE {{ tables | are_tables("table") }}
-            AND last_exception != ''
-        GROUP BY node, database, table
-    """
-
-
-@statement
-def render_partition_parts(watched: Sequence[TablePartitions], cluster: str | None) -> str:
-    """Read active parts: a row for each table, node and watched partition with any part."""
     return IN_FILE
 
 
@@ -110,27 +88,9 @@ def render_partition_values(table: TableName, ids: Sequence[str], cluster: str |
 
 
 @statement
-def render_partition_merges(watched: Sequence[TablePartitions], cluster: str | None) -> str:
-    """Read running merges: a row for each table, node and watched partition with any merge."""
-    return """
-        SELECT
-            {{ node_name }} AS node,
-            database,
-            table,
-            partition_id,
-            count() AS running_merges,
-            if(min(progress) > 0, max(elapsed * (1 - progress) / progress), NULL) AS left_seconds
-        FROM {{ cluster | all_nodes("system.merges") }}
-        WHERE {{ watched | are_partitions }}
-        GROUP BY node, database, table, partition_id
-    """
-
-
-@statement
-def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -> str:
-    """Read changes that replicas have not applied yet: a row for each table, node and partition with any change.
-
-    The partition is '' for changes that concern all partitions.
+def render_queued_changes(tables: Sequence[TableName], cluster: str | None, *, by_partition: bool) -> str:
+    """Read changes that replicas have not applied yet: a row for each table and node with any change, or also for
+    each partition, with '' for changes that concern all partitions.
     """
     return """
         {# A change without a new part, such as a change of columns, concerns all partitions. #}
@@ -138,7 +98,7 @@ def render_partition_changes(tables: Sequence[TableName], cluster: str | None) -
             {{ node_name }} AS node,
             database,
             table,
-            splitByChar('_', new_part_name)[1] AS partition_id,
+            {%+ if by_partition %}splitByChar('_', new_part_name)[1]{% else %}''{% endif %} AS partition_id,
             count() AS queued_changes,
             countIf(type IN ('MERGE_PARTS', 'MUTATE_PART')) AS queued_merges,
             maxIf(dateDiff('second', create_time, now()), last_exception != '') AS failing_seconds,

@@ -36,8 +36,8 @@ from airflow_provider_ch_s3.sql.nodes import (
     all_nodes,
     all_replicas,
     all_shards,
-    are_partitions,
     are_tables,
+    are_watched,
     into_shards,
     on_cluster,
     shard_here,
@@ -67,7 +67,7 @@ _ENVIRONMENT.filters.update(
     **{
         function.__name__: function
         for function in (
-            *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_partitions),
+            *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_watched),
             *(select_item, select_list, read_column, kept_if, is_closed, has_form),
             *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
         )

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.common.declared import (
     parse_list,
     value_of,
 )
-from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec
+from airflow_provider_ch_s3.table.target import Distribution, TableColumn, TableName, TargetSpec, is_merge_tree
 
 AUTO = "auto"
 _CLAUSE = re.compile(r"\s(?=(?:DEFAULT|CODEC|COMMENT|TTL)\b)")
@@ -75,11 +75,6 @@ CREATE_TABLE = value_of(
     short=lambda value: CreateTable() if value == AUTO else None,
     remedy="give 'auto', or CreateTable(order_by=…)",
 )
-
-
-def is_merge_tree(engine: str) -> bool:
-    """Whether an engine, with or without arguments, is of the MergeTree family."""
-    return engine.partition("(")[0].endswith("MergeTree")
 
 
 @dataclass(frozen=True, kw_only=True)

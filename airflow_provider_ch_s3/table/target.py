@@ -32,13 +32,10 @@ class TableName:
 
 @dataclass(frozen=True, kw_only=True)
 class TablePartitions:
-    """Some partitions of a local table, by their ids."""
+    """Some partitions of a local table, by their ids; None for the whole table."""
 
     table: TableName
-    partitions: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.table} (partitions {', '.join(self.partitions)})"
+    partitions: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +248,24 @@ def engine_arguments(engine_full: str) -> tuple[str, ...]:
     match = _ENGINE.match(engine_full)
     given = split_expressions(match["arguments"]) if match and match["arguments"] else []
     return tuple(argument for argument in given if not argument.startswith("'"))
+
+
+def check_keeps_all_rows(target: TargetSpec, then: str) -> None:
+    """Check that merges of the target leave every row as it is.
+
+    :param then: what is not possible otherwise, and what to do.
+    :raises TargetError: if merges may fold or remove rows.
+    """
+    if not target.keeps_all_rows:
+        raise TargetError(
+            "engine-folds-rows",
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, {then}",
+        )
+
+
+def is_merge_tree(engine: str) -> bool:
+    """Whether an engine, with or without arguments, is of the MergeTree family."""
+    return engine.partition("(")[0].endswith("MergeTree")
 
 
 def has_replicas(engine: str) -> bool:

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.kill import kill_load
 from airflow_provider_ch_s3.monitoring.progress import ProgressMeter, ProgressPace, read_running
-from airflow_provider_ch_s3.triggers.describe import describe
+from airflow_provider_ch_s3.triggers.describe import Described
 from airflow_provider_ch_s3.triggers.polling import connect, in_thread, join_poller, until
 
 log = get_log(__name__)
@@ -33,7 +33,7 @@ HAS_ON_KILL = hasattr(BaseTrigger, "on_kill")
 _ACTIVE_STATES = frozenset({"deferred", "scheduled", "queued", "running"})
 
 
-class LoadTrigger(BaseTrigger):  # type: ignore[misc]
+class LoadTrigger(Described, BaseTrigger):  # type: ignore[misc]
     """Wait until no node is running a query any more.
 
     The trigger only reads, so it may be restarted at any time and anywhere. The task finds out how the query ended,
@@ -64,10 +64,6 @@ class LoadTrigger(BaseTrigger):  # type: ignore[misc]
         self.poll_interval = poll_interval
         self.deadline = deadline
         self._killing: asyncio.Task[None] | None = None
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the arguments to re-create this trigger: only ids and times."""
-        return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, then yield an event with the outcome."""

@@ -9,23 +9,23 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SettleError, TargetError
-from airflow_provider_ch_s3.introspection.parts import read_partitions, read_tables, select_nodes, summarize_parts
-from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, judge_parts
+from airflow_provider_ch_s3.introspection.parts import read_watched, select_nodes, summarize_parts
+from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
-from airflow_provider_ch_s3.triggers.describe import describe
-from airflow_provider_ch_s3.triggers.polling import Read, join_poller, until
+from airflow_provider_ch_s3.triggers.describe import Described
+from airflow_provider_ch_s3.triggers.polling import join_poller, until
 
 log = get_log(__name__)
 
 
-class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
+class PartsSettledTrigger(Described, BaseTrigger):  # type: ignore[misc]
     """Wait until a table's parts have settled on every node.
 
     The event is ``{"status": "settled", "result": …, "cluster": …, "database": …, "table": …}``, or
     ``{"status": "failed", "message": …, "code": …}``, or ``{"status": "timeout", "message": …}``.
 
     :param cluster: name in ``system.clusters``; None for a single node.
-    :param database: database of the local table, not of a Distributed one.
+    :param database: database of the local table, not of a Distributed table.
     :param partitions: ids of the partitions to wait for; None for the whole table.
     :param nodes: names of the nodes that must have the table.
     :param rule: the limits of a ``SettleRule``.
@@ -61,12 +61,8 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
         self.partitions = None if partitions is None else list(partitions)
         self._reason = "not polled yet"
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the arguments to re-create this trigger: only names and numbers."""
-        return describe(self)
-
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait, then yield one event with the outcome."""
+        """Wait, then yield an event with the outcome."""
         try:
             async with until(self.deadline):
                 event = await self._wait()
@@ -76,11 +72,9 @@ class PartsSettledTrigger(BaseTrigger):  # type: ignore[misc]
 
     async def _wait(self) -> dict[str, Any]:
         name, rule = TableName(database=self.database, table=self.table), SettleRule(**self.rule)
-        read: Read[Any, Mapping[str, NodeParts]] = read_tables
-        watched: TableName | TablePartitions = name
-        if self.partitions is not None:
-            read, watched = read_partitions, TablePartitions(table=name, partitions=tuple(self.partitions))
-        async with join_poller(self.clickhouse_conn_id, self.cluster, read) as poller:
+        partitions = None if self.partitions is None else tuple(self.partitions)
+        watched = TablePartitions(table=name, partitions=partitions)
+        async with join_poller(self.clickhouse_conn_id, self.cluster, read_watched) as poller:
             while True:
                 by_node = await poller.poll(watched, self.poll_interval)
                 try:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +20,7 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import sync_to_async
 
 from airflow_provider_ch_s3.common.timing import Pace
+from airflow_provider_ch_s3.common.work import call_aside
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 
@@ -192,14 +191,4 @@ async def in_thread(function: Callable[[], Result]) -> Result:
     Not in the loop's pool, as ``asyncio.to_thread`` does: a few servers without a response would fill the pool, and a
     triggerer waits for the pool before the triggerer ends.
     """
-    future = Future[Result]()
-    future.set_running_or_notify_cancel()  # from here on, it runs even if nobody waits any more
-
-    def run() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:  # raised again in the awaiting coroutine
-            future.set_exception(error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
-    return await asyncio.wrap_future(future)
+    return await asyncio.wrap_future(call_aside(partial(contextvars.copy_context().run, function)))

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.files.addresses import NamedStore
 from airflow_provider_ch_s3.table.target import TABLE
-from airflow_provider_ch_s3.triggers.describe import describe
+from airflow_provider_ch_s3.triggers.describe import Described
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.load.watch import Found, Watch
@@ -29,7 +29,7 @@ Look = Callable[[Any], Awaitable["Found[Any] | Exception"]]
 """Looks for the news of a ``Watch``, when it is time."""
 
 
-class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
+class WatcherTrigger(Described, BaseEventTrigger):  # type: ignore[misc]
     """Poll for what a table lacks; the base of the triggers for an ``AssetWatcher``."""
 
     def __init__(
@@ -61,10 +61,6 @@ class WatcherTrigger(BaseEventTrigger):  # type: ignore[misc]
         :param look: looks when a poll is due.
         """
         return nullcontext(look)
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Return the arguments to re-create this trigger: only names and numbers."""
-        return describe(self)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll, and yield an event for each poll that finds something new; log and repeat a failed poll."""

@@ -48,7 +48,5 @@ class SharedStore:
         return answers
 
 
-@cache
-def share_store(named: NamedStore) -> SharedStore:
-    """Return the store, the same for all watchers that name the same store."""
-    return SharedStore(named)
+share_store = cache(SharedStore)
+"""Returns the store, the same for all watchers that name the same store."""

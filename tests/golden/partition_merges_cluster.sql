@@ -2,7 +2,7 @@ SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
     database,
     table,
-    partition_id,
+    partition_id AS partition_id,
     count() AS running_merges,
     if(min(progress) > 0, max(elapsed * (1 - progress) / progress), NULL) AS left_seconds
 FROM clusterAllReplicas('it\'s', system.merges)

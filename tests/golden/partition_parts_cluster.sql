@@ -1,15 +1,28 @@
 SELECT
-    concat(hostName(), ':', toString(tcpPort())) AS node,
+    node,
     database,
     table,
-    partition_id,
-    count() AS active_parts,
-    sum(rows) AS part_rows,
-    max(toFloat64(toUnixTimestamp(modification_time))) AS newest_seconds,
+    partition AS partition_id,
+    sum(parts) AS active_parts,
+    max(parts) AS max_partition_parts,
+    sum(part_rows) AS rows,
+    max(newest) AS newest_seconds,
     toFloat64(now64(3)) AS now_seconds
-FROM clusterAllReplicas('it\'s', system.parts)
-WHERE database IN ('it\'s', 'e')
+FROM
+(
+    SELECT
+        concat(hostName(), ':', toString(tcpPort())) AS node,
+        database,
+        table,
+        partition_id AS partition,
+        count() AS parts,
+        sum(rows) AS part_rows,
+        max(toFloat64(toUnixTimestamp(modification_time))) AS newest
+    FROM clusterAllReplicas('it\'s', system.parts)
+    WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('e', 'c'))
     AND ((database = 'it\'s' AND table = 'a`b' AND partition_id IN ('201301', '2013-1')) OR (database = 'e' AND table = 'c' AND partition_id IN ('all')))
     AND active
+    GROUP BY node, database, table, partition
+)
 GROUP BY node, database, table, partition_id

@@ -2,6 +2,7 @@ SELECT
     node,
     database,
     table,
+    '' AS partition_id,
     sum(parts) AS active_parts,
     max(parts) AS max_partition_parts,
     sum(part_rows) AS rows,
@@ -13,7 +14,7 @@ FROM
         concat(hostName(), ':', toString(tcpPort())) AS node,
         database,
         table,
-        partition_id,
+        partition_id AS partition,
         count() AS parts,
         sum(rows) AS part_rows,
         max(toFloat64(toUnixTimestamp(modification_time))) AS newest
@@ -21,6 +22,6 @@ FROM
     WHERE database IN ('it\'s', 'e')
     AND (database, `table`) IN (('it\'s', 'a`b'), ('it\'s', 'c'), ('e', 'c'))
     AND active
-    GROUP BY node, database, table, partition_id
+    GROUP BY node, database, table, partition
 )
-GROUP BY node, database, table
+GROUP BY node, database, table, partition_id

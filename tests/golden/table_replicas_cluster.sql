@@ -2,8 +2,6 @@ SELECT
     concat(hostName(), ':', toString(tcpPort())) AS node,
     database,
     table,
-    queue_size AS queued_changes,
-    merges_in_queue + part_mutations_in_queue AS queued_merges,
     is_readonly,
     if(is_readonly, dateDiff('second', coalesce(COLUMNS('^readonly_start_time$'), NULL), now()), NULL) AS read_only_seconds
 FROM clusterAllReplicas('it\'s', system.replicas)

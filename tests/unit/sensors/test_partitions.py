@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import PokeReturnValue
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.introspection.parts import read_partitions
+from airflow_provider_ch_s3.introspection.parts import read_watched
 from airflow_provider_ch_s3.sensors.parts_settled import (
     PARTITIONS_REMEDY,
     ClickHousePartsSettledSensor,
@@ -100,11 +100,12 @@ class Client:
         return [{"database": "d", "table": "t", "node": "a", **row} for row in self.rows.get(statement.name, [])]
 
 
-def part(partition: str, **values: Any) -> dict[str, Any]:
+def part(partition: str, parts: int = 1, **values: Any) -> dict[str, Any]:
     return {
         "partition_id": partition,
-        "active_parts": 1,
-        "part_rows": 10,
+        "active_parts": parts,
+        "max_partition_parts": parts,
+        "rows": 10,
         "newest_seconds": 100.0,
         "now_seconds": 130.0,
         **values,
@@ -114,19 +115,23 @@ def part(partition: str, **values: Any) -> dict[str, Any]:
 def read(client: Client, *partitions: str) -> dict[str, NodeParts]:
     watched = TablePartitions(table=TABLE, partitions=partitions)
     whole = TablePartitions(table=TABLE, partitions=("1", "2", "3"))
-    return read_partitions(client, [watched, whole], "c")[watched]  # type: ignore[arg-type]
+    return read_watched(client, [watched, whole], "c")[watched]  # type: ignore[arg-type]
 
 
 class TestRead:
     CLIENT: Any = staticmethod(
         lambda: Client(
-            partition_parts=[part("1", active_parts=2), part("2", active_parts=7, newest_seconds=125.0), part("3")],
-            partition_merges=[
+            watched_parts=[
+                part("1", active_parts=2, max_partition_parts=2),
+                part("2", active_parts=7, max_partition_parts=7, newest_seconds=125.0),
+                part("3"),
+            ],
+            watched_merges=[
                 {"partition_id": "2", "running_merges": 2, "left_seconds": 9.0},
                 {"partition_id": "3", "running_merges": 1, "left_seconds": None},
             ],
-            table_replicas=[{"queued_changes": 9, "queued_merges": 5, "is_readonly": 0, "read_only_seconds": None}],
-            partition_changes=[
+            table_replicas=[{"is_readonly": 0, "read_only_seconds": None}],
+            queued_changes=[
                 {
                     "partition_id": "2",
                     "queued_changes": 3,
@@ -159,21 +164,45 @@ class TestRead:
         assert (found.queued_changes, found.queued_merges) == (4, 2)
         assert (found.failing_seconds, found.failed_change) == (70, "no disk")
 
+    def test_a_whole_table_beside_partitions(self) -> None:
+        client = Client(
+            table_replicas=[{"is_readonly": 1, "read_only_seconds": 5}],
+            watched_parts=[part("", 9, rows=20)],
+            queued_changes=[
+                {"partition_id": "", "queued_changes": 4, "queued_merges": 2, "failing_seconds": 0, "failure": ""}
+            ],
+        )
+        whole, some = (TablePartitions(table=TABLE, partitions=partitions) for partitions in (None, ("1",)))
+        found = read_watched(client, [some, whole], "c")  # type: ignore[arg-type]
+        assert found[whole]["a"] == NodeParts(
+            node="a",
+            active_parts=9,
+            max_partition_parts=9,
+            rows=20,
+            unchanged_seconds=30.0,
+            queued_changes=4,
+            queued_merges=2,
+            is_read_only=True,
+            read_only_seconds=5,
+        )
+        assert found[whole]["b"] == NodeParts(node="b")
+        assert found[some]["b"] == NodeParts(node="b", absent_partitions=("1",))
+
     def test_a_merge_that_has_just_begun_leaves_the_time_unknown(self) -> None:
         found = read(self.CLIENT(), "2", "3")["a"]
         assert (found.running_merges, found.merge_left_seconds) == (3, None)
 
     def test_without_replicas_their_queue_is_not_read(self) -> None:
-        client = Client(partition_parts=[part("1")])
+        client = Client(watched_parts=[part("1")])
         read(client, "1")
-        assert "partition_changes" not in [statement.name for statement in client.sent]
+        assert "queued_changes" not in [statement.name for statement in client.sent]
 
     def test_many_partitions_and_sensors_take_few_statements_of_a_size_that_servers_parse(self) -> None:
         client = Client()
         many = [f"{n:032x}" for n in range(10_000)]
         watched = [TablePartitions(table=TABLE, partitions=(partition,)) for partition in many]
-        read_partitions(client, [*watched, TablePartitions(table=OTHER, partitions=tuple(many[:9]))], "c")
-        sent = [statement.text for statement in client.sent if statement.name == "partition_parts"]
+        read_watched(client, [*watched, TablePartitions(table=OTHER, partitions=tuple(many[:9]))], "c")
+        sent = [statement.text for statement in client.sent if statement.name == "watched_parts"]
         assert len(sent) == 3
         assert max(map(len, sent)) < 256 * 1024
         assert all(sum(f"'{partition}'" in text for text in sent) >= 1 for partition in many)

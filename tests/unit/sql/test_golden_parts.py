@@ -21,19 +21,20 @@ WATCHED = (
     TablePartitions(table=MANY[0], partitions=("201301", "2013-1")),
     TablePartitions(table=MANY[2], partitions=("all",)),
 )
+WHOLE = tuple(TablePartitions(table=table, partitions=None) for table in MANY)
 
 CASES: dict[str, Statement] = {
     "partition_ids_single": parts_queries.render_partition_ids(MANY[0], ["2024-01-31", "('a',1)"], None),
     "partition_values_cluster": parts_queries.render_partition_values(MANY[0], ["201301", "2013-1"], CLUSTER),
     **at_both("table_nodes_cluster", parts_queries.render_table_nodes, MANY),
-    **at_both("table_parts_cluster", parts_queries.render_table_parts, MANY),
-    **at_both("table_merges_cluster", parts_queries.render_table_merges, MANY),
+    **at_both("table_parts_cluster", parts_queries.render_watched_parts, WHOLE, by_partition=False),
+    **at_both("table_merges_cluster", parts_queries.render_watched_merges, WHOLE, by_partition=False),
     **at_both("failed_mutations_cluster", parts_queries.render_failed_mutations, MANY),
     **at_both("table_replicas_cluster", parts_queries.render_table_replicas, MANY),
-    **at_both("failed_changes_cluster", parts_queries.render_failed_changes, MANY),
-    **at_both("partition_parts_cluster", parts_queries.render_partition_parts, WATCHED),
-    **at_both("partition_merges_cluster", parts_queries.render_partition_merges, WATCHED),
-    **at_both("partition_changes_cluster", parts_queries.render_partition_changes, MANY),
+    **at_both("partition_parts_cluster", parts_queries.render_watched_parts, WATCHED, by_partition=True),
+    **at_both("partition_merges_cluster", parts_queries.render_watched_merges, WATCHED, by_partition=True),
+    **at_both("table_changes_cluster", parts_queries.render_queued_changes, MANY, by_partition=False),
+    **at_both("partition_changes_cluster", parts_queries.render_queued_changes, MANY, by_partition=True),
     **at_both("read_part_changes_cluster", parts_queries.render_read_part_changes, ("a-1", "b-2")),
     "parts_history_cluster": parts_queries.render_parts_history(
         ONE[0], CLUSTER, partitions=("201301", "2013-1"), since=1.5, limit=100
