@@ -153,7 +153,7 @@ def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceR
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"{request.pattern.no_match}; check the address, and that the files were delivered",
+            f"no file matches {request.pattern.with_hint}; check the address, and that the files were delivered",
         )
     given = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given, request.compression)

@@ -234,20 +234,16 @@ class SourcePattern:
         return ""
 
     @property
-    def no_match(self) -> str:
-        """Say that no file matches, and what was probably meant as a shell's wildcard or a template."""
-        return f"no file matches {self}{self._probably_meant}"
-
-    @property
-    def _probably_meant(self) -> str:
+    def with_hint(self) -> str:
+        """The source for messages, with a note on what was probably meant as a shell's wildcard or a template."""
         globs = " ".join(self.globs)
         if single := re.search(r"\{\w+\}", globs):
-            return f" ({single[0]} is one choice; a template has two braces, as in {{{{ ds }}}})"
+            return f"{self} ({single[0]} is one choice; a template has two braces, as in {{{{ ds }}}})"
         found = re.search(r"\[[^]/]+\]", globs)
         if found is None:
-            return ""
+            return str(self)
         known = "{a,b} and {1..9}" if self.scheme is HTTP else "*, ?, **, {a,b} and {1..9}"
-        return f" ({found[0]} is a part of the name: wildcards are {known})"
+        return f"{self} ({found[0]} is a part of the name: wildcards are {known})"
 
     @cached_property
     def _keys(self) -> frozenset[str]:

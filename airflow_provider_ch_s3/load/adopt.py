@@ -83,7 +83,7 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     _check_unknown(target)
     files = tuple(ReadyFiles(store=load.store, request=request))
     if not files:
-        raise SourceError("no-file-matches", f"{request.pattern.no_match}; correct --source")
+        raise SourceError("no-file-matches", f"no file matches {request.pattern.with_hint}; correct --source")
     inspection = load.planning.inspection
     counted = count_rows(target.client, load.store.access(), files, inspection, target.cluster.name)
     partitions = target.partition_rows(local)

@@ -276,7 +276,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
             " of earlier versions"
         )
     if not found.missed_count:
-        return f"{pattern.no_match}; {NO_FILES_REMEDY}"
+        return f"no file matches {pattern.with_hint}; {NO_FILES_REMEDY}"
     glob = pattern.glob_above(found.missed_key)
     remedy = NO_FILES_REMEDY
     if before_wildcards(glob) == glob:
@@ -284,7 +284,7 @@ def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
         stars = "**" if "/" in found.missed_key.removeprefix(f"{folder}/") else "*"
         remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
-    return f"{pattern.no_match}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
+    return f"no file matches {pattern.with_hint}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
 
 
 def describe_empty(request: LoadRequest) -> str:

@@ -260,7 +260,9 @@ def check_files(subject: Subject) -> str:
     load, pattern = subject.load, subject.load.request.pattern
     files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
-        raise SourceError("no-file-matches", f"{pattern.no_match}; correct source, or wait for the files")
+        raise SourceError(
+            "no-file-matches", f"no file matches {pattern.with_hint}; correct source, or wait for the files"
+        )
     is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))
     listed = f"{count_of(len(files), 'file')}{' or more' if is_cut else ''}, {size}, listed by this machine"

@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.table.path_columns import (
     path_column_names,
     type_path_columns,
 )
-from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec, check_keeps_all_rows
+from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
 
 
 def check_target(target: TargetSpec) -> None:
@@ -34,11 +34,13 @@ def check_target(target: TargetSpec) -> None:
 
     :raises TargetError: if a sharding key decides where rows belong, or merges may fold or remove rows.
     """
-    check_keeps_all_rows(
-        target,
-        "and bad_rows=Reject(…) compares their number with that of the lines; load into a MergeTree table without"
-        " TTL, or use bad_rows='fail'",
-    )
+    if not target.keeps_all_rows:
+        raise TargetError(
+            "engine-folds-rows",
+            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, and bad_rows=Reject(…)"
+            " compares their number with that of the lines; load into a MergeTree table without TTL, or use"
+            " bad_rows='fail'",
+        )
     distribution = target.distribution
     if distribution and not distribution.is_random:
         raise TargetError(

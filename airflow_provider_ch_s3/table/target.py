@@ -250,19 +250,6 @@ def engine_arguments(engine_full: str) -> tuple[str, ...]:
     return tuple(argument for argument in given if not argument.startswith("'"))
 
 
-def check_keeps_all_rows(target: TargetSpec, then: str) -> None:
-    """Check that merges of the target leave every row as it is.
-
-    :param then: what is not possible otherwise, and what to do.
-    :raises TargetError: if merges may fold or remove rows.
-    """
-    if not target.keeps_all_rows:
-        raise TargetError(
-            "engine-folds-rows",
-            f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, {then}",
-        )
-
-
 def is_merge_tree(engine: str) -> bool:
     """Whether an engine, with or without arguments, is of the MergeTree family."""
     return engine.partition("(")[0].endswith("MergeTree")

@@ -13,7 +13,7 @@ from functools import partial
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import LoadError
+from airflow_provider_ch_s3.errors import LoadError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, Effect, Replaced
@@ -31,7 +31,7 @@ from airflow_provider_ch_s3.modes import OnMissingFiles
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql.filters import identifier, literal, literals
 from airflow_provider_ch_s3.table.provenance import Origin, names_of
-from airflow_provider_ch_s3.table.target import TargetSpec, check_keeps_all_rows
+from airflow_provider_ch_s3.table.target import TargetSpec
 
 log = get_log(__name__)
 
@@ -44,10 +44,12 @@ class ReplaceFiles(Append):
 
     def check_target(self, target: TargetSpec, request: LoadRequest) -> None:
         """Check that the table keeps rows as they were loaded, and where they came from."""
-        check_keeps_all_rows(
-            target,
-            "so that those of one file cannot be replaced; use a MergeTree table, or another value of on_changed",
-        )
+        if not target.keeps_all_rows:
+            raise TargetError(
+                "engine-folds-rows",
+                f"merges of {target.local} ({target.engine}, or a TTL) may fold or remove rows, so that those of one"
+                " file cannot be replaced; use a MergeTree table, or another value of on_changed",
+            )
         check_provenance(target, request.provenance)
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:

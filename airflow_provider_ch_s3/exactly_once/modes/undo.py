@@ -19,7 +19,6 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES
 from airflow_provider_ch_s3.sql.filters import expression, identifier, literals
 from airflow_provider_ch_s3.table.provenance import Origin
-from airflow_provider_ch_s3.table.target import check_keeps_all_rows
 
 SHOWN_PARTITIONS = 10
 
@@ -107,7 +106,12 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
     """Check that a column identifies the rows; return this column."""
     spec = target.spec
     columns: set[str] = set()
-    check_keeps_all_rows(spec, "so that those of a load can no longer be told from others; delete them by hand")
+    if not spec.keeps_all_rows:
+        raise TargetError(
+            "engine-folds-rows",
+            f"merges of {spec.local} ({spec.engine}, or a TTL) may fold or remove rows, so that those of a load can"
+            " no longer be told from others; delete them by hand",
+        )
     for one in attempts:
         planned, committed, query_id = one.planned, one.committed, one.id.query_id
         if not planned.is_known or not committed:
