@@ -81,6 +81,11 @@ class AttemptId:
             raise LoadError("load-unknown", f"{query_id!r} is not the query id of a staged load; clear the task")
         return cls(load_id=match["load"], generation=int(match["generation"]), number=int(match["number"]))
 
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> AttemptId:
+        """Read the attempt of a row of the ledger."""
+        return cls(load_id=row["load_id"], generation=row["generation"], number=row["attempt"])
+
     @property
     def key(self) -> tuple[str, int]:
         """Load id and number: the key to the attempt's files."""

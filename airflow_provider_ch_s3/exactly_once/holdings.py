@@ -245,10 +245,7 @@ class Holdings:
         for some in batches(sorted(keys), IDS_PER_STATEMENT):
             render, ledger = ledger_queries.render_read_planned_by, self.ledger
             statement = render(ledger.name, ledger.cluster, targets=self.names, attempts=some, dag=dag, task=task)
-            planned += (
-                AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"])
-                for row in ledger.client.query(statement)
-            )
+            planned += (AttemptId.of_row(row) for row in ledger.client.query(statement))
         return {attempt.key: attempt for attempt in planned}
 
     def last_path(self, prefix: str, covers: Callable[[str], bool]) -> str:
@@ -342,7 +339,7 @@ class Holdings:
         rows = self._look_up(render, **what)
         found = [
             CommittedAttempt(
-                id=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
+                id=AttemptId.of_row(row),
                 target=row["target"],
                 committed_at=tuple(row["committed_at"]),
                 effect=self.effect_of(row["mode"]),

@@ -451,7 +451,7 @@ def parse_event(row: Mapping[str, Any]) -> Event:
     """Parse a row of the ledger."""
     return Event(
         kind=EventKind.parse(row["event"]),
-        attempt=AttemptId(load_id=row["load_id"], generation=row["generation"], number=row["attempt"]),
+        attempt=AttemptId.of_row(row),
         epoch=row["epoch"],
         try_number=row["try_number"],
         detail=json.loads(row["detail"] or "{}"),

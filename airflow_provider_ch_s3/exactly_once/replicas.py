@@ -7,7 +7,7 @@ MOVE loses them for good. So no staged row is read, moved or copied before all r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -68,6 +68,11 @@ class Replicas:
     are_shared: bool = False
     lacks_some: bool = False
     timing: Timing = REAL_TIME
+
+    @property
+    def hosts(self) -> Set[str]:
+        """Names of the nodes."""
+        return {node.host for node in self.nodes}
 
     def agree(
         self, table: TableName, *, is_exact: bool, is_staged: bool, with_merges: bool = False

@@ -265,7 +265,7 @@ class Staging:
         found = self.fence(attempt, epoch, known)
         if own not in found:
             raise LockLostError("lock-lost", f"another process has dropped the staging tables of {attempt.query_id}")
-        if lacking := {node.host for node in self.replicas.nodes} - found[own]:
+        if lacking := self.replicas.hosts - found[own]:
             raise LoadError(
                 "staging-table-gone",
                 f"the staging table {self.name(own)} is gone from {', '.join(sorted(lacking))}, so its load cannot be"

@@ -283,3 +283,6 @@ def _convert_known(value: Sql, conversion: Conversion, depth: int) -> Sql:
     if conversion.method is Method.OBJECT:
         return Sql(f"{_function(conversion)}({value})")
     return convert_typed(value, conversion)
+
+
+FILTERS = (select_item, select_list, read_column, kept_if, is_closed)

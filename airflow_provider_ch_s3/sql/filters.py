@@ -185,24 +185,10 @@ def server_sql(text: str) -> Sql:
     return Sql(text)
 
 
-FILTERS = {
-    function.__name__: function
-    for function in (
-        literal,
-        literals,
-        identifier,
-        identifiers,
-        folded_identifiers,
-        tuples,
-        is_among,
-        assignments,
-        parameter,
-        expression,
-        column_type,
-        table_name,
-        json_rows,
-    )
-}
+FILTERS = (
+    *(literal, literals, identifier, identifiers, folded_identifiers, tuples, is_among, assignments, parameter),
+    *(expression, column_type, table_name, json_rows),
+)
 
 
 def require_quoted(value: Any) -> Any:

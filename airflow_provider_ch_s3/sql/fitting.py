@@ -130,3 +130,6 @@ def ends_text(delimiter: str) -> Sql:
 
 def _blanks(delimiter: str) -> str:
     return BLANKS.replace(delimiter, "")
+
+
+FILTERS = (csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text)

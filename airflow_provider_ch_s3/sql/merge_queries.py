@@ -200,7 +200,7 @@ def render_read_sizes(table: TableName, cluster: str | None) -> Statement:
     text = """
         SELECT partition_id, sum(rows) AS rows, sum(bytes_on_disk) AS bytes
         FROM {{ cluster | all_shards(parts) }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+        WHERE {{ table | is_table("table") }} AND active
         GROUP BY partition_id
         ORDER BY partition_id
     """

@@ -2,7 +2,8 @@
 
 In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
 ``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
-``{{ shards | shard_here }}``; ``{{ tables | are_tables("name") }}``; ``{{ watched | are_watched }}``.
+``{{ shards | shard_here }}``; ``{{ table | is_table("name") }}``; ``{{ tables | are_tables("name") }}``;
+``{{ watched | are_watched }}``.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ def on_cluster(cluster: str | None) -> Sql:
     return Sql("" if cluster is None else f" ON CLUSTER {identifier(cluster)}")
 
 
+def is_table(table: TableName, column: str) -> Sql:
+    """Print the condition that ``database`` and a column name a table."""
+    return Sql(f"database = {literal(table.database)} AND {column} = {literal(table.table)}")
+
+
 def are_tables(tables: Sequence[TableName], column: str) -> Sql:
     """Print the condition that ``database`` and a column name any of some tables."""
     databases = dict.fromkeys(table.database for table in tables)
@@ -78,9 +84,14 @@ def are_watched(watched: Sequence[TablePartitions]) -> Sql:
     """
     tables = are_tables([one.table for one in watched], "table")
     each = " OR ".join(
-        f"(database = {literal(one.table.database)} AND table = {literal(one.table.table)}"
-        f" AND partition_id IN ({literals(one.partitions)}))"
+        f"({is_table(one.table, 'table')} AND partition_id IN ({literals(one.partitions)}))"
         for one in watched
         if one.partitions is not None
     )
     return Sql(f"{tables}\n    AND ({each})" if each else tables)
+
+
+FILTERS = (
+    *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here),
+    *(is_table, are_tables, are_watched),
+)

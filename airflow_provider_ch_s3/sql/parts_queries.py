@@ -69,7 +69,7 @@ def render_partition_ids(table: TableName, values: Sequence[str], cluster: str |
     return """
         SELECT DISTINCT partition AS value, partition_id AS id
         FROM {{ cluster | all_nodes("system.parts") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+        WHERE {{ table | is_table("table") }} AND active
             AND partition IN ({{ values | literals }})
         ORDER BY value, id
     """
@@ -81,7 +81,7 @@ def render_partition_values(table: TableName, ids: Sequence[str], cluster: str |
     return """
         SELECT DISTINCT partition AS value
         FROM {{ cluster | all_nodes("system.parts") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
             AND partition_id IN ({{ ids | literals }})
         ORDER BY value
     """
@@ -156,7 +156,7 @@ def render_read_replicas(table: TableName, cluster: str | None) -> str:
             log_pointer AS log_taken,
             zookeeper_exception AS failure
         FROM {{ cluster | all_nodes("system.replicas") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
         ORDER BY node
     """
 
@@ -171,7 +171,7 @@ def render_read_replication_queue(table: TableName, cluster: str | None, *, with
             node_name AS entry,
             last_exception AS failure
         FROM {{ cluster | all_nodes("system.replication_queue") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
             AND type NOT IN ({% if not with_merges %}'MERGE_PARTS', {% endif %}'MUTATE_PART')
         ORDER BY node, entry
     """
@@ -189,6 +189,6 @@ def render_read_fetches(table: TableName, cluster: str | None) -> str:
     return """
         SELECT {{ node_name }} AS node, sum(total_size_bytes_compressed - bytes_read_compressed) AS left_bytes
         FROM {{ cluster | all_nodes("system.replicated_fetches") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
         GROUP BY node
     """

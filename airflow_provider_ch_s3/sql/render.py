@@ -11,37 +11,8 @@ from typing import Any, ParamSpec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.sql.conversions import (
-    FILES,
-    definitions,
-    is_closed,
-    kept_if,
-    read_column,
-    select_item,
-    select_list,
-)
-from airflow_provider_ch_s3.sql.filters import FILTERS, Sql, require_quoted
-from airflow_provider_ch_s3.sql.fitting import (
-    csv_field,
-    csv_line,
-    ends_text,
-    field_text,
-    fitting,
-    is_inexact,
-    opens_text,
-    read_object,
-)
-from airflow_provider_ch_s3.sql.nodes import (
-    NODE_NAME,
-    all_nodes,
-    all_replicas,
-    all_shards,
-    are_tables,
-    are_watched,
-    into_shards,
-    on_cluster,
-    shard_here,
-)
+from airflow_provider_ch_s3.sql import conversions, filters, fitting, nodes
+from airflow_provider_ch_s3.sql.filters import Sql, require_quoted
 from airflow_provider_ch_s3.sql.text_values import has_form
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
@@ -62,22 +33,13 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=False,
 )
-_ENVIRONMENT.filters.update(
-    FILTERS,
-    **{
-        function.__name__: function
-        for function in (
-            *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here, are_tables, are_watched),
-            *(select_item, select_list, read_column, kept_if, is_closed, has_form),
-            *(csv_field, csv_line, field_text, fitting, is_inexact, opens_text, ends_text),
-        )
-    },
-)
+_FILTERS = (*filters.FILTERS, *nodes.FILTERS, *conversions.FILTERS, *fitting.FILTERS, has_form)
+_ENVIRONMENT.filters.update((function.__name__, function) for function in _FILTERS)
 _ENVIRONMENT.globals.update(
-    node_name=NODE_NAME,
+    node_name=nodes.NODE_NAME,
     open_quote=OPEN_QUOTE,
-    object_of_line=read_object(),
-    files_alias=FILES,
+    object_of_line=fitting.read_object(),
+    files_alias=conversions.FILES,
     null_folder=DEFAULT_PARTITION,
     null_text_folder=ENCODED_DEFAULT_PARTITION,
     only_repeatable=_ONLY_REPEATABLE,
@@ -123,7 +85,7 @@ def render(name: str, text: str = IN_FILE, /, **values: Any) -> Statement:
             values["settings"] = {**values["settings"], **source.reader.settings}
         if "mapping" in values:
             parser = str(values["settings"].get("date_time_input_format", ""))
-            values["definitions"] = definitions(values["mapping"], source.read_columns, parser)
+            values["definitions"] = conversions.definitions(values["mapping"], source.read_columns, parser)
     parameters = values["access"].parameters if "access" in values else {}
     template = _template(text) if text else _ENVIRONMENT.get_template(f"{name}.sql.jinja")
     text = template.render(**values).strip()

@@ -35,7 +35,7 @@ def render_read_view(view: TableName, cluster: str | None) -> str:
     return """
         SELECT {{ node_name }} AS node, create_table_query, as_select
         FROM {{ cluster | all_nodes("system.tables") }}
-        WHERE database = {{ view.database | literal }} AND name = {{ view.table | literal }}
+        WHERE {{ view | is_table("name") }}
     """
 
 
@@ -126,7 +126,7 @@ def render_read_digests(
             partition_id,
             groupArray(substring(hash_of_all_files, 1, {{ digest_length | literal }})) AS digests
         FROM {{ cluster | all_nodes("system.parts") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }} AND active
+        WHERE {{ table | is_table("table") }} AND active
             AND partition_id IN ({{ partitions | literals }})
         GROUP BY node, partition_id
         ORDER BY node, partition_id
@@ -278,11 +278,11 @@ def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
         (
             SELECT toFloat64(now()) - toFloat64(metadata_modification_time) AS idle_seconds
             FROM {{ cluster | all_nodes("system.tables") }}
-            WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
+            WHERE {{ table | is_table("name") }}
             UNION ALL
             SELECT toFloat64(now()) - toFloat64(modification_time) AS idle_seconds
             FROM {{ cluster | all_nodes("system.parts") }}
-            WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+            WHERE {{ table | is_table("table") }}
         )
     """
 
@@ -440,7 +440,7 @@ def render_renamed_columns(table: TableName, cluster: str | None, *, since: int)
     return """
         SELECT {{ node_name }} AS node, command AS change
         FROM {{ cluster | all_nodes("system.mutations") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
             AND toUnixTimestamp(create_time) >= {{ since | literal }} AND command LIKE '%RENAME COLUMN%'
         ORDER BY node, change
     """

@@ -31,7 +31,7 @@ def render_read_columns(table: TableName, cluster: str | None) -> str:
     return """
         SELECT {{ node_name }} AS node, name, type, default_kind, default_expression
         FROM {{ cluster | all_nodes("system.columns") }}
-        WHERE database = {{ table.database | literal }} AND table = {{ table.table | literal }}
+        WHERE {{ table | is_table("table") }}
         ORDER BY node, position
     """
 
@@ -42,7 +42,7 @@ def render_find_on_nodes(table: TableName, cluster: str) -> str:
     return """
         SELECT DISTINCT {{ node_name }} AS node
         FROM {{ cluster | all_nodes("system.tables") }}
-        WHERE database = {{ table.database | literal }} AND name = {{ table.table | literal }}
+        WHERE {{ table | is_table("name") }}
         ORDER BY node
         SETTINGS skip_unavailable_shards = 1
     """

@@ -159,7 +159,7 @@ class ReplacingCommit(Commit):
         rows = self.tables.client.query(
             staging_queries.render_read_parts(list(nodes), self.tables.cluster, partitions=partitions)
         )
-        restarted = {node.host for node in self.tables.staging.replicas.nodes} - {
+        restarted = self.tables.staging.replicas.hosts - {
             row["node"] for row in rows if row["up_since"] < self.began_at - CLOCK_MARGIN_SECONDS
         }
         coming, held = (parts_of([row for row in rows if row["table"] == table.table]) for table in nodes)
@@ -369,8 +369,7 @@ class KeepingCommit(ReplacingCommit):
     def _is_set_aside(self) -> bool:
         """Whether every node still has the collected rows, which replace the rows of the target."""
         table, staging = self.tables.staging_table(MERGED), self.tables.staging
-        nodes = {node.host for node in staging.replicas.nodes}
-        return self.plan.is_set_aside and nodes <= staging.find().get(table, set())
+        return self.plan.is_set_aside and staging.replicas.hosts <= staging.find().get(table, set())
 
     def _owed_places(self) -> Mapping[Place, Before]:
         return {place: before for place, before in self._before("") if place[1] in self.plan.touched}
