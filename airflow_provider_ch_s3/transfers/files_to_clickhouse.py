@@ -37,7 +37,7 @@ from airflow_provider_ch_s3.arguments import (
 from airflow_provider_ch_s3.clickhouse.statement import shorten_lines
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
 from airflow_provider_ch_s3.common.arguments import check_flag, check_seconds
-from airflow_provider_ch_s3.common.declared import NAME, TEXT, Kind, declared_fields
+from airflow_provider_ch_s3.common.declared import NAME, TEXT, Kind, declared_fields, parse_field
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
@@ -49,8 +49,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 from airflow_provider_ch_s3.transfers.links import ClickHouseLink, LoadReportLink, build_clickhouse_link
-from airflow_provider_ch_s3.transfers.load_request import build_request
-from airflow_provider_ch_s3.transfers.task import identify, limit_of
+from airflow_provider_ch_s3.transfers.task import identify, limit_of, timeout_of
 from airflow_provider_ch_s3.transfers.templates import RendersArguments, declared_kinds, renderers_of
 from airflow_provider_ch_s3.tuning import LoadLimit, SettingValue
 
@@ -171,7 +170,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.check_as_written(("clickhouse_conn_id",))
         fields = declared_fields(LoadRequest)
         if all(getattr(self, name) is None or self.is_as_written(name) for name in ("source", *fields)):
-            request = build_request(self, self.pattern_as_written(), {}, LoadLimit())
+            request = self.build_request(self.pattern_as_written(), {}, LoadLimit())
             check_request(request)
             if request.holds and self.outlets:
                 raise ConfigError(
@@ -210,7 +209,26 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         :param limit: how many loads of the task Airflow may run at once.
         :raises ConfigError: for the first wrong argument; the load itself looks for contradictions again.
         """
-        return build_request(self, self.read_source(store), hook.connection_settings, limit)
+        return self.build_request(self.read_source(store), hook.connection_settings, limit)
+
+    def build_request(
+        self, pattern: SourcePattern, connection_settings: Mapping[str, SettingValue], limit: LoadLimit
+    ) -> LoadRequest:
+        """Build the request: each declared field of it from the argument of the same name.
+
+        :param pattern: the source.
+        :raises ConfigError: if an argument has a wrong value.
+        """
+        fields = declared_fields(LoadRequest)
+        request = LoadRequest(
+            pattern=pattern,
+            snapshot=getattr(self, "snapshot", ""),
+            connection_settings=connection_settings,
+            timeout_seconds=timeout_of(self),
+            limit=limit,
+            **{name: parse_field(name, field, getattr(self, name, None)) for name, field in fields.items()},
+        )
+        return dataclasses.replace(request, settings={**request.csv.settings, **request.settings})
 
     @fails_plainly
     def execute(self, context: Context) -> dict[str, Any] | None:

@@ -29,7 +29,6 @@ from airflow_provider_ch_s3.modes import Merge, OnRemoved
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
-from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.tuning import LoadLimit
 from tests.failures import coded
 
@@ -184,7 +183,7 @@ def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: p
 def test_another_snapshot_stages_other_rows() -> None:
     pattern, limit = parse_location("s3://lake/t", DELTA), LoadLimit()
     one, other = (
-        build_request(operator_of("--lake", "delta", *more(f"snapshot={n}")), pattern, {}, limit) for n in "12"
+        operator_of("--lake", "delta", *more(f"snapshot={n}")).build_request(pattern, {}, limit) for n in "12"
     )
     assert [name for name, value in one.fingerprints.items() if other.fingerprints[name] != value] == ["snapshot"]
 

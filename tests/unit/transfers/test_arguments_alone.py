@@ -23,7 +23,6 @@ from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.lake_to_clickhouse import OF_FOLDERS, LakeToClickHouseOperator
-from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
 from docs._site.reference_page import EXAMPLES, OPERATORS, OWN_EXAMPLES, VALUES
@@ -62,7 +61,7 @@ def build(**given: Any) -> LoadRequest:
     """Build the request of a load, and look for contradictions."""
     operator = S3ToClickHouseOperator(task_id="load", **GIVEN, **given)
     store = S3FileStore(aws_conn_id=None)
-    request = build_request(operator, operator.read_source(store), {}, LoadLimit())
+    request = operator.build_request(operator.read_source(store), {}, LoadLimit())
     check_request(request)
     return request
 

@@ -63,7 +63,6 @@ from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Oper
 from airflow_provider_ch_s3.transfers.delta_to_clickhouse import DeltaToClickHouseOperator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
-from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
 from tests.failures import coded, own_errors
@@ -84,7 +83,7 @@ def make_operator(**arguments: Any) -> S3ToClickHouseOperator:
 
 
 def request_of(operator: S3ToClickHouseOperator) -> LoadRequest:
-    return build_request(operator, operator.read_source(operator.open_store()), {}, LoadLimit())
+    return operator.build_request(operator.read_source(operator.open_store()), {}, LoadLimit())
 
 
 def make_request(**arguments: Any) -> LoadRequest:

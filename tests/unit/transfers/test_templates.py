@@ -31,7 +31,6 @@ from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers import templates
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
-from airflow_provider_ch_s3.transfers.load_request import build_request
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.tuning import LoadLimit
 from tests.failures import coded
@@ -59,7 +58,7 @@ def render(*, is_native: bool, folder: Path | None = None, **arguments: Any) -> 
 
 
 def request_of(operator: S3ToClickHouseOperator) -> LoadRequest:
-    return build_request(operator, operator.read_source(operator.open_store()), {}, LoadLimit())
+    return operator.build_request(operator.read_source(operator.open_store()), {}, LoadLimit())
 
 
 @BOTH
