@@ -224,7 +224,7 @@ def find_names(text: str) -> Iterator[str]:
             yield text[token.start :][: len(token.text)].strip('`"')
 
 
-def find_renamed(select: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
+def find_renamed(select: Mapping[str, str], others: Iterable[str]) -> dict[str, str]:
     """Find the columns that expressions rename and do not use otherwise.
 
     :param select: new name → expression.

@@ -583,6 +583,8 @@ VARIANT = Rule(name="member", meaning=MEMBER.meaning, plan=_wider_variant)
 
 _K = Kind
 _ANY: Mapping[Kind, Rule] = {_K.DYNAMIC: TYPED, _K.VARIANT: MEMBER}
+_NO_TIMES = dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970)
+_NO_NUMBERS = dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970)
 _SCALARS = (_K.BOOL, _K.INTEGER, _K.FLOAT, _K.DECIMAL, _K.DAY, _K.MOMENT, _K.CLOCK, _K.UUID, _K.IPV4, _K.IPV6)
 _PARSED = dict.fromkeys(_SCALARS, PARSED)
 _CODED = dict.fromkeys(_SCALARS, CODED)
@@ -597,7 +599,7 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
         _K.ENUM: NUMBERED,
         _K.IPV4: ADDRESS,
         _K.BOOL: TRUTH,
-        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_NO_TIMES,
         **_ANY,
     },
     _K.FLOAT: {
@@ -606,7 +608,7 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
         _K.TEXT: WRITTEN,
         _K.BOOL: TRUTH,
         _K.DECIMAL: ROUNDED,
-        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_NO_TIMES,
         **_ANY,
     },
     _K.DECIMAL: {
@@ -615,30 +617,19 @@ TABLE: Mapping[Kind, Mapping[Kind, Rule]] = {
         _K.DECIMAL: WIDER,
         _K.TEXT: WRITTEN,
         _K.BOOL: TRUTH,
-        **dict.fromkeys((_K.DAY, _K.MOMENT, _K.CLOCK), SINCE_1970),
+        **_NO_TIMES,
         **_ANY,
     },
-    _K.DAY: {
-        _K.DAY: DAY,
-        _K.MOMENT: MIDNIGHT,
-        _K.TEXT: WRITTEN_DAY,
-        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
-        **_ANY,
-    },
+    _K.DAY: {_K.DAY: DAY, _K.MOMENT: MIDNIGHT, _K.TEXT: WRITTEN_DAY, **_NO_NUMBERS, **_ANY},
     _K.MOMENT: {
         _K.MOMENT: MOMENT,
         _K.CLOCK: OF_1970,
         _K.TEXT: WRITTEN_MOMENT,
         _K.DAY: WITHOUT_TIME,
-        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
+        **_NO_NUMBERS,
         **_ANY,
     },
-    _K.CLOCK: {
-        _K.CLOCK: CLOCK,
-        _K.TEXT: WRITTEN,
-        **dict.fromkeys((_K.INTEGER, _K.FLOAT, _K.DECIMAL), SINCE_1970),
-        **_ANY,
-    },
+    _K.CLOCK: {_K.CLOCK: CLOCK, _K.TEXT: WRITTEN, **_NO_NUMBERS, **_ANY},
     _K.TEXT: {_K.TEXT: SAME, _K.BYTES: PADDED, _K.ENUM: PARSED, _K.JSON: JSON_TEXT, **_PARSED, **_ANY},
     _K.BYTES: {
         **_CODED,

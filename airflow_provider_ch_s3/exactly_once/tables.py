@@ -64,7 +64,7 @@ class AttemptTables:
         """Return a query id for a long statement."""
         return f"{self.attempt.commit_prefix}{self.epoch}-{next(self._numbers)}"
 
-    def staging_table(self, role: str = "") -> StagingTable:
+    def staging_table(self, role: str) -> StagingTable:
         """The staging table of a role."""
         return StagingTable(attempt=self.attempt, epoch=self.epoch, role=role)
 

@@ -270,7 +270,7 @@ def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
 
 
 def build_failure(
-    kind: type[ChS3Error], code: str, text: str, message: str, *, is_typed: bool, is_whole: bool = False
+    kind: type[ChS3Error], code: str, text: str, message: str, *, is_typed: bool, is_whole: bool
 ) -> ChS3Error:
     """Build the error for files that the servers could not read or load; final if no retry can change the outcome.
 

@@ -36,7 +36,7 @@ def find_file(store: ObjectStore, pattern: SourcePattern, key: str) -> SourceFil
 
 
 def check_markers(
-    store: ObjectStore, request: LoadRequest, *, folders: Collection[str], listed: Collection[str], after: str = ""
+    store: ObjectStore, request: LoadRequest, *, folders: Collection[str], listed: Collection[str], after: str
 ) -> None:
     """Check that each expected file is there, for each folder with files and for each address without any.
 

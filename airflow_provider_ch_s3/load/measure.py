@@ -53,7 +53,7 @@ def measure_files(
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
     *,
-    staged: Sequence[MappedColumn] = (),
+    staged: Sequence[MappedColumn],
     where: str,
     counts_rows: bool,
 ) -> SourceSpec:

@@ -175,7 +175,7 @@ def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -
 
 
 def pin_snapshots(
-    store: ObjectStore, request: LoadRequest, chunk: Chunk, version: tuple[int, int], records: Sequence[str] = ()
+    store: ObjectStore, request: LoadRequest, chunk: Chunk, version: tuple[int, int], records: Sequence[str]
 ) -> SnapshotRange | None:
     """Choose the snapshots to read, if the source is a lake table.
 

@@ -40,7 +40,7 @@ SHOWN_CHARACTERS = 200
 REPORTED_REASONS = 100
 
 
-def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool = True) -> None:
+def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool) -> None:
     """Create the table for bad rows on every node, and a Distributed table for bad rows if the target is Distributed.
 
     :param may_create: if false, nothing may be changed.

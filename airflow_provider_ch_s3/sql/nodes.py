@@ -79,9 +79,7 @@ def are_tables(tables: Sequence[TableName], column: str) -> Sql:
 
 
 def are_watched(watched: Sequence[TablePartitions]) -> Sql:
-    """Print the condition that ``database`` and ``table`` name any of some whole tables, or that these columns and
-    ``partition_id`` name any of some partitions.
-    """
+    """Print the condition for the database, table and partition id of some whole tables and some partitions."""
     tables = are_tables([one.table for one in watched], "table")
     each = " OR ".join(
         f"({is_table(one.table, 'table')} AND partition_id IN ({literals(one.partitions)}))"
