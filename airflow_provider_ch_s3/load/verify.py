@@ -120,12 +120,13 @@ def verify_staged(
     planned = attempt.planned
     staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
+    staged_rows = sum(partitions.values())
     rejects = Rejects()
     if isinstance(request.bad_rows, Reject):
         rejects = read_rejects(target, attempt.id)
-        check_rejects(rejects, sum(partitions.values()), request.bad_rows, reject_table(target.spec.name))
-        report = _count_lines(report, accepted_rows=sum(partitions.values()), rejects=rejects)
-    checks = _verify_rows(target, request, attempt, report, sum(partitions.values()), rejects, rows_before)
+        check_rejects(rejects, staged_rows, request.bad_rows, reject_table(target.spec.name))
+        report = _count_lines(report, accepted_rows=staged_rows, rejects=rejects)
+    checks = _verify_rows(target, request, attempt, report, staged_rows, rejects, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
         checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
     checks += mode.check_staged(site, attempt, staged)
@@ -134,13 +135,13 @@ def verify_staged(
         target,
         staged,
         bound,
-        rows=sum(partitions.values()),
+        rows=staged_rows,
         paths=manifest,
         provenance=request.provenance,
         where=mode.checked_rows,
     )
     if request.rejects:
-        report = dataclasses.replace(report, rows_written=sum(partitions.values()))
+        report = dataclasses.replace(report, rows_written=staged_rows)
     if planned.takes_changes:
         report = dataclasses.replace(report, files_listed=planned.files, files_read=planned.files)
     report = dataclasses.replace(
