@@ -89,6 +89,7 @@ def find_moved(
     before: Before,
     *,
     keeps_all_rows: bool,
+    is_patched: bool = False,
     count_same_rows: Callable[[bool], int | None],
 ) -> tuple[str, ...]:
     """Find the names of the staged parts whose rows are already in the target.
@@ -96,6 +97,7 @@ def find_moved(
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row unchanged, so rows can be counted there.
+    :param is_patched: the target has lightweight updates, which the parts do not tell.
     :param count_same_rows: counts the rows that the target has gained, and that equal a staged row; with the
         argument True, rows with the same sorting key are equal. None if unknown.
     :raises UnknownStateError: if this cannot be determined.
@@ -117,7 +119,7 @@ def find_moved(
         foreign_rows = _count(part for part in new if _is_insert(part) and part.digest not in digests)
         # An earlier owner may have dropped the staged parts of clones; else as many rows went as came.
         is_retired = staged_rows < before.staged_rows
-        is_changed = _is_changed(target, before)
+        is_changed = is_patched or _is_changed(target, before)
         is_counted = not is_changed and (both_rows != 0 or is_retired)
         is_agreed = _count(matched) in (both_rows, both_rows - foreign_rows)
         if is_agreed and (is_counted or _shows_each_insert(new, digests, before)):
@@ -127,7 +129,8 @@ def find_moved(
         same_rows = count_same_rows(is_changed)
         if same_rows == 0 and not matched:
             return ()
-        if same_rows and len(matched) == len(staged) and not is_retired:
+        # Of equal parts, one that somebody detached and attached again may be listed twice.
+        if same_rows and len(matched) == len(staged) == len(digests) and not is_retired:
             return moved
         # Others may have written rows with the same keys, and deleted as many.
         if both_rows == staged_rows and not is_changed and (same_rows is None or same_rows >= staged_rows):
@@ -185,8 +188,9 @@ def _count(parts: Iterable[Part]) -> int:
 def _match(staged: Iterable[Part], new: Sequence[Part]) -> list[Part]:
     """Find the staged parts with a clone in an active part: a failed MOVE leaves other clones behind."""
     active = [part for part in new if part.is_active]
-    clones = Counter(part.digest for part in new if not part.is_merged and is_covered(part, active))
-    # Identical parts may have been staged more than once, since files may be identical.
+    # Identical parts may have been staged more than once, since files may be identical. A mutation may copy a part.
+    arrived = {(part.first_block, part.digest) for part in new if not part.is_merged and is_covered(part, active)}
+    clones = Counter(digest for _, digest in arrived)
     matched = []
     for part in staged:
         if clones[part.digest] > 0:

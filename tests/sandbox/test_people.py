@@ -679,6 +679,48 @@ def test_an_append_whose_keys_are_on_no_replica_has_not_begun(replicated_lab: La
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("impatient")
+def test_rows_that_have_arrived_and_were_patched_stay_single(lab: Lab) -> None:
+    """A node died within MOVE, merges hide the parts, and a lightweight UPDATE leaves the versions of the parts."""
+    lab.connect_one_node()
+    patches = "enable_block_number_column = 1, enable_block_offset_column = 1"
+    table, given = break_off(lab, f"{BY_DAY} SETTINGS {patches}")
+    arrive(lab, table)
+    lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
+    lab.query(f"SYSTEM STOP MERGES {table}")
+    lab.query(f"UPDATE {table} SET v = 'mine' WHERE v = 'new'", settings={"enable_lightweight_update": 1})
+    hide_inactive_parts(lab)
+    before = held(lab, table)
+    with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "can no longer be determined")):
+        lab.load("in/b.csv", table, task_id="second", **given)
+    assert held(lab, table) == before
+
+
+@pytest.mark.usefixtures("impatient")
+def test_of_equal_parts_each_has_to_arrive(lab: Lab) -> None:
+    """A node died within MOVE; a mutation of others copied the part that had arrived, with the same hash."""
+    lab.connect_one_node()
+    table = lab.create("t", "k UInt32, v String, day UInt8", BY_DAY)
+    lab.query(f"INSERT INTO {table} VALUES (11, 'old', 1), (12, 'old', 1)")
+    for key in ("in/a.csv", "in/b.csv"):
+        put(lab, key, (13, "new", 1), (14, "new", 1))
+    one_by_one = {"max_threads": 1, "max_insert_threads": 1, "max_block_size": 2, "min_insert_block_size_rows": 2}
+    how: dict[str, Any] = {**CSV, "mode": Append(on_unknown_rows="keep")}
+    with killed_before(lab, "move_partitions"):
+        lab.load("in/*.csv", table, **how, settings={**one_by_one, "min_insert_block_size_bytes": 1})
+    arrive(lab, table)
+    arrived = lab.query(f"SELECT DISTINCT _part AS name FROM {table} WHERE v = 'new' ORDER BY name")
+    assert len(arrived) == 2
+    lab.query(f"ALTER TABLE {table} DETACH PART '{arrived[1]['name']}'")
+    lab.query(f"ALTER TABLE {table} DELETE WHERE k = 11 SETTINGS mutations_sync = 2")
+    before = held(lab, table)
+    with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "can no longer be determined")):
+        lab.load("in/*.csv", table, task_id="second", **how)
+    assert held(lab, table) == before
+    assert len(lab.rows(staged_in(lab))) == 4
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("impatient")
 def test_each_node_compares_the_keys_of_its_own_rows(lab: Lab) -> None:
     """On each node people write the keys that are staged on the others."""
     table, given = lab.create("t", COLUMNS, BY_DAY), {**CSV, **ORIGIN}

@@ -32,6 +32,9 @@ from airflow_provider_ch_s3.table.target import TableColumn
 
 log = get_log(__name__)
 
+PATCHES = "patch-"
+"""Beginning of the ids of the partitions with lightweight updates."""
+
 
 @dataclass(kw_only=True)
 class MovingCommit(Commit):
@@ -119,6 +122,8 @@ class MovingCommit(Commit):
         staged = self.tables.read_parts(source, role, partitions)
         target = self.tables.read_parts(destination, role, partitions)
         found: list[tuple[str, Sequence[str]]] = []
+        known = self.tables.read_partitions(destination, role)
+        is_patched = any(partition.startswith(PATCHES) for _, partition in known)
         for (node, partition), before in self._before(role):
             parts = [part for part in staged.get((node, partition), ()) if part.is_active and part.rows]
             keeps_all_rows = self.plan.keeps_all_rows and not role
@@ -128,7 +133,12 @@ class MovingCommit(Commit):
             count_same_rows = partial(self.tables.count_same_rows, (node, partition), arrived, before)
             try:
                 moved = find_moved(
-                    parts, arrived, before, keeps_all_rows=keeps_all_rows, count_same_rows=count_same_rows
+                    parts,
+                    arrived,
+                    before,
+                    keeps_all_rows=keeps_all_rows,
+                    is_patched=is_patched,
+                    count_same_rows=count_same_rows,
                 )
             except UnknownStateError as error:
                 raise UnknownStateError(

@@ -4,7 +4,9 @@ A REPLACE drops the parts up to a block number, and adds clones with greater num
 or below the greatest number from before, the REPLACE did not run, however parts were merged since. If all these parts
 are gone, somebody may have dropped them instead: only a clone, or the log of the parts added by the REPLACE, shows
 that the REPLACE ran. A clone is recognized as in :mod:`.moved`. Parts from before that somebody detached and attached
-again have greater numbers, too: their hashes, and no new clone, show that the REPLACE did not run.
+again have greater numbers, too: their hashes, and no new clone, show that the REPLACE did not run. A server without
+replicas that is restarted after its newest parts were dropped gives their numbers to new parts: the hash of such an
+insert is unknown.
 
 A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may stand next to
 old parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
@@ -50,7 +52,9 @@ def find_replacement(
     staged = [part for part in coming if part.is_active]
     digests = {part.digest for part in staged if part.rows}
     parts = _Parts.of(held, digests, before)
-    if any(part.first_block <= before.last_block for part in parts.active):
+    # A REPLACE adds greater numbers: if the log has the REPLACE, and no part has new rows, numbers have begun again.
+    is_gone = is_logged and not any(_has_new(part, before) for part in parts.active)
+    if not is_gone and any(_has_old(part, before) for part in parts.active):
         if is_whole or not digests or (not parts.clones and shows_all(parts.new, digests)):
             return _not_begun(parts.active, before)
         return _half_or_unknown(staged, held, parts, before)
@@ -72,7 +76,9 @@ def find_replacement(
     # What somebody has dropped after the REPLACE leaves only parts without rows.
     if not before.rows and not parts.later:
         return Replacement.OWED
-    if held and not parts.clones and shows_all(parts.later, digests):
+    # As long as parts from before are listed, so are clones.
+    listed = [part for part in held if not before.rows or not _has_new(part, before)]
+    if listed and not parts.clones and shows_all(parts.later, digests):
         return _not_begun(parts.active, before)
     return Replacement.UNKNOWN
 
@@ -81,14 +87,28 @@ def _begins(part: Part) -> str:
     return part.digest[:DIGEST_LENGTH]
 
 
+def _has_old(part: Part, before: Before) -> bool:
+    """Whether a part has rows from before the preparation of the commit."""
+    return part.first_block <= before.last_block and not _is_numbered_anew(part, before)
+
+
+def _has_new(part: Part, before: Before) -> bool:
+    """Whether a part has rows that came later."""
+    return part.last_block > before.last_block or _is_numbered_anew(part, before)
+
+
+def _is_numbered_anew(part: Part, before: Before) -> bool:
+    return part.is_active and part.is_fresh and _begins(part) not in before.digests
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
     """The parts in a partition of the target, where a REPLACE may have run.
 
     :param active: active parts with rows.
-    :param later: parts that contain blocks from after the preparation of the commit; ``new``: those with rows.
-    :param clones: parts with only new blocks and the content of a part to come, as the REPLACE adds them.
-    :param came: parts with rows and only new blocks that are active, or were merged into an active part.
+    :param later: parts that contain rows from after the preparation of the commit, or did; ``new``: those with rows.
+    :param clones: parts with only new rows and the content of a part to come, as the REPLACE adds them.
+    :param came: parts with only new rows that are active, or were merged into an active part.
     :param arrived: the clones among them.
     :param covers: active parts that other parts may have been merged into.
     """
@@ -103,11 +123,11 @@ class _Parts:
 
     @classmethod
     def of(cls, held: Sequence[Part], digests: Set[str], before: Before) -> _Parts:
-        later = [part for part in held if part.last_block > before.last_block]
+        later = [part for part in held if _has_new(part, before)]
         new = [part for part in later if part.rows]
         # No part covers what a REPLACE adds that fails, or what was dropped; one covers what a mutation has emptied.
         covers = [part for part in held if part.is_active and (part.rows or part.first_block > before.last_block)]
-        whole = [part for part in new if part.first_block > before.last_block]
+        whole = [part for part in new if not _has_old(part, before)]
         came = [part for part in whole if is_covered(part, covers)]
         return cls(
             active=[part for part in held if part.is_active and part.rows],
@@ -148,14 +168,14 @@ def find_foreign(coming: Iterable[Part], held: Iterable[Part], before: Before) -
     return [
         part
         for part in held
-        if part.is_active and part.rows and part.last_block > before.last_block and part.digest not in digests
+        if part.is_active and part.rows and _has_new(part, before) and part.digest not in digests
     ]
 
 
 def _not_begun(active: Sequence[Part], before: Before) -> Replacement:
     is_same = (
         sum(part.rows for part in active) == before.rows
-        and all(part.last_block <= before.last_block for part in active)
+        and not any(_has_new(part, before) for part in active)
         # What an older release wrote does not say which changes the parts had.
         and (before.version is None or max((part.version for part in active), default=-1) <= before.version)
     )

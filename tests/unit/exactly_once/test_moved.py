@@ -163,9 +163,38 @@ def test_what_is_compared(target: list[Part], asked: list[bool]) -> None:
     assert found == asked
 
 
+def test_rows_that_were_patched_are_compared_by_their_keys() -> None:
+    """A lightweight UPDATE has changed rows, and leaves the versions of the parts."""
+
+    def count(by_key: bool) -> int:
+        return 30 if by_key else 0
+
+    hidden = [part("m", 6, 10, rows=50)]
+    with pytest.raises(UnknownStateError):
+        find_moved(STAGED, hidden, BEFORE, keeps_all_rows=True, is_patched=True, count_same_rows=count)
+
+
 def test_equal_parts_are_counted() -> None:
     staged = [part("same", 1), part("same", 2), part("same", 3)]
     assert find(staged, [*OLD, part("same", 8)]) == ["p_1_1"]
+
+
+TWICE = [part("same", 1), part("same", 2)]
+TO_ARRIVE = Before(last_block=7, rows=20, staged_rows=20)
+
+
+def test_a_copy_by_a_mutation_is_no_second_clone() -> None:
+    """One of two equal parts has arrived, and somebody has deleted rows of an old part."""
+    target = [OLD[0], mutated("d", 7, rows=5), part("same", 8, **MERGED_AWAY), mutated("same", 8)]
+    with pytest.raises(UnknownStateError):
+        find(TWICE, target, TO_ARRIVE, same_rows=10)
+    assert find(TWICE, target, TO_ARRIVE, keeps_all_rows=False) == ["p_1_1"]
+
+
+def test_an_equal_part_that_was_attached_again_is_no_second_clone() -> None:
+    gone = [part("o2", 7, **MERGED_AWAY), *(part("same", block, **MERGED_AWAY) for block in (8, 9))]
+    with pytest.raises(UnknownStateError):
+        find(TWICE, [OLD[0], *gone, part("m", 7, 9, rows=20)], TO_ARRIVE, same_rows=10)
 
 
 def test_equal_parts_of_which_some_were_dropped_by_an_earlier_owner() -> None:

@@ -24,7 +24,7 @@ COMING = [part("c1", 1), part("c2", 2)]
 OLD = [part("o1", 6), part("o2", 7)]
 OLD_GONE = [part("o1", 6, **GONE), part("o2", 7, **GONE)]
 CLONES = [part("c1", 8), part("c2", 9)]
-BEFORE = Before(last_block=7, rows=20, version=7)
+BEFORE = Before(last_block=7, rows=20, version=7, digests=("o1", "o2"))
 NEW_PARTITION = Before(version=-1)
 MUTATED = {"is_fresh": False, "version": 12}
 
@@ -44,6 +44,7 @@ MUTATED = {"is_fresh": False, "version": 12}
         pytest.param([*OLD_GONE, part("x", 8)], TOUCHED, id="drop-partition-and-insert"),
         pytest.param([], UNKNOWN, id="drop-partition-long-ago-or-replaced-before-that"),
         pytest.param([part("m", 8, 9)], UNKNOWN, id="drop-partition-inserts-and-merge-long-ago"),
+        pytest.param([part("x", 10)], UNKNOWN, id="drop-partition-long-ago-or-replaced-before-that-and-insert"),
         pytest.param([*OLD_GONE, *CLONES], DONE, id="replaced"),
         pytest.param(CLONES, DONE, id="replaced-long-ago"),
         pytest.param([*CLONES, part("x", 10)], DONE, id="replaced-and-insert"),
@@ -153,7 +154,6 @@ def test_what_the_log_of_parts_tells(
     assert find_replacement(COMING, held, before, is_whole=True, is_logged=is_logged) is expected
 
 
-OLD_DIGESTS = replace(BEFORE, digests=[part.digest for part in OLD])
 ATTACHED = [replace(one, first_block=10 + n, last_block=10 + n) for n, one in enumerate(OLD)]
 
 
@@ -174,7 +174,34 @@ def test_parts_that_were_detached_and_attached_again(
     coming: list[Part], held: list[Part], is_logged: bool | None, expected: Replacement
 ) -> None:
     """They have new numbers, like what a REPLACE adds."""
-    assert find_replacement(coming, held, OLD_DIGESTS, is_whole=True, is_logged=is_logged) is expected
+    assert find_replacement(coming, held, BEFORE, is_whole=True, is_logged=is_logged) is expected
+
+
+# Others have dropped the partition, and the server has been restarted: numbers begin again at 5.
+ANEW = part("x", 5)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize(
+    ("held", "before", "is_logged", "expected"),
+    [
+        pytest.param([ANEW], BEFORE, True, DONE, id="replaced-and-inserted"),
+        pytest.param([part("m", 5, 6)], BEFORE, True, DONE, id="replaced-and-inserted-and-merged"),
+        pytest.param([ANEW], BEFORE, False, TOUCHED, id="inserted"),
+        pytest.param([replace(ANEW, rows=20)], BEFORE, False, TOUCHED, id="inserted-as-many-rows"),
+        pytest.param([ANEW], BEFORE, None, UNKNOWN, id="nothing-tells"),
+        pytest.param([ANEW], Before(last_block=7, version=-1), False, TOUCHED, id="inserted-where-nothing-was"),
+        pytest.param([part("c1", 5), part("c2", 6)], BEFORE, None, DONE, id="replaced-after-the-restart"),
+    ],
+)
+def test_numbers_that_begin_again(
+    held: list[Part], before: Before, is_logged: bool | None, is_whole: bool, expected: Replacement
+) -> None:
+    assert find_replacement(COMING, held, before, is_whole=is_whole, is_logged=is_logged) is expected
+
+
+def test_rows_of_others_whose_numbers_begin_again() -> None:
+    assert find_foreign(COMING, [OLD[0], ANEW], BEFORE) == [ANEW]
 
 
 def test_equal_parts_have_to_be_there_each() -> None:
@@ -185,7 +212,7 @@ def test_equal_parts_have_to_be_there_each() -> None:
 
 
 def test_a_record_of_an_earlier_release_has_no_version() -> None:
-    assert find_replacement(COMING, OLD, Before(last_block=7, rows=20), is_whole=True) is OWED
+    assert find_replacement(COMING, OLD, replace(BEFORE, version=None), is_whole=True) is OWED
 
 
 def test_rows_of_others() -> None:
