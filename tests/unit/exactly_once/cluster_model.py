@@ -23,6 +23,7 @@ from greenlet import greenlet
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
+from airflow_provider_ch_s3.exactly_once.moved import DIGEST_LENGTH
 
 UNKNOWN_TABLE = 60
 TABLE_ALREADY_EXISTS = 57
@@ -827,7 +828,11 @@ class Cluster:
         table = node.tables.get(_match(r"table = '(\w+)'", statement.text)[1])
         wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])
         return [
-            {"node": node.name, "partition_id": one, "digests": [part.digest for part in table.active(one)]}
+            {
+                "node": node.name,
+                "partition_id": one,
+                "digests": [part.digest[:DIGEST_LENGTH] for part in table.active(one)],
+            }
             for one in wanted
             if table and table.active(one)
         ]
