@@ -97,7 +97,7 @@ def find_moved(
     :param staged: active parts of the staging table; no merge has touched them since ``before``.
     :param target: all parts of the target, active or not.
     :param keeps_all_rows: merges of the target leave every row unchanged, so rows can be counted there.
-    :param is_patched: the target has lightweight updates, which the parts do not tell.
+    :param is_patched: the target has lightweight updates.
     :param count_same_rows: counts the rows that the target has gained, and that equal a staged row; with the
         argument True, rows with the same sorting key are equal. None if unknown.
     :raises UnknownStateError: if this cannot be determined.

@@ -4,9 +4,8 @@ A REPLACE drops the parts up to a block number, and adds clones with greater num
 or below the greatest number from before, the REPLACE did not run, however parts were merged since. If all these parts
 are gone, somebody may have dropped them instead: only a clone, or the log of the parts added by the REPLACE, shows
 that the REPLACE ran. A clone is recognized as in :mod:`.moved`. Parts from before that somebody detached and attached
-again have greater numbers, too: their hashes, and no new clone, show that the REPLACE did not run. A server without
-replicas that is restarted after its newest parts were dropped gives their numbers to new parts: the hash of such an
-insert is unknown.
+again have greater numbers, too: their hashes, and no new clone, show that the REPLACE did not run. Without replicas,
+the numbers of dropped parts come again after a restart: the hash of a new part is unknown.
 
 A server runs a REPLACE as a whole or not at all, unless the server is killed meanwhile: then clones may stand next to
 old parts after the restart. Replicas repeat an interrupted REPLACE by themselves.
@@ -93,7 +92,7 @@ def _has_old(part: Part, before: Before) -> bool:
 
 
 def _has_new(part: Part, before: Before) -> bool:
-    """Whether a part has rows that came later."""
+    """Whether a part has rows from after the preparation of the commit."""
     return part.last_block > before.last_block or _is_numbered_anew(part, before)
 
 
