@@ -24,9 +24,6 @@ from airflow_provider_ch_s3.exactly_once.moved import Before
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of, read_digests
 from airflow_provider_ch_s3.sql import staging_queries
 
-# The clocks of two servers may differ.
-CLOCK_MARGIN_SECONDS = 5.0
-
 Record = Callable[[CommitPlan], None]
 """Writes the plan of a commit to the ledger."""
 
@@ -35,12 +32,14 @@ Record = Callable[[CommitPlan], None]
 class Commit(ABC):
     """The commit of one attempt, by the owner of one epoch.
 
+    :param began: when the commit began, by the clock of :class:`.Timing` that never goes back.
     :param began_at: Unix time when the ledger recorded the beginning, if another process began the commit.
     :ivar seconds: what the steps by this owner have taken so far.
     """
 
     tables: AttemptTables
     plan: CommitPlan
+    began: float
     began_at: float = 0.0
     seconds: float = field(default=0.0, init=False)
 

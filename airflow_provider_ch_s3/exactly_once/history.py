@@ -244,6 +244,11 @@ class Attempt:
         return min((event.time for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
 
     @property
+    def committing_seconds(self) -> float:
+        """Time from the beginning of the commit until the ledger was read; 0 before the commit."""
+        return max((event.age_seconds for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
+
+    @property
     def committing_epoch(self) -> int:
         """The epoch in which :attr:`commit_plan` was written last; 0 before the commit."""
         return max((event.epoch for event in self.events if event.kind is EventKind.COMMITTING), default=0)

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     UnknownStateError,
 )
-from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit
+from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
@@ -54,6 +54,9 @@ log = get_log(__name__)
 
 # The two tables of a MOVE or a REPLACE have different definitions, or a condition names a column that is gone.
 ALTERED_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS, ErrorCode.UNKNOWN_IDENTIFIER})
+
+# The clocks of two servers may differ.
+CLOCK_MARGIN_SECONDS = 5.0
 
 BROKEN = (
     "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
@@ -267,7 +270,7 @@ class Owner:
         :raises LoadError: if the attempt cannot be committed, or others keep changing the target.
         """
         self.staging.claim(attempt, self.epoch, self._tables)
-        commit = self._commit_of(attempt, plan)
+        commit = self._commit_of(attempt, plan, began=self.timing.now())
         self._collecting = attempt
         _time("prepare", commit, commit.prepare)
         commit.check_staged()
@@ -346,7 +349,10 @@ class Owner:
             return
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         assert attempt.commit_plan
-        commit = self._commit_of(attempt.id, attempt.commit_plan, began_at=attempt.committing_since)
+        # Durations only: the clocks of the servers may differ.
+        began = self.timing.now() - self.ledger.read().attempt(attempt.id).committing_seconds
+        since = attempt.committing_since
+        commit = self._commit_of(attempt.id, attempt.commit_plan, began=began, began_at=since)
         if self.staging.is_gone(attempt.id) or not commit.is_possible():
             self.history = self.ledger.read()
             if self.history.attempt(attempt.id).state is not EventKind.COMMITTING:
@@ -481,7 +487,7 @@ class Owner:
         self.staging.drop(attempt, self.epoch)
         return kept
 
-    def _commit_of(self, attempt: AttemptId, plan: CommitPlan, *, began_at: float = 0.0) -> Commit:
+    def _commit_of(self, attempt: AttemptId, plan: CommitPlan, *, began: float, began_at: float = 0.0) -> Commit:
         tables = AttemptTables(
             client=self.client,
             staging=self.staging,
@@ -490,7 +496,7 @@ class Owner:
             keeps_all_rows=plan.keeps_all_rows,
             views=plan.views,
         )
-        return mode_of(plan.load_mode).commit(tables=tables, plan=plan, began_at=began_at)
+        return mode_of(plan.load_mode).commit(tables=tables, plan=plan, began=began, began_at=began_at)
 
     def _carry_out(self, commit: Commit) -> None:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes

@@ -10,7 +10,7 @@ SELECT
     active,
     level = 0 AND data_version = min_block_number AS fresh,
     data_version AS version,
-    toUnixTimestamp(now()) - uptime() AS up_since
+    uptime() AS uptime_seconds
 FROM clusterAllReplicas('it\'s', system.parts)
 WHERE database IN ('it\'s')
     AND (database, `table`) IN (('it\'s', 'ch_s3_stage_52115f13b013_0123_2_7_7'), ('it\'s', 'a`b'))

@@ -17,7 +17,7 @@ from typing import ClassVar
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, ServerError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.commit import CLOCK_MARGIN_SECONDS, Commit, Record
+from airflow_provider_ch_s3.exactly_once.commit import Commit, Record
 from airflow_provider_ch_s3.exactly_once.modes.replaced import Replacement, find_foreign, find_replacement
 from airflow_provider_ch_s3.exactly_once.modes.survivors import (
     MERGE_ROUNDS,
@@ -159,8 +159,9 @@ class ReplacingCommit(Commit):
         rows = self.tables.client.query(
             staging_queries.render_read_parts(list(nodes), self.tables.cluster, partitions=partitions)
         )
+        elapsed = self.tables.staging.replicas.timing.now() - self.began
         restarted = self.tables.staging.replicas.hosts - {
-            row["node"] for row in rows if row["up_since"] < self.began_at - CLOCK_MARGIN_SECONDS
+            row["node"] for row in rows if row["uptime_seconds"] > elapsed
         }
         coming, held = (parts_of([row for row in rows if row["table"] == table.table]) for table in nodes)
         logged = self._read_logged(partitions, restarted)

@@ -34,6 +34,8 @@ CONSTANT = {
     *("read_settings", "read_ledger_comments", "read_table", "read_columns", "read_past_reports"),
     "read_earlier_uuids",
 }
+AHEAD_SECONDS = 30.0
+"""How far the clock of the node with the ledger is ahead of the other clocks."""
 LOG_FLUSH_SECONDS = 1.0
 # The rows that replace_where replaces: see is_replaced.
 CONDITION = "row NOT LIKE 'kept%'"
@@ -582,7 +584,7 @@ class Cluster:
         table = self._table(node, _names(statement.text)[0])
         for line in statement.text.partition("FORMAT JSONEachRow\n")[2].splitlines():
             # with microseconds, so that no two rows have the same time
-            table.entries.append({**json.loads(line), "time_seconds": self.now + self.steps / 1e6})
+            table.entries.append({**json.loads(line), "time_seconds": self.now + AHEAD_SECONDS + self.steps / 1e6})
 
     _write_files = _write_ledger
 
@@ -853,7 +855,7 @@ class Cluster:
                 "active": int(part.is_active),
                 "fresh": int(part.first_block == part.last_block == part.version and not part.level),
                 "version": part.version,
-                "up_since": node.started,
+                "uptime_seconds": self.now - node.started,
             }
             for name in sorted(names)
             if (table := node.tables.get(name)) is not None
@@ -1078,7 +1080,7 @@ def _concerned(found: Sequence[dict[str, Any]], statement: Statement, now: float
         first_open = max(locks, key=lambda row: row["attempt"])["first_open"] if locks else 0
     asked = _listed("attempt", statement) if " attempt IN (" in statement.text else []
     unique = {
-        json.dumps(row, sort_keys=True): {**row, "age_seconds": now - row["time_seconds"]}
+        json.dumps(row, sort_keys=True): {**row, "age_seconds": now + AHEAD_SECONDS - row["time_seconds"]}
         for row in found
         if row["load_id"] == load_id or row["attempt"] >= first_open or str(row["attempt"]) in asked
     }

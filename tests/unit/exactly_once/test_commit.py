@@ -43,7 +43,7 @@ def commit_on(nodes: Mapping[str, str], asked: list[Any]) -> MovingCommit:
         keeps_all_rows=True,
         views={},
     )
-    return MovingCommit(tables=tables, plan=plan)
+    return MovingCommit(tables=tables, plan=plan, began=0.0)
 
 
 def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:
