@@ -119,8 +119,7 @@ class AttemptTables:
         if by_key:
             compared = server_sql(read_table(self.client, self.target, None)[0]["sorting_key"])
         else:
-            columns = read_columns(self.client, self.target, self.cluster)[node]
-            compared = Sql(", ".join(identifier(column.name) for column in columns if column.is_insertable))
+            compared = self._columns(node)
         if not compared:
             return None
         statement = staging_queries.render_count_same_rows(
@@ -140,6 +139,30 @@ class AttemptTables:
         gained_rows = sum(part.rows for part in new_parts(parts, before) if part.is_active)
         seen_rows, same_rows = (sum(int(row[name]) for row in found) for name in ("ch_s3_rows", "ch_s3_same_rows"))
         return None if seen_rows < gained_rows else same_rows
+
+    def holds_staged(self, place: Place, role: str, parts: Sequence[Part]) -> bool:
+        """Whether a partition of the target has the rows of a staging table on a node, and no others.
+
+        :param parts: of the partition of the target.
+        :returns: False if the rows cannot be compared, or if this user does not see all rows.
+        """
+        node, partition = place
+        render = partial(
+            staging_queries.render_sum_rows, node=node, partition=partition, compared=self._columns(node)
+        )
+        try:
+            staged, held = (
+                self.client.query(render(table, self.cluster), query_id=self.next_query_id())[0]
+                for table in (self.staged(role), self.target)
+            )
+        except ServerError as error:
+            log.warning("%s: cannot compare the rows of partition %s: %s", node, partition, error)
+            return False
+        return held == staged and int(held["ch_s3_rows"]) == sum(part.rows for part in parts if part.is_active)
+
+    def _columns(self, node: str) -> Sql:
+        columns = read_columns(self.client, self.target, self.cluster)[node]
+        return Sql(", ".join(identifier(column.name) for column in columns if column.is_insertable))
 
     def _read(
         self, table: TableName, role: str, render: Callable[[TableName, str | None], Statement]

@@ -269,6 +269,23 @@ def render_count_same_rows(
 
 
 @statement
+def render_sum_rows(table: TableName, cluster: str | None, *, node: str, partition: str, compared: Sql) -> str:
+    """Count the rows of a partition on one node, and sum their hashes; rows marked by a DELETE count, too.
+
+    :param compared: expressions, equal in equal rows.
+    """
+    return """
+        SELECT
+            count() AS ch_s3_rows,
+            sum(sipHash64(toString(tuple({{ compared }})))) AS ch_s3_sum
+        FROM {{ cluster | all_replicas(table) }}
+        WHERE {{ node_name }} = {{ node | literal }}
+            AND _partition_id = {{ partition | literal }}
+        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
+    """
+
+
+@statement
 def render_read_idle_seconds(table: TableName, cluster: str | None) -> str:
     """Read how long ago, by the servers' clocks, anything last happened to a table on any node."""
     return """

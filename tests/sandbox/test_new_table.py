@@ -114,6 +114,14 @@ def test_typed_files_of_different_widths_are_nullable_only_where_a_value_is_miss
 
 
 @pytest.mark.thorough
+def test_a_typed_file_without_rows_makes_no_column_nullable(lab: Lab) -> None:
+    lab.put_parquet("in/a.parquet", {"n": pa.array([], pa.int32()), "w": pa.array([], pa.string())})
+    lab.put_parquet("in/b.parquet", {"n": pa.array([1], pa.int32()), "w": pa.array(["x"], pa.string())})
+    lab.load("in/*.parquet", "made", create_table={"order_by": "n", "distributed": False})
+    assert types_of(lab, "made") == {"n": "Int32", "w": "String"}
+
+
+@pytest.mark.thorough
 def test_objects_keep_their_structure(lab: Lab) -> None:
     rows: Sequence[dict[str, Any]] = [
         {"id": 1, "code": "007", "inside": {"a": 1, "b": "x"}, "list": [1, 2], "at": "2013-01-01"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -717,6 +717,40 @@ def test_of_equal_parts_each_has_to_arrive(lab: Lab) -> None:
         lab.load("in/*.csv", table, task_id="second", **how)
     assert held(lab, table) == before
     assert len(lab.rows(staged_in(lab))) == 4
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_changed", [False, True])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(ReplacePartitions(on_partial="replace"), id="partitions"),
+        pytest.param(Merge(key=["k"]), id="merge"),
+    ],
+)
+@pytest.mark.usefixtures("impatient")
+def test_what_was_replaced_long_ago_is_told_by_its_rows(lab: Lab, mode: Any, is_changed: bool) -> None:
+    """A load ended before its commit was recorded, merges hide the clones, and the log of parts is gone."""
+    lab.connect_one_node()
+    table = lab.create("t", "k UInt32, v Nullable(String), day UInt8", BY_DAY)
+    lab.query(f"INSERT INTO {table} VALUES (1, 'old', 1), (2, 'old', 1)")
+    for k in (1, 2):
+        put(lab, f"in/{k}.csv", (k, "new", 1))
+    one_by_one = {"max_threads": 1, "max_insert_threads": 1, "min_insert_block_size_rows": 1}
+    how: dict[str, Any] = {**CSV, "mode": mode, "settings": {**one_by_one, "min_insert_block_size_bytes": 1}}
+    with killed_before(lab, "write_event_committed"):
+        lab.load("in/*.csv", table, **how)
+    if is_changed:
+        lab.query(f"ALTER TABLE {table} UPDATE v = 'mine' WHERE k = 2 SETTINGS mutations_sync = 2")
+    lab.query(f"OPTIMIZE TABLE {table} FINAL")
+    hide_inactive_parts(lab)
+    lab.query("SYSTEM FLUSH LOGS")
+    lab.query("TRUNCATE TABLE system.part_log")
+    before = held(lab, table)
+    refused = pytest.raises(UnknownStateError, match=coded("partition-state-unknown"))
+    with refused if is_changed else nullcontext():
+        lab.load("in/*.csv", table, task_id="second", **how)
+    assert held(lab, table) == before == {1: ["1 new", "2 mine" if is_changed else "2 new"]}
 
 
 @pytest.mark.thorough

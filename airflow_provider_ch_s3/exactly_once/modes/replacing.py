@@ -176,7 +176,9 @@ class ReplacingCommit(Commit):
                 is_logged=logged.get(place),
             )
             if found[place] is Replacement.UNKNOWN:
-                raise self._unknown(place, source)
+                if not self.tables.holds_staged(place, self.source, parts[1]):
+                    raise self._unknown(place, source)
+                found[place] = Replacement.DONE
             if found[place] is Replacement.TOUCHED and (theirs := find_foreign(*parts, before)):
                 foreign[place] = theirs
         if self.tables.staging.alters_all_nodes:

@@ -877,6 +877,14 @@ class Cluster:
         same = sum(count for row, count in gained.items() if row[: 1 if by_key else 2] in wanted)
         return [{"ch_s3_rows": gained.total(), "ch_s3_same_rows": same}]
 
+    def _sum_rows(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        name, partition = _match(r"= '(\w+:\d+)'\s+AND _partition_id = '(\w+)'", statement.text).groups()
+        if node.name != name:
+            return []
+        table = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
+        rows: Rows = sum((part.rows for part in table.active(partition)), Counter())
+        return [{"ch_s3_rows": rows.total(), "ch_s3_sum": sorted(rows.items())}]
+
     def _read_logged_parts(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         uuids = _literals(_match(r"table_uuid\) IN \((.*)\)", statement.text)[1])
         wanted = _literals(_match(r"partition_id IN \((.*)\)", statement.text)[1])

@@ -1,0 +1,7 @@
+SELECT
+    count() AS ch_s3_rows,
+    sum(sipHash64(toString(tuple(id, `tail\`num`)))) AS ch_s3_sum
+FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
+WHERE concat(hostName(), ':', toString(tcpPort())) = 'one:9000'
+    AND _partition_id = '20130101-it\'s'
+SETTINGS apply_deleted_mask = 0, max_execution_time = 0
