@@ -6,6 +6,7 @@ Also groups the tests that pytest-xdist has to run in one process, and marks the
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import tempfile
@@ -20,11 +21,11 @@ from airflow_provider_ch_s3 import discretion
 
 pytest_plugins = ["ch_s3_lab.pytest"]
 
-_HOME = tempfile.TemporaryDirectory(prefix="ch-s3-airflow-")
-
+if multiprocessing.parent_process() is None:  # processes of multiprocessing inherit the home, and may be killed
+    _HOME = tempfile.TemporaryDirectory(prefix="ch-s3-airflow-")
+    os.environ["AIRFLOW_HOME"] = _HOME.name
 os.environ.update(
     {
-        "AIRFLOW_HOME": _HOME.name,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[1] / "example_dags"),
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
