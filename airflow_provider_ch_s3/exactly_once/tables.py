@@ -140,25 +140,27 @@ class AttemptTables:
         seen_rows, same_rows = (sum(int(row[name]) for row in found) for name in ("ch_s3_rows", "ch_s3_same_rows"))
         return None if seen_rows < gained_rows else same_rows
 
-    def holds_staged(self, place: Place, role: str, parts: Sequence[Part]) -> bool:
+    def holds_staged(self, place: Place, role: str, coming: Sequence[Part], held: Sequence[Part]) -> bool:
         """Whether a partition of the target has the rows of a staging table on a node, and no others.
 
-        :param parts: of the partition of the target.
-        :returns: False if the rows cannot be compared, or if this user does not see all rows.
+        :param coming: parts of the partition in the staging table; ``held``: in the target.
+        :returns: False if the rows cannot be compared, or if this user does not see all rows of both tables: a row
+            policy may hide rows, and a lightweight DELETE does.
         """
         node, partition = place
         render = partial(
             staging_queries.render_sum_rows, node=node, partition=partition, compared=self._columns(node)
         )
         try:
-            staged, held = (
+            sums = [
                 self.client.query(render(table, self.cluster), query_id=self.next_query_id())[0]
                 for table in (self.staged(role), self.target)
-            )
+            ]
         except ServerError as error:
             log.warning("%s: cannot compare the rows of partition %s: %s", node, partition, error)
             return False
-        return held == staged and int(held["ch_s3_rows"]) == sum(part.rows for part in parts if part.is_active)
+        stored = [sum(part.rows for part in parts if part.is_active) for parts in (coming, held)]
+        return sums[0] == sums[1] and [int(one["ch_s3_rows"]) for one in sums] == stored
 
     def _columns(self, node: str) -> Sql:
         columns = read_columns(self.client, self.target, self.cluster)[node]

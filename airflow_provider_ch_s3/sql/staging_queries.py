@@ -270,7 +270,7 @@ def render_count_same_rows(
 
 @statement
 def render_sum_rows(table: TableName, cluster: str | None, *, node: str, partition: str, compared: Sql) -> str:
-    """Count the rows of a partition on one node, and sum their hashes; rows marked by a DELETE count, too.
+    """Count the rows of a partition on one node that this user sees, and sum the hashes of these rows.
 
     :param compared: expressions, equal in equal rows.
     """
@@ -281,7 +281,7 @@ def render_sum_rows(table: TableName, cluster: str | None, *, node: str, partiti
         FROM {{ cluster | all_replicas(table) }}
         WHERE {{ node_name }} = {{ node | literal }}
             AND _partition_id = {{ partition | literal }}
-        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
+        SETTINGS max_execution_time = 0
     """
 
 

@@ -176,7 +176,7 @@ class ReplacingCommit(Commit):
                 is_logged=logged.get(place),
             )
             if found[place] is Replacement.UNKNOWN:
-                if not self.tables.holds_staged(place, self.source, parts[1]):
+                if not self.tables.holds_staged(place, self.source, *parts):
                     raise self._unknown(place, source)
                 found[place] = Replacement.DONE
             if found[place] is Replacement.TOUCHED and (theirs := find_foreign(*parts, before)):

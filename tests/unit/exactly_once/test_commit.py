@@ -12,8 +12,9 @@ from airflow_provider_ch_s3.errors import UnknownStateError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.modes.append import MovingCommit
-from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.moved import Before, Part
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
+from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.target import TableName
 
 ATTEMPT = AttemptId(load_id="ch-s3-0123456789abcdef0123", generation=0, number=7)
@@ -56,3 +57,23 @@ def test_nobody_guesses_what_nodes_hold_that_are_gone() -> None:
         " rest by hand, and drop d.staged"
     )
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "stored", "expected"),
+    [
+        pytest.param([(3, 9), (3, 9)], [3, 3], True, id="same"),
+        pytest.param([(3, 9), (3, 8)], [3, 3], False, id="other-rows"),
+        pytest.param([(3, 9), (3, 9)], [5, 3], False, id="staged-rows-hidden"),
+        pytest.param([(3, 9), (3, 9)], [3, 5], False, id="rows-of-the-target-hidden-or-deleted"),
+    ],
+)
+def test_rows_that_are_hidden_are_not_compared(
+    seen: list[tuple[int, int]], stored: list[int], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([[{"ch_s3_rows": rows, "ch_s3_sum": total}] for rows, total in seen])
+    tables = commit_on({}, []).tables
+    monkeypatch.setattr(tables.client, "query", lambda *_, **__: next(answers), raising=False)
+    monkeypatch.setattr(AttemptTables, "_columns", lambda *_: Sql("k"))
+    coming, held = ([Part(name="p", rows=rows, first_block=1, last_block=1, digest="d")] for rows in stored)
+    assert tables.holds_staged(("a1", "p"), "", coming, held) is expected
