@@ -27,6 +27,9 @@ from airflow_provider_ch_s3.exactly_once.planned import Planned
 from airflow_provider_ch_s3.identity import Life
 from airflow_provider_ch_s3.report import LoadReport
 
+# The clocks of two servers may differ.
+CLOCK_MARGIN_SECONDS = 5.0
+
 
 class EventKind(Enum):
     """``LOCKED``: an epoch began; ``ALIVE``: a heartbeat of the owner; neither concerns a particular attempt.
@@ -245,8 +248,12 @@ class Attempt:
 
     @property
     def committing_seconds(self) -> float:
-        """Time from the beginning of the commit until the ledger was read; 0 before the commit."""
-        return max((event.age_seconds for event in self.events if event.kind is EventKind.COMMITTING), default=0.0)
+        """Longest possible time from the beginning of the commit until the ledger was read; 0 before the commit.
+
+        Another server than the server that is read may have written the event.
+        """
+        ages = [event.age_seconds for event in self.events if event.kind is EventKind.COMMITTING]
+        return max(ages) + CLOCK_MARGIN_SECONDS if ages else 0.0
 
     @property
     def committing_epoch(self) -> int:

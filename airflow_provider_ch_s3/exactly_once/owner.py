@@ -30,7 +30,7 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
-from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.history import CLOCK_MARGIN_SECONDS, Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_of
@@ -54,9 +54,6 @@ log = get_log(__name__)
 
 # The two tables of a MOVE or a REPLACE have different definitions, or a condition names a column that is gone.
 ALTERED_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS, ErrorCode.UNKNOWN_IDENTIFIER})
-
-# The clocks of two servers may differ.
-CLOCK_MARGIN_SECONDS = 5.0
 
 BROKEN = (
     "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
@@ -349,7 +346,7 @@ class Owner:
             return
         log.warning("finishing the interrupted commit of %s", attempt.id.query_id)
         assert attempt.commit_plan
-        # Durations only: the clocks of the servers may differ.
+        # A duration: no clock of a node has to agree with the clock of the ledger's server, or with this one.
         began = self.timing.now() - self.ledger.read().attempt(attempt.id).committing_seconds
         since = attempt.committing_since
         commit = self._commit_of(attempt.id, attempt.commit_plan, began=began, began_at=since)

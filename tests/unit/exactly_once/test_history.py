@@ -240,3 +240,10 @@ def test_the_plan_of_a_commit_is_the_last_one_that_its_owner_wrote() -> None:
         assert Attempt(id=attempt_id(1), events=[planned, begun, *order]).commit_plan == replace(
             PLAN, revision=1, before=BEFORE
         )
+
+
+def test_a_commit_may_have_begun_earlier_than_the_clocks_say() -> None:
+    """One server wrote the events, another server with a slower clock tells the ages."""
+    begun, resumed = (replace(event(COMMITTING, 1, epoch), age_seconds=age) for epoch, age in [(2, 60.0), (3, 9.0)])
+    assert Attempt(id=attempt_id(1), events=[event(PLANNED, 1), begun, resumed]).committing_seconds == 65.0
+    assert Attempt(id=attempt_id(1), events=[event(PLANNED, 1)]).committing_seconds == 0.0
