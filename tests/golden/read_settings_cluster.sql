@@ -5,4 +5,4 @@ LEFT JOIN (
     FROM (SELECT name, value FROM clusterAllReplicas('it\'s', system.settings))
     GROUP BY name
 ) AS on_nodes USING (name)
-SETTINGS prefer_localhost_replica = 0
+SETTINGS skip_unavailable_shards = 0, prefer_localhost_replica = 0
