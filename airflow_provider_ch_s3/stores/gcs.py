@@ -38,7 +38,7 @@ class GCSFileStore(S3FileStore):
 
     def _connect(self) -> Any:
         endpoint_url = self._hook.conn_config.get_service_endpoint_url("s3") or GOOGLE
-        if endpoint_url == GOOGLE and not self._is_public:
+        if endpoint_url.rstrip("/") == GOOGLE and not self._is_public:
             self._check_key()
         return self._build_client("auto", endpoint_url, verify=None)
 

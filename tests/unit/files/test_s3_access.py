@@ -145,9 +145,15 @@ def test_a_missing_connection_is_said_unless_the_address_is_a_url() -> None:
     assert GCSFileStore(hmac_conn_id="missing", host="storage.googleapis.com").access().anonymous
 
 
-@pytest.mark.parametrize("login", ["AKIAIOSFODNN7EXAMPLE", None])
-def test_google_is_sent_no_key_of_aws(monkeypatch: pytest.MonkeyPatch, login: str | None) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps({"conn_type": "aws", "login": login, "password": "S"}))
+@pytest.mark.parametrize(
+    ("login", "endpoint_url"),
+    [("AKIAIOSFODNN7EXAMPLE", None), (None, None), (None, "https://storage.googleapis.com/")],
+)
+def test_google_is_sent_no_key_of_aws(
+    monkeypatch: pytest.MonkeyPatch, login: str | None, endpoint_url: str | None
+) -> None:
+    given = {"conn_type": "aws", "login": login, "password": "S", "extra": {"endpoint_url": endpoint_url}}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(given))
     role = {"ACCESS_KEY_ID": "ASIAIOSFODNN7EXAMPLE", "SECRET_ACCESS_KEY": "S", "SESSION_TOKEN": "T"}
     for name, value in role.items():
         monkeypatch.setenv(f"AWS_{name}", value)
