@@ -9,4 +9,5 @@ FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
 WHERE concat(hostName(), ':', toString(tcpPort())) = 'one:9000'
     AND _partition_id = '20130101-it\'s'
     AND toInt64(splitByChar('_', substring(_part, length(_partition_id) + 2))[2]) > 7
-SETTINGS apply_deleted_mask = 0, prefer_global_in_and_join = 0, max_execution_time = 0
+SETTINGS apply_deleted_mask = 0, prefer_global_in_and_join = 0, date_time_output_format = 'unix_timestamp',
+    max_execution_time = 0

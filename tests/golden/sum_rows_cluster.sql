@@ -4,4 +4,4 @@ SELECT
 FROM clusterAllReplicas('it\'s', 'it\'s', 'a`b')
 WHERE concat(hostName(), ':', toString(tcpPort())) = 'one:9000'
     AND _partition_id = '20130101-it\'s'
-SETTINGS max_execution_time = 0
+SETTINGS date_time_output_format = 'unix_timestamp', max_execution_time = 0

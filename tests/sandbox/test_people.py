@@ -18,6 +18,10 @@ from airflow_provider_ch_s3.exactly_once import staging
 from airflow_provider_ch_s3.hooks import clickhouse_s3
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions, ReplaceWhere
+from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.sql.nodes import NODE_NAME
+from airflow_provider_ch_s3.sql.staging_queries import render_sum_rows
+from airflow_provider_ch_s3.table.target import parse_table
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, wait_until
@@ -751,6 +755,18 @@ def test_what_was_replaced_long_ago_is_told_by_its_rows(lab: Lab, mode: Any, is_
     with refused if is_changed else nullcontext():
         lab.load("in/*.csv", table, task_id="second", **how)
     assert held(lab, table) == before == {1: ["1 new", "2 mine" if is_changed else "2 new"]}
+
+
+@pytest.mark.thorough
+def test_times_in_the_hour_that_comes_twice_are_no_equal_rows(lab: Lab) -> None:
+    lab.connect_one_node()
+    table = lab.create("t", "k UInt8, at DateTime('Europe/Berlin'), day UInt8", BY_DAY)
+    lab.query(f"INSERT INTO {table} VALUES (1, 1729989000, 1), (1, 1729992600, 2)")
+    node = lab.query(f"SELECT {NODE_NAME} AS node")[0]["node"]
+    render = partial(render_sum_rows, parse_table(table, ""), None, node=node, compared=Sql("at"))
+    first, second = (lab.query(render(partition=str(day)).text)[0] for day in (1, 2))
+    assert (first["ch_s3_rows"], second["ch_s3_rows"]) == (1, 1)
+    assert first["ch_s3_sum"] != second["ch_s3_sum"]
 
 
 @pytest.mark.thorough
