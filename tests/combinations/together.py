@@ -302,6 +302,12 @@ APART: tuple[Apart, ...] = (
         code="rows-unknown",
     ),
     Apart(
+        what=('`mode="replace_partitions"`', "a partition whose rows, of no load, a lightweight DELETE has removed"),
+        levels={"mode": ("replace partitions",), "feature": ("lightweight delete",), "held": ("nothing",)},
+        reason="such rows count until a merge removes them",
+        code="partition-holds-others",
+    ),
+    Apart(
         what=('`Append(on_changed="replace")`', "Replacing, Summing, Aggregating and Collapsing tables"),
         levels={"mode": REPLACING_FILES, "kind": FOLDING},
         reason="merges fold rows",
