@@ -14,6 +14,8 @@ def serving_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     with HTTPServer(("127.0.0.1", 0), handler) as listener:
         thread = threading.Thread(target=listener.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{listener.server_port}"
-        listener.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listener.server_port}"
+        finally:
+            listener.shutdown()
+            thread.join()
