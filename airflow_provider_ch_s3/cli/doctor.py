@@ -61,21 +61,23 @@ def run(args: argparse.Namespace) -> int:
             block = _show_grants(args)
         print_text(block)
         return 0
-    findings, shown, block = _examine(args), [], ""
+    findings, shown = _examine(args), []
+    missing: str | None = None
     while finding := _next(findings):
         shown.append(finding)
         if args.json:
             continue
         text = finding.text
         if finding.code == GRANT_MISSING:
-            with clean_output():
-                block = block or _show_grants(args, only_missing=True)
-            text = LACKING if block else text  # an expression may need a right that no load needs
+            if missing is None:
+                with clean_output():
+                    missing = _show_grants(args, only_missing=True)
+            text = LACKING if missing else text  # an expression may need a right that no load needs
         print_line(MARKS[finding.state], f"{finding.check}: {text}")
     if args.json:
         print_json([dataclasses.asdict(finding) for finding in shown])
-    elif block:
-        print_text(f"\n{block}")
+    elif missing:
+        print_text(f"\n{missing}")
     return int(any(finding.state == "failed" for finding in shown))
 
 

@@ -89,7 +89,7 @@ def find_moved(
     before: Before,
     *,
     keeps_all_rows: bool,
-    is_patched: bool = False,
+    is_patched: bool,
     count_same_rows: Callable[[bool], int | None],
 ) -> tuple[str, ...]:
     """Find the names of the staged parts whose rows are already in the target.

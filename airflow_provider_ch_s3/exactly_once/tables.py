@@ -24,6 +24,8 @@ log = get_log(__name__)
 
 Place = tuple[str, str]
 """A node, and a partition there."""
+PATCHES = "patch-"
+"""Beginning of the ids of the partitions with lightweight updates, which hold no rows of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)

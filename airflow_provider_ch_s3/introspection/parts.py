@@ -138,7 +138,18 @@ def read_parts(
     :raises TargetChangingError: if a node lacks the table.
     :raises ServerError: if a node cannot be queried.
     """
-    watched = TablePartitions(table=read_target(client, found, cluster).local, partitions=partitions)
+    local = read_target(client, found, cluster).local
+    return read_local_parts(client, TablePartitions(table=local, partitions=partitions), cluster)
+
+
+def read_local_parts(
+    client: ClickHouseClient, watched: TablePartitions, cluster: ClusterSpec
+) -> tuple[NodeParts, ...]:
+    """Read the active parts of a local table on each node.
+
+    :raises TargetChangingError: if a node lacks the table.
+    :raises ServerError: if a node cannot be queried.
+    """
     by_node = read_watched(client, [watched], cluster.name)[watched]
     return select_nodes(watched.table, by_node, cluster.hosts)
 

@@ -26,7 +26,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
-from airflow_provider_ch_s3.introspection.parts import read_watched, select_nodes
+from airflow_provider_ch_s3.introspection.parts import read_local_parts
 from airflow_provider_ch_s3.load.compared import bind_checks
 from airflow_provider_ch_s3.load.counts import (
     RowCounts,
@@ -86,8 +86,7 @@ def wait_until_settled(
     """
     watched = TablePartitions(table=table, partitions=None)
     while True:
-        by_node = read_watched(client, [watched], cluster.name)[watched]
-        verdict = judge_parts(SettleRule(), select_nodes(table, by_node, cluster.hosts))
+        verdict = judge_parts(SettleRule(), read_local_parts(client, watched, cluster))
         log.info("before the commit, %s: %s", table, verdict.reason)
         if verdict.is_settled:
             return

@@ -97,8 +97,11 @@ class Expect(Check):
 
         :raises ConfigError: for a percentage instead of a share.
         """
-        is_share = self.is_absolute and _SHARE.fullmatch(self.expression)
-        if self.within > 1 if is_share else self.within >= MOST_MEDIANS and not self.is_absolute:
+        if self.is_absolute:
+            is_percentage = self.within > 1 and _SHARE.fullmatch(self.expression) is not None
+        else:
+            is_percentage = self.within >= MOST_MEDIANS
+        if is_percentage:
             raise ConfigError(
                 "argument-invalid",
                 f"{name}.within={self.within:g} is a percentage; write {self.within / 100:g} for {self.within:g} %",

@@ -105,21 +105,16 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
         credentials = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials or OwnKeys())
         pays = FLAG.parse("requester_pays", self.requester_pays or False)
         check_catalog(credentials, lake.catalog_conn_id)
-        files: ReadableStore
-        if lake.store is S3:
-            from airflow_provider_ch_s3.stores.s3 import S3FileStore
+        if lake.store is not S3:
+            if pays:
+                raise without_meaning("requester_pays=True")
+            return open_store(named, credentials=KEYS_OR_COLLECTION.parse("credentials", credentials))
+        from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
-            files = S3FileStore(
-                aws_conn_id=named.conn_id, credentials=credentials, requester_pays=pays, host=named.host
-            )
-            files.argument = named.argument
-            if isinstance(credentials, CatalogKeys):
-                files.vend = partial(lake.vend_keys, files)
-        elif pays:
-            raise without_meaning("requester_pays=True")
-        else:
-            of_store = KEYS_OR_COLLECTION.parse("credentials", credentials)
-            return open_store(named, credentials=of_store)
+        files = S3FileStore(aws_conn_id=named.conn_id, credentials=credentials, requester_pays=pays, host=named.host)
+        files.argument = named.argument
+        if isinstance(credentials, CatalogKeys):
+            files.vend = partial(lake.vend_keys, files)
         return files
 
     def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]

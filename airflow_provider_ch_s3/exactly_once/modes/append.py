@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.exactly_once.commit import Commit, Record
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode, FileSelection, ReadVersions
 from airflow_provider_ch_s3.exactly_once.moved import count_lost, find_moved
+from airflow_provider_ch_s3.exactly_once.tables import PATCHES
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import read_columns
@@ -31,9 +32,6 @@ from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.target import TableColumn
 
 log = get_log(__name__)
-
-PATCHES = "patch-"
-"""Beginning of the ids of the partitions with lightweight updates."""
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
-from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of
+from airflow_provider_ch_s3.exactly_once.tables import PATCHES, AttemptTables, Place, place_of
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql
@@ -289,11 +289,11 @@ def _check_all_visible(target: Target, argument: str) -> None:
 
 
 def _read_stored(target: Target) -> dict[Place, tuple[int, int, int]]:
-    """Read rows, last block and version of each partition on each node; patch parts hold no rows of their own."""
+    """Read rows, last block and version of each partition on each node."""
     statement = staging_queries.render_read_partitions(target.spec.local, target.cluster.name)
     rows = target.client.query(statement)
     return {
         place_of(row): (row["rows"], row["last_block"], row["version"])
         for row in rows
-        if not row["partition_id"].startswith("patch-")
+        if not row["partition_id"].startswith(PATCHES)
     }

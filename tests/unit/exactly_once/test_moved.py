@@ -33,7 +33,14 @@ def find(
     same_rows: int | None = None,
 ) -> list[str]:
     return list(
-        find_moved(staged, target, before, keeps_all_rows=keeps_all_rows, count_same_rows=lambda _: same_rows)
+        find_moved(
+            staged,
+            target,
+            before,
+            keeps_all_rows=keeps_all_rows,
+            is_patched=False,
+            count_same_rows=lambda _: same_rows,
+        )
     )
 
 
@@ -159,7 +166,7 @@ def test_what_is_compared(target: list[Part], asked: list[bool]) -> None:
         found.append(by_key)
         return 0
 
-    assert find_moved(STAGED, target, BEFORE, keeps_all_rows=True, count_same_rows=count) == ()
+    assert find_moved(STAGED, target, BEFORE, keeps_all_rows=True, is_patched=False, count_same_rows=count) == ()
     assert found == asked
 
 
