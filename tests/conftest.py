@@ -37,9 +37,9 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 os.environ.setdefault("CH_S3_FAULTS_SEED", str(random.randrange(1_000_000)))
 
 
-# Fixtures that take long to set up: tests that share one stay in one process, so that one cluster with replicas runs
-# at a time: five of them leave two cores no time for the tests. The tests begin in this order, the longest first, and
-# before all others: otherwise one process would be busy with them at the end, and the others idle.
+# Fixtures that take long to set up: their tests stay in one process, so that one such fixture is there at a time. Two
+# clusters, or a cluster and Airflow, leave two cores no time. Their tests begin in this order, the longest
+# ones first: otherwise one process would be busy with them at the end, and the others idle.
 SHARED = (
     "replicated_sandbox",
     "azurite",
@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
     opened: set[Path] = set()
     for item in items:
         if shared := _shared(item):
-            item.add_marker(pytest.mark.xdist_group(shared[0]))
+            item.add_marker(pytest.mark.xdist_group("shared"))
         if not item.get_closest_marker("sandbox"):
             continue
         test, is_for_push = (item.parent, item.originalname), item.get_closest_marker("push") is not None

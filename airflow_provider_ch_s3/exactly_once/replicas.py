@@ -25,7 +25,9 @@ from airflow_provider_ch_s3.table.target import TableName
 
 log = get_log(__name__)
 
-POLL_SECONDS = 0.2
+FIRST_POLL_SECONDS = 0.2
+LAST_POLL_SECONDS = 2.0
+"""The time between two polls doubles up to this: a poll asks all nodes, and a replica may fetch for an hour."""
 _NO_LOG = {"log_end": 0, "log_taken": 0, "readonly": False}
 
 
@@ -97,7 +99,7 @@ class Replicas:
         if not is_exact:
             # A replica reports a change as read from the log a moment before its queue lists it; where rows cannot be
             # compared, only a second poll shows it.
-            self.timing.sleep(POLL_SECONDS)
+            self.timing.sleep(FIRST_POLL_SECONDS)
             snapshot = wait()
         replicas = {node for nodes in snapshot.groups.values() for node in nodes}
         alone = {node: node for node in all_nodes if node not in replicas}
@@ -108,6 +110,7 @@ class Replicas:
         snapshot = self._poll(table, with_merges=with_merges)
         baseline = _Baseline.of(snapshot, is_exact=is_exact, is_staged=is_staged)
         last, since, pace = None, self.timing.now(), self.timing.pace()
+        pause_seconds = FIRST_POLL_SECONDS
         while late := baseline.find_late(snapshot):
             if pace.is_due():
                 log.info("waiting until all replicas of %s agree: %s", table, "; ".join(late))
@@ -121,7 +124,8 @@ class Replicas:
                     f"the replicas of {table} differ, and have made no progress for {stalled}: "
                     f"{'; '.join(late)}; check system.replication_queue there, then try again",
                 )
-            self.timing.sleep(POLL_SECONDS)
+            self.timing.sleep(pause_seconds)
+            pause_seconds = min(LAST_POLL_SECONDS, pause_seconds * 2)
             snapshot = self._poll(table, with_merges=with_merges)
         return snapshot
 

@@ -23,4 +23,7 @@ def run_case(description: str, case: Case) -> Outcome:
     logging.disable(logging.CRITICAL)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Airflow logs there
     with pytest.MonkeyPatch.context() as patch:
-        return Runner(lab=lab_in(Sandbox.from_json(description), patch)).run(case)
+        lab = lab_in(Sandbox.from_json(description), patch)
+        outcome = Runner(lab=lab).run(case)
+        lab.drop_database()
+        return outcome

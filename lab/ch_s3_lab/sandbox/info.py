@@ -166,11 +166,11 @@ class Sandbox:
         self.query(statement, node=node, settings={"database": "system"})
 
     def drop_database(self, name: str, *, node: int) -> None:
-        """Drop a database with all tables.
+        """Drop a database with all tables, if the database exists.
 
         :param node: as for :meth:`create_database`.
         """
-        self.query(f"DROP DATABASE {name}{self._on_cluster} SYNC", node=node)
+        self.query(f"DROP DATABASE IF EXISTS {name}{self._on_cluster} SYNC", node=node)
 
     @contextmanager
     def new_database(self, prefix: str) -> Iterator[str]:

@@ -132,6 +132,13 @@ def test_one_node_of_each_shard_stands_for_all() -> None:
     assert polls_of(replicas) == 1
 
 
+def test_a_replica_that_takes_long_is_asked_less_and_less_often() -> None:
+    waits: list[float] = []
+    behind = [Shard(queue={"a2": ["q1"]})] * 6
+    agree(replicas_of(*behind, Shard(), timing=Timing(sleep=waits.append)))
+    assert waits == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+
+
 def test_statements_go_to_one_that_can_be_reached() -> None:
     """The group keeps the name of its first node, since a commit may be finished through other addresses."""
     assert agree(replicas_of(Shard(), reachable=frozenset({"a2", "b1", "b2"}))) == {"a1": "a2", "b1": "b1"}
