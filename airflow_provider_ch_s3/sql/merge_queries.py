@@ -41,13 +41,24 @@ def render_find_changes(
     rule: MergeRule,
     columns: Sequence[str],
     shards: Mapping[str, int],
+    in_part: Sql,
 ) -> str:
     """Compare the staged rows with the target's rows of the same keys; the result goes to the first shard.
 
     :param columns: columns of the target; rows that are equal in these columns are the same.
     :param shards: node → shard.
+    :param in_part: which of the staged rows are compared, as of :func:`is_in_part`.
     """
     return IN_FILE
+
+
+def is_in_part(rule: MergeRule, number: int, parts: int) -> Sql:
+    """Print the condition that the key of a row is in one of several parts of all keys.
+
+    :param number: of the part, from 0.
+    """
+    text = "sipHash64({{ rule.key | identifiers }}) % {{ parts | literal }} = {{ number | literal }}"
+    return Sql(render("is_in_part", text, rule=rule, number=number, parts=parts).text)
 
 
 @statement
@@ -171,17 +182,21 @@ def render_read_ambiguous(
     staged: TableName, cluster: str | None, *, rule: MergeRule, columns: Sequence[str], limit_rows: int
 ) -> str:
     """Read some keys whose newest row is unclear, because several staged rows may be the newest."""
+    # The least and the greatest digest take less memory than all of them.
     return """
+        {% if rule.version %}
+        WITH reinterpretAsUInt128(sipHash128(formatRow('RowBinary', ch_s3_deleted, {{ columns | identifiers }}))) AS ch_s3_digest
+        {% endif %}
         SELECT {{ rule.columns | identifiers }}, count() AS ch_s3_rows
         FROM {{ cluster | all_shards(staged) }}
         GROUP BY {{ rule.columns | identifiers }}
         HAVING ch_s3_rows > 1
         {% if rule.version %}
-            AND uniqExact(ch_s3_deleted, sipHash128(formatRow('RowBinary', {{ columns | identifiers }}))) > 1
+            AND min(ch_s3_digest) != max(ch_s3_digest)
         {% endif %}
         LIMIT {{ limit_rows | literal }}
-        SETTINGS max_execution_time = 0
-    """
+        SETTINGS max_bytes_before_external_group_by = 500000000, max_execution_time = 0
+    """  # noqa: E501
 
 
 @statement

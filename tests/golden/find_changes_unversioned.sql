@@ -29,6 +29,7 @@ FROM
         toBool(1) AS ch_s3_is_staged,
         ch_s3_deleted AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8')
+    WHERE sipHash64(`id`, `tail\`num`) % 1 = 0
     UNION ALL
     SELECT
         `id` AS `ch_s3_key_1`,
@@ -39,7 +40,9 @@ FROM
         toBool(0) AS ch_s3_is_staged,
         toBool(0) AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'a`b')
-    WHERE (`id`, `tail\`num`) GLOBAL IN (SELECT `id`, `tail\`num` FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8'))
+    WHERE (`id`, `tail\`num`) GLOBAL IN (
+        SELECT `id`, `tail\`num` FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8') WHERE sipHash64(`id`, `tail\`num`) % 1 = 0
+    )
 )
 GROUP BY `ch_s3_key_1`, `ch_s3_key_2`
 SETTINGS parallel_distributed_insert_select = 0, insert_shard_id = 1, distributed_foreground_insert = 1, max_execution_time = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,9 +73,11 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
             changes, None, key_types=["Int64"], version_type=kind, engine=Sql("MergeTree"), comment=""
         )
     )
-    find = merge_queries.render_find_changes(
-        changes, staged, held, None, rule=rule, columns=["k", "v"], shards={socket.gethostname(): 1}
+    shards = {socket.gethostname(): 1}
+    find = partial(
+        merge_queries.render_find_changes, changes, staged, held, None, rule=rule, columns=["k", "v"], shards=shards
     )
+    parts = [merge_queries.is_in_part(rule, number, 3) for number in range(3)]
     sides = [(f"{one}(v) = '{value}'", ()) for one, value in (("min", least), ("max", minus))]
     below = Sql(f"v < '{zero}'")
     answers: list[tuple[Statement, list[dict[str, Any]]]] = [
@@ -109,7 +112,8 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
     ]
     for _ in range(TIMES):
         lab.query(f"TRUNCATE TABLE {changes}")
-        hook.execute(find)
+        for part in parts:
+            hook.execute(find(in_part=part))
         for statement, expected in answers:
             found = [{n: None if n == "ch_s3_type_1" else v for n, v in row.items()} for row in hook.query(statement)]
             assert found == expected, statement.text

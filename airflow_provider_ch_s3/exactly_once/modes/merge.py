@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from math import ceil
 from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
@@ -49,6 +50,8 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSiz
 
 log = get_log(__name__)
 
+COMPARED_ROWS = 1_000_000
+"""How many new rows a statement compares with the table, which takes about a kilobyte of memory for each."""
 SHOWN_KEYS = 5
 SHOWN_ROWS = 5
 FLOATS = frozenset({"Float32", "Float64", "BFloat16"})
@@ -76,18 +79,21 @@ class SurvivorsOfMerge(Survivors):
         self.tables.agree(self.tables.target)
         new = count_of(self.plan.staged_rows, "new row")
         log.info("comparing %s with the rows of %s that have the same keys", new, self.tables.target)
-        self.tables.client.execute(
-            merge_queries.render_find_changes(
-                changes,
-                self.tables.staged(),
-                self.tables.target,
-                cluster,
-                rule=self.rule,
-                columns=self.rule.compared_of(self._copied),
-                shards=self._shards,
-            ),
-            query_id=self.tables.next_query_id(),
-        )
+        parts = ceil(self.plan.staged_rows / COMPARED_ROWS)
+        for number in range(parts):
+            self.tables.client.execute(
+                merge_queries.render_find_changes(
+                    changes,
+                    self.tables.staged(),
+                    self.tables.target,
+                    cluster,
+                    rule=self.rule,
+                    columns=self.rule.compared_of(self._copied),
+                    shards=self._shards,
+                    in_part=merge_queries.is_in_part(self.rule, number, parts),
+                ),
+                query_id=self.tables.next_query_id(),
+            )
         for shard in sorted(set(self._shards.values()) - {1}):
             self.tables.agree(changes)
             copy = merge_queries.render_copy_changes(changes, cluster, shards=self._shards, shard=shard)

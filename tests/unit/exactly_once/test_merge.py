@@ -48,7 +48,7 @@ def server(**changes: list[list[dict[str, Any]]]) -> Server:
 
 
 def merge(
-    client: Server, *, shards: int = 1, keeps_all_rows: bool = True, **rule: Any
+    client: Server, *, shards: int = 1, keeps_all_rows: bool = True, staged_rows: int = 3, **rule: Any
 ) -> tuple[list[str], dict[str, int]]:
     target = TableName(database="d", table="t")
     nodes = [NodeSpec(host=f"n{n}", shard=n, vcpus=1, memory_bytes=1) for n in range(1, shards + 1)]
@@ -58,7 +58,7 @@ def merge(
         tables=tables_of(client, staging, keeps_all_rows=keeps_all_rows),
         plan=CommitPlan(
             load_mode="merge",
-            partitions={"p": 3},
+            partitions={"p": staged_rows},
             table_uuids=["u"],
             keeps_all_rows=keeps_all_rows,
             allow_empty=True,
@@ -92,6 +92,15 @@ def test_nothing_is_deleted_if_nothing_is_to_go() -> None:
     _, counts = merge(client)
     assert "delete_rows" not in {statement.name for statement in client.done}
     assert counts["rewritten_bytes"] == 0
+
+
+@pytest.mark.parametrize(("staged_rows", "parts"), [(1, 1), (1_000_000, 1), (1_000_001, 2), (2_500_000, 3)])
+def test_a_statement_compares_a_million_new_rows_at_most(staged_rows: int, parts: int) -> None:
+    client = server(sum_changes=[[{**SUM, "rows": staged_rows}]])
+    merge(client, staged_rows=staged_rows)
+    texts = [one.text for one in client.done if one.name == "find_changes"]
+    assert len(texts) == parts
+    assert all(text.count(f"sipHash64(`id`) % {parts} = {number}") == 2 for number, text in enumerate(texts))
 
 
 def test_each_shard_gets_to_know_what_changes() -> None:

@@ -59,6 +59,7 @@ CASES: dict[str, Statement] = {
         rule=RULE,
         columns=COLUMNS,
         shards=SHARDS,
+        in_part=merge_queries.is_in_part(RULE, 1, 3),
     ),
     **at_both("copy_changes_cluster", merge_queries.render_copy_changes, CHANGES, shards=SHARDS, shard=2),
     "sum_changes": merge_queries.render_sum_changes(CHANGES),
@@ -92,7 +93,14 @@ CASES: dict[str, Statement] = {
         condition=merge_queries.is_winner(CHANGES, UNVERSIONED, SHARDS, is_staged=True),
     ),
     "find_changes_unversioned": merge_queries.render_find_changes(
-        CHANGES, STAGED, TARGET, CLUSTER, rule=UNVERSIONED, columns=COLUMNS, shards=SHARDS
+        CHANGES,
+        STAGED,
+        TARGET,
+        CLUSTER,
+        rule=UNVERSIONED,
+        columns=COLUMNS,
+        shards=SHARDS,
+        in_part=merge_queries.is_in_part(UNVERSIONED, 0, 1),
     ),
     **at_both(
         "count_unmergeable_cluster",

@@ -13,9 +13,8 @@ import os
 import statistics
 import time
 from collections import defaultdict
-from typing import Any
 
-from airflow_provider_ch_s3.modes import Merge
+from airflow_provider_ch_s3.modes import Append, Merge
 from ch_s3_lab.bench.loads import BUCKET, bench_sandbox, load
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
@@ -73,12 +72,12 @@ def measure(sandbox: Sandbox, way: str, layout: int, percent: int, number: int) 
     """Load the new versions; returns the seconds until they are there, and the seconds of a query of all rows."""
     table = f"bench.t{number}"
     copy_table(sandbox, table, "full_replacing" if way == "replacing" else f"full_{layout}")
-    arguments: dict[str, Any] = {"mode": Merge(key=["id"], version="changed")}
+    mode = Merge(key=["id"], version="changed") if way == "merge" else Append(on_unknown_rows="keep")
     began = time.monotonic()
     if way == "delete":
         files = f"s3('{sandbox.s3_endpoint}/{BUCKET}/{percent}/*.parquet', 'Parquet')"
         sandbox.query(f"DELETE FROM {table} WHERE id IN (SELECT id FROM {files})")
-    load(table, str(percent), number, poll_interval=0.25, **(arguments if way == "merge" else {}))
+    load(table, str(percent), number, poll_interval=0.25, mode=mode)
     changed = time.monotonic()
     final = " FINAL" if way == "replacing" else ""
     sandbox.query(f"SELECT count(), sum(value), max(changed) FROM {table}{final}")
