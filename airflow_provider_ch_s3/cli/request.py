@@ -181,7 +181,7 @@ def _find_operator(args: argparse.Namespace) -> type[FilesToClickHouseOperator]:
 def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "") -> StagedLoad:
     """Build the load from the arguments.
 
-    :param run_id: distinguishes a running load from other loads; '' for a load that only is shown.
+    :param run_id: of a load that runs; '' if nothing runs.
     """
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import StagedLoad

@@ -215,7 +215,7 @@ def _engines(engine: str, *, rejects: bool) -> list[str]:
 
 
 def render_missing(client: ClickHouseClient, use: Use, session: Session, what: str) -> str:
-    """Render the GRANT of missing rights: of all rights if the server cannot tell; '' if none is needed."""
+    """Render the GRANT of missing rights: of all rights if the server cannot tell; '' if the load can run."""
     if not session.can_check:
         return render_block(use, session, what)
     missing = _find_missing(client, list(declare_rights(use)))
