@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.load.doctor import Finding, Subject
 
 GRANT_MISSING = "grant-missing"
-LACKING = "the user lacks rights; have an administrator run the statements below [grant-missing]"
+LACKING = "the user lacks rights; have an administrator run the statement below [grant-missing]"
 """In place of what a server says of a missing right: a server names a single right at a time."""
 MARKS = {"ok": "✔", "failed": "✘", "skipped": "-"}
 
@@ -42,7 +42,7 @@ def add_parser(subparsers: Subparsers) -> None:
     output.add_argument(
         "--grants",
         action="store_true",
-        help="check nothing: print the GRANT statements that the user needs, for the load or for all loads",
+        help="check nothing: print the GRANT that the user needs, for the load or for all loads",
     )
     parser.set_defaults(run=run)
 

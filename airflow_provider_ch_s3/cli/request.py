@@ -178,10 +178,10 @@ def _find_operator(args: argparse.Namespace) -> type[FilesToClickHouseOperator]:
     return of_scheme.get(find_scheme(args.source[0]), S3ToClickHouseOperator)
 
 
-def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "RUN") -> StagedLoad:
+def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str = "") -> StagedLoad:
     """Build the load from the arguments.
 
-    :param run_id: distinguishes a running load from other loads.
+    :param run_id: of a load that runs; '' if nothing runs.
     """
     from airflow_provider_ch_s3.identity import LoadIdentity
     from airflow_provider_ch_s3.load.staged import StagedLoad
@@ -197,11 +197,11 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
         store=store,
         declaration=hook.declaration,
         request=operator.read_request(store, hook, limit),
-        # placeholders: the log_comment of a DAG's load contains its own names
+        # placeholders, if nothing runs: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
-            dag_id=taken.dag_id if taken else "DAG",
-            task_id=taken.task_id if taken else "TASK",
-            run_id=run_id,
+            dag_id=taken.dag_id if taken else "ch-s3" if run_id else "DAG",
+            task_id=taken.task_id if taken else "plan" if run_id else "TASK",
+            run_id=run_id or "RUN",
             table=args.table,
             since=datetime.datetime.now(datetime.UTC),
         ),

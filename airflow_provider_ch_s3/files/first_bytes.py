@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 
@@ -64,6 +65,15 @@ class Head:
     def is_marked(self) -> bool:
         """Whether the text begins with the byte order mark of UTF-8."""
         return self.content.startswith(UTF8_MARK)
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the text is UTF-8, whatever the head has of the last character."""
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(self.content)
+        except UnicodeDecodeError:
+            return False
+        return True
 
     @property
     def is_whole(self) -> bool:

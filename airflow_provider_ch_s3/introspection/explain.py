@@ -360,14 +360,17 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         return str(misfit)
     if is_removed(message):
         return f"{message}{REMOVED_REMEDY}"
-    if _DAMAGED.search(message):
+    if damage := _DAMAGED.search(message):
         file = _first((_READ_FROM, _FILE), message)
         return (
             f"{f'the file {file!r}' if file else 'a compressed file'} is damaged or incomplete: its data cannot be"
-            f" decompressed: {message}; nothing of it was loaded: upload the file again"
+            " decompressed; nothing of it was loaded: upload the file again\n"
+            f"ClickHouse: {reason_of(message[: damage.end()])}"
         )
     if away := find_away(ErrorCode.__members__.get(code, 0), message):
         return f"a server {away}"
+    if "have an administrator run GRANT" in message:  # the remedy from hooks/driver_errors.py
+        return message
     return f"{message}; {_other_remedy(code, message, endpoint)}"
 
 

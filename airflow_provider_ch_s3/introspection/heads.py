@@ -94,6 +94,13 @@ def look_at_files(
                 f"{head.file.key!r} is one JSON object with meta and data, as ClickHouse writes with FORMAT JSON;"
                 " give data_format='JSON', or 'JSONCompact' if its rows are lists",
             )
+    foreign = next((head.file.key for head in heads if not head.is_utf8), "")
+    if foreign and source.format.is_csv and request.csv.is_utf8:
+        log.warning(
+            "%r is not UTF-8, and its texts are stored byte for byte; give data_format=Csv(encoding=…), such as"
+            " 'windows-1252'",
+            foreign,
+        )
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)

@@ -223,7 +223,7 @@ def check_ledger(subject: Subject) -> str:
     if has_database:
         rights.check_ledger(subject.client, subject.session, name, is_there=is_there)
     created = "" if is_there else ", which the first load creates"
-    return f"{name}{created}{'' if has_database else '; tables of other databases have one there'}"
+    return f"{name}{created}{'' if has_database else '; each other database has a ledger of its own'}"
 
 
 def check_table(subject: Subject) -> str:

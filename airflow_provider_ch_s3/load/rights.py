@@ -215,7 +215,7 @@ def _engines(engine: str, *, rejects: bool) -> list[str]:
 
 
 def render_missing(client: ClickHouseClient, use: Use, session: Session, what: str) -> str:
-    """Render the GRANT statements that the user lacks: all if the server cannot tell; '' if no needed right lacks."""
+    """Render the GRANT of missing rights: of all rights if the server cannot tell; '' if the load can run."""
     if not session.can_check:
         return render_block(use, session, what)
     missing = _find_missing(client, list(declare_rights(use)))
@@ -223,7 +223,7 @@ def render_missing(client: ClickHouseClient, use: Use, session: Session, what: s
 
 
 def render_block(use: Use, session: Session, what: str) -> str:
-    """Render all GRANT statements, for an administrator to run.
+    """Render the GRANT of all rights, for an administrator to run.
 
     :param what: describes the load.
     """
@@ -233,6 +233,6 @@ def render_block(use: Use, session: Session, what: str) -> str:
 def _render(rights: Sequence[Right], session: Session, what: str) -> str:
     head = (
         f"-- {what}, on ClickHouse {'.'.join(map(str, session.version))}: an administrator runs this on every node,"
-        " or adds ON CLUSTER behind each GRANT"
+        " or adds ON CLUSTER behind GRANT"
     )
     return f"{head}\n{show_grants(rights, session.user)}"

@@ -130,25 +130,26 @@ def declare_rights(use: Use) -> Iterator[Right]:
 
 
 def show_grants(rights: Iterable[Right], user: str) -> str:
-    """Render a GRANT for each reason, behind the reason; rights that a user can do without, as comments."""
+    """Render a single GRANT, with the reason before each right; behind it, as comments, a GRANT for each comfort."""
     rights = list(rights)
-    needed = [one for one in rights if one.need is not Need.OPTIONAL]
-    optional = [one for one in rights if one.need is Need.OPTIONAL]
-    comments = [line if line.startswith("-- ") else f"-- {line}" for line in _paragraphs(optional, user)]
-    return "\n".join([*_paragraphs(needed, user), *(["-- optional:", *comments] if optional else [])])
+    needed = _by_reason(one for one in rights if one.need is not Need.OPTIONAL)
+    optional = _by_reason(one for one in rights if one.need is Need.OPTIONAL)
+    to = f"TO {short_identifier(user)};"
+    reasons = [f"    -- {why}\n    " + ",\n    ".join(elements) for why, elements in needed.items()]
+    lines = ["GRANT", ",\n".join(reasons), to]
+    if optional:
+        lines.append("-- optional:")
+    for why, elements in optional.items():
+        lines += [f"-- {why}", f"-- GRANT {', '.join(elements)} {to}"]
+    return "\n".join(lines)
 
 
-def _paragraphs(rights: Sequence[Right], user: str) -> Iterator[str]:
-    for why in dict.fromkeys(one.why for one in rights):
-        yield f"-- {why}"
-        # the rights on one thing are one element, also if each of them is alone
-        elements = join_rights(one for one in rights if one.why == why)
-        if len(elements) == 1:
-            yield f"GRANT {elements[0]} TO {short_identifier(user)};"
-            continue
-        yield "GRANT"
-        yield from (f"    {element}," for element in elements[:-1])
-        yield from (f"    {elements[-1]}", f"TO {short_identifier(user)};")
+def _by_reason(rights: Iterable[Right]) -> dict[str, list[Sql]]:
+    reasons: dict[str, list[Right]] = {}
+    for one in rights:
+        reasons.setdefault(one.why, []).append(one)
+    # the rights on one thing are one element, also if each of them is alone
+    return {why: join_rights(found) for why, found in reasons.items()}
 
 
 def join_rights(rights: Iterable[Right]) -> list[Sql]:

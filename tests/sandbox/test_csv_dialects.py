@@ -65,6 +65,19 @@ def test_text_in_another_encoding(lab: Lab) -> None:
     )
 
 
+def test_another_encoding_that_is_not_given_is_told(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    for key, encoding in (("a", "utf-8"), ("b", "windows-1252")):
+        lab.put(f"in/{key}.csv", "id,name\n1,Zoë X\n".encode(encoding))
+    table = lab.create("t", "id UInt8, name String")
+    lab.load("in/a.csv", table)
+    told = "'in/b.csv' is not UTF-8"
+    assert "UTF-8" not in caplog.text
+    lab.load("in/*.csv", table, task_id="both")
+    assert caplog.text.count(told) == 1
+    lab.load("in/b.csv", table, task_id="told", mode="direct", data_format={"csv": {"encoding": "windows-1252"}})
+    assert caplog.text.count(told) == 1
+
+
 @pytest.mark.thorough
 def test_a_null_word_is_text_where_nothing_may_be_missing(lab: Lab) -> None:
     lab.put("in/a.csv", b"code,n\nNA,1\nDE,NA\n")

@@ -46,7 +46,7 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
         "user 'loader', database ",
         "3 nodes with",
         "DDL mode per_host",
-        f"{lab.database}.ch_s3_ledger, which the first load creates; tables of other databases have one there",
+        f"{lab.database}.ch_s3_ledger, which the first load creates; each other database has a ledger of its own",
         " are free on ",
         "1 file, 80 B, listed by this machine",
         f"{table} (MergeTree) on 3 nodes",

@@ -111,6 +111,8 @@ def test_a_sample_is_validated_and_dropped(lab: Lab, capsys: pytest.CaptureFixtu
     assert main(["plan", *lab.arguments(table, *sample, checks={"none": "count() = 0"})]) == 1
     assert "'none': count() = 0 is false (3 = 0)" in capsys.readouterr().err
     assert (lab.rows(table), lab.left_overs()) == ([], [])
+    assert lab.loads("--json") == 0
+    assert {(one["dag"], one["task"]) for one in json.loads(capsys.readouterr().out)["loads"]} == {("ch-s3", "plan")}
     assert main(["plan", *lab.arguments(table, "--sample-files", "3")]) == 1
     assert "--sample-files says what to validate; add --validate" in capsys.readouterr().err
 

@@ -236,10 +236,10 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
             )
         raise SourceError(
             "file-changed",
-            f"{named} changed since it was loaded, and the table holds the rows of the old version;"
-            " use Append(on_changed='replace'), or mode='replace_partitions' or 'replace_where', to replace those"
-            " rows, Append(on_changed='load') to add those of the new version to them, or Append(on_changed='skip')"
-            " to leave the new version out",
+            f"{named} changed since it was loaded, and the table holds the rows of the old version; replace these"
+            " rows with mode='replace_partitions' or 'replace_where', or with Append(on_changed='replace') if columns"
+            " have the file and load of each row (provenance=…); Append(on_changed='load') adds the rows of the new"
+            " version, Append(on_changed='skip') leaves the new version out",
         )
     return FileSelection(files=tuple(files), loaded=tuple(old), changed=tuple(changed), replaced=frozenset(replaced))
 

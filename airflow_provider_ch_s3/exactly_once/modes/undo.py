@@ -139,8 +139,9 @@ def _check_attempts(target: Target, attempts: Sequence[Attempt]) -> str:
         if not named:
             raise TargetError(
                 "provenance-needed",
-                f"no column tells which rows {query_id} wrote; give loads provenance={{'load_id': 'load'}}, and"
-                " delete the rows of this one by hand",
+                f"no column tells which rows {query_id} wrote, so delete them by hand, and load the files again with"
+                " Append(on_loaded='load') if they are wanted; a load with provenance={'load_id': 'load'} can be"
+                " undone",
             )
         columns.add(named[0])
     if len(columns) > 1:

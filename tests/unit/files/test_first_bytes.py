@@ -123,3 +123,15 @@ def test_lines() -> None:
 )
 def test_delimiters_that_fit_as_well_as_the_comma(lines: list[str], rivals: list[str]) -> None:
     assert find_rivals(lines) == rivals
+
+
+@pytest.mark.parametrize(
+    ("content", "is_utf8"),
+    [
+        pytest.param("Zoë".encode(), True, id="utf-8"),
+        pytest.param("Zoë".encode()[:-1], True, id="cut-off"),
+        pytest.param("Zoë 1".encode("windows-1252"), False, id="windows-1252"),
+    ],
+)
+def test_what_is_utf8(content: bytes, is_utf8: bool) -> None:
+    assert Head(file=SourceFile(key="a.csv", size_bytes=1, etag="e"), content=content).is_utf8 == is_utf8

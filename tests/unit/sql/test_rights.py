@@ -74,7 +74,16 @@ def test_on_a_cluster_held_views_are_dropped_like_tables() -> None:
 def test_names_are_quoted() -> None:
     block = show_grants(declare_rights(use(database="it's", collection="a b")), "it's me")
     assert "ON `it's`.ch_s3_*" in block
-    assert "NAMED COLLECTION ON `a b` TO `it's me`;" in block
+    assert "NAMED COLLECTION ON `a b`,\n" in block
+    assert "\nTO `it's me`;\n" in block
+
+
+def test_an_administrator_runs_a_single_statement() -> None:
+    block = show_grants(declare_rights(all_loads("d")), "u")
+    statement, _, rest = block.partition(";\n")
+    assert statement.startswith("GRANT\n    -- what loads")
+    assert {line[:3] for line in rest.splitlines()} == {"-- "}
+    assert ",," not in re.sub(r"\s*--.*\n\s*", "", statement)
 
 
 @pytest.mark.parametrize(
