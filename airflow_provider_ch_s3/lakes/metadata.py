@@ -64,8 +64,8 @@ class MetadataStore:
         except Exception as error:  # whatever wrong bytes lead to
             raise SnapshotError(
                 "metadata-unreadable",
-                f"{address} cannot be unpacked ({type(error).__name__}: {error}); it is damaged, or still being"
-                " written: load again, or have the table's writer repair the table",
+                f"{address} cannot be unpacked ({type(error).__name__}: {str(error).partition(chr(10))[0]}); it is"
+                " damaged, or still being written: load again, or have the table's writer repair the table",
             ) from error
         if size_bytes > self.limit_bytes:
             raise self.too_large(f"{address} has {format_bytes(len(found.body))}, and")
@@ -93,4 +93,11 @@ def _inflate(body: bytes, limit_bytes: int) -> bytes:
 def _unpacked_bytes(body: bytes, limit_bytes: int) -> int:
     if body.startswith(avro.MAGIC):
         return avro.count_inflated(body, limit_bytes)
-    return parquet.read_unpacked_bytes(body) if body.startswith(parquet.MAGIC) else len(body)
+    if not body.startswith(parquet.MAGIC):
+        return len(body)
+    size_bytes = parquet.read_unpacked_bytes(body)
+    if size_bytes > limit_bytes:
+        return size_bytes
+    from airflow_provider_ch_s3.lakes.checkpoint import count_decoded  # only Delta has Parquet files as metadata
+
+    return count_decoded(body, limit_bytes)
