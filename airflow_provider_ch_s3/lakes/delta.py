@@ -89,7 +89,7 @@ class DeltaTable:
     def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int) -> None:
         self._files = files
         remedy = "compact the files of the table (Spark: OPTIMIZE), and have a checkpoint written"
-        self._metadata = MetadataStore(files=files, scheme=pattern.scheme, limit_bytes=limit_bytes, remedy=remedy)
+        self._metadata = MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
         self._pattern = pattern
         self._location = folder_of_table(pattern)
         self._commits: dict[int, str] = {}

@@ -56,6 +56,8 @@ CODECS = {
 class Objects:
     """A store with one object."""
 
+    scheme = S3
+
     def __init__(self, body: bytes) -> None:
         self.body = body
 
@@ -65,7 +67,7 @@ class Objects:
 
 def read(body: bytes, limit_bytes: int) -> bytes | None:
     files: Any = Objects(body)
-    return MetadataStore(files=files, scheme=S3, limit_bytes=limit_bytes, remedy="expire snapshots").read("b", "m")
+    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy="expire snapshots").read("b", "m")
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -668,15 +669,9 @@ def test_a_compaction_with_other_rows_is_refused(server: S3Server, lake: Iceberg
         copy.append(lake)
 
 
-class Account:
-    """A store that reads nothing."""
-
-    account = "acme"
-
-
 def split(scheme: Scheme, location: str) -> tuple[str, str]:
-    files: Any = Account()
-    return MetadataStore(files=files, scheme=scheme, limit_bytes=1, remedy="").split(location)
+    files: Any = SimpleNamespace(account="acme", scheme=scheme)
+    return MetadataStore(files=files, limit_bytes=1, remedy="").split(location)
 
 
 @pytest.mark.parametrize(
