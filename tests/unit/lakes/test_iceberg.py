@@ -248,6 +248,24 @@ def test_files_without_ids_are_matched_by_the_mapping_of_names(
         copy.replace(lake)
 
 
+def test_a_renamed_field_inside_of_a_file_without_ids_is_refused(
+    server: S3Server, uri: str, tmp_path: Path, copy: Copy
+) -> None:
+    parts = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("l", parts)]))
+    location = f"{lake.table.location()}/data/imported.parquet"
+    with lake.table.io.new_output(location).create() as out:
+        pq.write_table(pa.table({"id": [1], "l": pa.array([[{"x": 1, "y": 2}]], parts)}), out)
+    lake.table.add_files([location])
+    with lake.table.update_schema() as change:
+        change.rename_column(("l", "x"), "z")
+    lake.append([{"id": 2, "l": []}])
+    with pytest.raises(
+        SnapshotError, match=coded("lake-feature-unsupported", "no field ids inside", "'l.element.z'")
+    ):
+        copy.replace(lake)
+
+
 def test_a_name_that_files_cannot_have_is_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
     lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("net weight", pa.int32())]))
     lake.append([{"id": 1, "net weight": 2}])
