@@ -46,7 +46,7 @@ def open_store(
 
 
 def find_store(conn_id: str | None) -> Scheme:
-    """Find the kind of store that a connection leads to: Azure by its type, Google by its endpoint."""
+    """Find the kind of store behind a connection: the type tells Azure, the endpoint tells Google."""
     if conn_id is None:
         return S3
     try:
