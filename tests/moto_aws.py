@@ -1,4 +1,4 @@
-"""S3 and SQS by moto: a bucket notifies a queue of new objects."""
+"""AWS by moto: a bucket notifies a queue of new objects, and other services are at the same endpoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MotoAws:
 
 @contextmanager
 def serving_aws() -> Iterator[MotoAws]:
-    """Serve S3 and SQS for the length of a block."""
+    """Serve AWS for the length of a block."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

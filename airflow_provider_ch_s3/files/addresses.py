@@ -145,11 +145,12 @@ _OF_LAKE = ("store", "operator", "example", "is_writable", "is_lake", "has_path_
 class NamedStore:
     """A store, as the arguments of an operator or a watcher name the store.
 
+    :param scheme: None if only the connection tells the kind of the store.
     :param argument: name of the argument with the connection, for messages.
     :param host: of the store, if the source is a URL.
     """
 
-    scheme: Scheme
+    scheme: Scheme | None
     conn_id: str | None
     argument: str
     host: str = ""

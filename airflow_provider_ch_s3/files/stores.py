@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 
@@ -116,6 +116,7 @@ class SmallObject:
 class ReadableStore(ObjectStore, Protocol):
     """An object store for small objects that the worker reads, such as the metadata of a lake table."""
 
+    scheme: Scheme
     argument: str
     """The name of the argument with the connection, for messages."""
 

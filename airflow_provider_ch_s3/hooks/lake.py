@@ -16,7 +16,6 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.access import VendedKeys
 from airflow_provider_ch_s3.files.addresses import (
     DELTA,
-    S3,
     NamedStore,
     Scheme,
     SourcePattern,
@@ -48,15 +47,11 @@ class Lake:
     catalog_conn_id: str | None
     limit_bytes: int
 
-    @property
-    def store(self) -> Scheme:
-        """The kind of the store with the files; the tables of catalogs are in S3."""
-        return S3 if self.catalog_conn_id is not None else find_scheme(self.source)
-
     def name_store(self, store_conn_id: str | None) -> NamedStore:
-        """The store with the files."""
-        host = find_host(self.source, self.store)
-        return NamedStore(scheme=self.store, conn_id=store_conn_id, argument="store_conn_id", host=host)
+        """The store with the files; the name in a catalog does not tell the kind of the store."""
+        scheme = find_scheme(self.source) if self.catalog_conn_id is None else None
+        host = find_host(self.source, scheme) if scheme else ""
+        return NamedStore(scheme=scheme, conn_id=store_conn_id, argument="store_conn_id", host=host)
 
     def open(self, files: ReadableStore, snapshot: str = LATEST) -> LakeStore:
         """Open the table; nothing is read yet, except the location in a catalog.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import cached_property
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, index_by_id, index_name_by_id, sanitize_column_names
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import ListType, MapType, StructType
 
@@ -59,10 +60,9 @@ class SnapshotColumns:
         return is_known and are_all and not in_structs and len(ids) == len(names) == len(pairs)
 
     @cached_property
-    def _mapped(self) -> Mapping[str, int | None] | None:
-        """Name in files without ids → id of the column; None if the table does not say."""
-        mapping = self._metadata.name_mapping()
-        return None if mapping is None else {name: one.field_id for one in mapping for name in one.names}
+    def _mapping(self) -> NameMapping | None:
+        """The names in files without ids; None if the table does not say."""
+        return self._metadata.name_mapping()
 
     @cached_property
     def _filled(self) -> Sequence[int]:
@@ -70,7 +70,7 @@ class SnapshotColumns:
 
     def may_differ(self, file: DataFile, spec: PartitionSpec) -> bool:
         """Whether a file, according to the metadata alone, may have columns under wrong names, or lack columns."""
-        is_known = self._were_always and self._mapped is None and not self._filled
+        is_known = self._were_always and self._mapping is None and not self._filled
         return not is_known or any(one not in (file.column_sizes or {}) for one in _identities(spec))
 
     def find_needs(self, address: str, fields: Sequence[Field], spec: PartitionSpec) -> Iterator[Need]:
@@ -81,14 +81,18 @@ class SnapshotColumns:
         has = set(_ids_in(fields))
         is_mapped = not has
         if is_mapped:
-            if what := self._find_unclear(fields):
-                raise _unsupported(address, what)
-            known = self._ids if self._mapped is None else self._mapped
-            fields = [Field(name=one.name, id=known.get(one.name), children=()) for one in fields]
+            if self._mapping is not None:
+                fields = self._identify(fields, tuple(self._mapping), None)
+            elif self._were_always:
+                fields = [Field(name=one.name, id=self._ids.get(one.name), children=()) for one in fields]
+            else:
+                raise _unsupported(address, "has no field ids, and the columns of the table have changed")
             has = set(_ids_in(fields))
         for feature, what in self._find_lacking(has, spec):
             yield need(ICEBERG, feature, _unsupported(address, what))
         if renamed := next(self._renamed(fields, None), ""):
+            if is_mapped and any(one.children for one in fields):  # no server was measured
+                raise _unsupported(address, f"has no field ids inside of its columns, and a column {renamed}")
             feature = "files without field ids, with a mapping of names" if is_mapped else _RENAMED
             refusal = SnapshotError(
                 "lake-columns-renamed",
@@ -96,12 +100,25 @@ class SnapshotColumns:
             )
             yield need(ICEBERG, feature, refusal)
 
-    def _find_unclear(self, fields: Sequence[Field]) -> str:
-        """Say why the names of fields without ids do not tell the columns; '' if the names do."""
-        if self._were_always or (self._mapped is not None and not any(one.children for one in fields)):
-            return ""
-        where = "" if self._mapped is None else " inside of its columns"
-        return f"has no field ids{where}, and the columns of the table have changed"
+    def _identify(
+        self, fields: Sequence[Field], mapping: Sequence[MappedField], parent: int | None
+    ) -> Sequence[Field]:
+        """Give fields the ids that belong to their names.
+
+        :param parent: id of the column around the fields. In lists and maps, groups without a name of the mapping
+            have the elements.
+        """
+        known = {name: one for one in mapping for name in one.names}
+        around = self._fields.get(parent) if parent else None
+        above = mapping if around and isinstance(around.field_type, ListType | MapType) else ()
+        found = []
+        for one in fields:
+            mapped = known.get(one.name)
+            # a name without parts counts as false
+            number, inside = (None, above) if mapped is None else (mapped.field_id, mapped.fields)
+            children = self._identify(one.children, inside, parent if mapped is None else number)
+            found.append(Field(name=one.name, id=number, children=children))
+        return found
 
     def _find_lacking(self, has: Set[int], spec: PartitionSpec) -> Iterator[tuple[str, str]]:
         """Say which values a file lacks that readers of Iceberg take from the metadata."""

@@ -89,7 +89,7 @@ class DeltaTable:
     def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int) -> None:
         self._files = files
         remedy = "compact the files of the table (Spark: OPTIMIZE), and have a checkpoint written"
-        self._metadata = MetadataStore(files=files, scheme=pattern.scheme, limit_bytes=limit_bytes, remedy=remedy)
+        self._metadata = MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
         self._pattern = pattern
         self._location = folder_of_table(pattern)
         self._commits: dict[int, str] = {}
@@ -184,7 +184,7 @@ class DeltaTable:
 
         :raises SnapshotError: if a file is not in the log.
         """
-        names = [*read_sidecars(sorted(log.glob("*.parquet")))]
+        names = [*read_sidecars(log)]
         for file in log.glob("*.checkpoint.*.json"):
             actions = self._parse(self._log + file.name, file.read_bytes())
             names += [str(one["sidecar"].get("path")) for one in actions if "sidecar" in one]
@@ -387,7 +387,7 @@ class DeltaTable:
 
     def _read_adds(self, version: int, log: Path) -> Iterator[Mapping[str, Any]]:
         """Read the added files in their order; of the checkpoint, only files with a deletion vector."""
-        yield from read_vectors(sorted(log.rglob("*.parquet")))
+        yield from read_vectors(log)
         begins = self._begin_of(version)
         commits = [self._commits[number] for number in range(begins, version + 1) if number in self._commits]
         for key in (*self._checkpoints.get(begins, ()), *commits):

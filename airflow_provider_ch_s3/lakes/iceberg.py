@@ -54,7 +54,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
-from airflow_provider_ch_s3.files.addresses import S3, Scheme, SourcePattern
+from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
@@ -163,7 +163,7 @@ class IcebergTable:
 
     def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int, address: str = "") -> None:
         self._files = files
-        self._store = _metadata_of(files, pattern.scheme, limit_bytes)
+        self._store = _metadata_of(files, limit_bytes)
         self._io = StoreIO({STORE: self._store})
         self._pattern = pattern
         self._location = folder_of_table(pattern)
@@ -473,8 +473,8 @@ class CatalogTable(NamedTable):
 
     def locate(self, files: ReadableStore) -> str:
         """Ask for the location."""
-        bucket, key = _metadata_of(files, S3, self.limit_bytes).split(self._load(files).metadata.location)
-        return f"{S3.prefix}{bucket}/{key}"
+        bucket, key = _metadata_of(files, self.limit_bytes).split(self._load(files).metadata.location)
+        return f"{files.scheme.prefix}{bucket}/{key}"
 
     def open(self, files: ReadableStore, pattern: SourcePattern) -> IcebergTable:
         """Ask for the newest metadata file, and read the file."""
@@ -515,7 +515,7 @@ class CatalogTable(NamedTable):
         # a SQL catalog also knows its tables by the catalog's name, and would create tables of its own if there are
         # none
         given = {"name": self.conn_id, "init_catalog_tables": "false", **self.properties}
-        store = _metadata_of(files, S3, self.limit_bytes)
+        store = _metadata_of(files, self.limit_bytes)
         with self._asking():
             try:
                 return self._wait_for(partial(self._load_of, given, store))
@@ -586,9 +586,9 @@ def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:
     return need(ICEBERG, kind, refusal)
 
 
-def _metadata_of(files: ReadableStore, scheme: Scheme, limit_bytes: int) -> MetadataStore:
+def _metadata_of(files: ReadableStore, limit_bytes: int) -> MetadataStore:
     remedy = "expire snapshots of the table, and rewrite its manifests (Spark: rewrite_manifests)"
-    return MetadataStore(files=files, scheme=scheme, limit_bytes=limit_bytes, remedy=remedy)
+    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
 
 
 def _open_catalog(given: Mapping[str, Any]) -> Catalog:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.errors import SnapshotError
-from airflow_provider_ch_s3.files.addresses import Scheme
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes import avro, parquet
 
@@ -19,13 +18,11 @@ _GZIP = b"\x1f\x8b"
 class MetadataStore:
     """The store, for objects up to a limit.
 
-    :param scheme: of the addresses in the metadata.
     :param limit_bytes: of one object, unpacked; parsed metadata take several times as much.
     :param remedy: what makes the objects smaller.
     """
 
     files: ReadableStore
-    scheme: Scheme
     limit_bytes: int
     remedy: str
 
@@ -34,13 +31,13 @@ class MetadataStore:
 
         :raises SnapshotError: if the address is in another store, or in another account of the store.
         """
-        match = re.fullmatch(self.scheme.in_metadata, address, re.DOTALL)
+        match = re.fullmatch(self.files.scheme.in_metadata, address, re.DOTALL)
         if match is None or match.groupdict().get("account") not in (None, self.files.account):
             raise SnapshotError(
                 "lake-files-elsewhere",
                 f"{address!r} is not in the store of the table, where this operator reads, at"
-                f" {self.scheme.prefix}bucket/key; rewrite the table into one store, or, if a catalog names the"
-                " address, give the address as source without catalog_conn_id",
+                f" {self.files.scheme.prefix}bucket/key; rewrite the table into one store, or, if a catalog names the"
+                " address, give store_conn_id a connection to the store of the address",
             )
         return match["bucket"], match["key"]
 
@@ -52,7 +49,7 @@ class MetadataStore:
         found = self.files.read(bucket, key)
         if found is None:
             return None
-        address, body = f"{self.scheme.prefix}{bucket}/{key}", found.body
+        address, body = f"{self.files.scheme.prefix}{bucket}/{key}", found.body
         try:
             if body.startswith(_GZIP):
                 body = _inflate(body, self.limit_bytes)
@@ -64,8 +61,8 @@ class MetadataStore:
         except Exception as error:  # whatever wrong bytes lead to
             raise SnapshotError(
                 "metadata-unreadable",
-                f"{address} cannot be unpacked ({type(error).__name__}: {error}); it is damaged, or still being"
-                " written: load again, or have the table's writer repair the table",
+                f"{address} cannot be unpacked ({type(error).__name__}: {str(error).partition(chr(10))[0]}); it is"
+                " damaged, or still being written: load again, or have the table's writer repair the table",
             ) from error
         if size_bytes > self.limit_bytes:
             raise self.too_large(f"{address} has {format_bytes(len(found.body))}, and")
@@ -93,4 +90,11 @@ def _inflate(body: bytes, limit_bytes: int) -> bytes:
 def _unpacked_bytes(body: bytes, limit_bytes: int) -> int:
     if body.startswith(avro.MAGIC):
         return avro.count_inflated(body, limit_bytes)
-    return parquet.read_unpacked_bytes(body) if body.startswith(parquet.MAGIC) else len(body)
+    if not body.startswith(parquet.MAGIC):
+        return len(body)
+    size_bytes = parquet.read_unpacked_bytes(body)
+    if size_bytes > limit_bytes:
+        return size_bytes
+    from airflow_provider_ch_s3.lakes.checkpoint import count_decoded  # only Delta has Parquet files as metadata
+
+    return count_decoded(body, limit_bytes)

@@ -20,6 +20,9 @@ MAGIC = b"PAR1"
 _STRUCT = 12
 _SCHEMA, _ROWS, _ROW_GROUPS, _GROUP_BYTES = 2, 3, 4, 2
 _NAME, _CHILDREN, _ID = 4, 5, 9
+_COLUMNS, _COLUMN, _DATA_AT, _DICTIONARY_AT = 1, 3, 9, 11
+_TYPE, _TEXT, _DICTIONARY, _PAGE_BYTES = 1, 6, 2, 2
+_PAGE_HEADER_BYTES = MIB  # statistics may be in the header of a page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +95,31 @@ def read_unpacked_bytes(body: bytes) -> int:
 
     :raises ValueError: if the footer is damaged; KeyError and the like as well.
     """
+    return sum(group[_GROUP_BYTES] for group in _read_groups(body))
+
+
+def read_longest_bytes(body: bytes) -> int:
+    """Read how long a text may be that a whole file has once, and repeats by number: the size of the largest
+    dictionary of texts, which is the first page of a column.
+
+    :raises ValueError: as :func:`read_unpacked_bytes`; KeyError and the like as well.
+    """
+    found = 1
+    for group in _read_groups(body):
+        for column in (one[_COLUMN] for one in group[_COLUMNS]):
+            place = column.get(_DICTIONARY_AT) or column[_DATA_AT]
+            page = _read(io.BytesIO(body[place : place + _PAGE_HEADER_BYTES]), _STRUCT)
+            if column[_TYPE] == _TEXT and page[_TYPE] == _DICTIONARY:
+                found = max(found, page[_PAGE_BYTES])
+    return found
+
+
+def _read_groups(body: bytes) -> Sequence[Mapping[int, Any]]:
     size = int.from_bytes(body[-8:-4], "little")
     if size > MAX_FOOTER_BYTES:
         raise ValueError(f"a Parquet footer of {format_bytes(size)}")
-    footer = _read(io.BytesIO(body[-8 - size : -8]), _STRUCT)
-    return sum(group[_GROUP_BYTES] for group in footer[_ROW_GROUPS])
+    groups: Sequence[Mapping[int, Any]] = _read(io.BytesIO(body[-8 - size : -8]), _STRUCT)[_ROW_GROUPS]
+    return groups
 
 
 def _as_field(elements: Iterator[Mapping[int, Any]]) -> Field:

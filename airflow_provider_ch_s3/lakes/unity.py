@@ -14,7 +14,7 @@ from requests import PreparedRequest, Session
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import VendedKeys
-from airflow_provider_ch_s3.files.addresses import DELTA, S3, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.answers import NamedTable, bound
 from airflow_provider_ch_s3.lakes.delta import DeltaTable, find_metadata
@@ -41,7 +41,7 @@ class UnityTable(NamedTable):
                 f" (format {kind!r}); name a Delta table, or load the table by other means",
             )
         bucket, key = self._store(files).split(location.rstrip("/"))
-        return f"{S3.prefix}{bucket}/{key}"
+        return f"{files.scheme.prefix}{bucket}/{key}"
 
     def open(self, files: ReadableStore, pattern: SourcePattern) -> DeltaTable:
         """Read the log at the location."""
@@ -74,7 +74,7 @@ class UnityTable(NamedTable):
 
     def _store(self, files: ReadableStore) -> MetadataStore:
         remedy = "have the catalog's owner repair its record of the table"
-        return MetadataStore(files=files, scheme=S3, limit_bytes=self.limit_bytes, remedy=remedy)
+        return MetadataStore(files=files, limit_bytes=self.limit_bytes, remedy=remedy)
 
     def _read(self, files: ReadableStore) -> Mapping[str, Any]:
         """Read what the catalog knows of the table."""

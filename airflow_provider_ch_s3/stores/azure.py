@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import AzureAccess
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, SourcePattern
 from airflow_provider_ch_s3.files.globs import begins_like
 from airflow_provider_ch_s3.files.source import MIN_LISTED_TOGETHER, SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, SmallObject
@@ -52,6 +52,7 @@ class AzureBlobFileStore:
     :param credentials: the servers' own: with a named collection, the connection is used only for listing.
     """
 
+    scheme = AZURE
     argument = "wasb_conn_id"
 
     def __init__(self, *, wasb_conn_id: str, credentials: OwnKeys | NamedCollection = OWN_KEYS) -> None:

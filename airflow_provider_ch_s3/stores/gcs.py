@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.files.addresses import GCS
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
 GOOGLE = "https://storage.googleapis.com"
@@ -23,7 +24,7 @@ class GCSFileStore(S3FileStore):
     """
 
     argument = "hmac_conn_id"
-    store = "Google Cloud Storage"
+    scheme = GCS
     public = f"{GOOGLE}/bucket/key"
     without_connection = "read a public bucket"
 

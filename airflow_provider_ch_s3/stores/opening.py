@@ -1,12 +1,14 @@
-"""Open the store of an address with a connection; only the module of this store is imported."""
+"""Open the store of an address, or of a connection; only the module of this store is imported."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+
 from airflow_provider_ch_s3.arguments import OWN_KEYS, NamedCollection, OwnKeys
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, NamedStore
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, NamedStore, Scheme
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
@@ -22,7 +24,8 @@ def open_store(
     :raises ConfigError: if the library for the store is not installed, or Azure has no connection.
     """
     store: S3FileStore | AzureBlobFileStore
-    if named.scheme is AZURE:
+    scheme = named.scheme or find_store(named.conn_id)
+    if scheme is AZURE:
         if named.conn_id is None:
             raise ConfigError(
                 "argument-missing",
@@ -30,7 +33,7 @@ def open_store(
                 f" {named.argument} its id",
             )
         store = open_azure(named.conn_id, credentials=credentials)
-    elif named.scheme is GCS:
+    elif scheme is GCS:
         from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 
         store = GCSFileStore(hmac_conn_id=named.conn_id, credentials=credentials, host=named.host)
@@ -40,6 +43,22 @@ def open_store(
         store = S3FileStore(aws_conn_id=named.conn_id, credentials=credentials, host=named.host)
     store.argument = named.argument
     return store
+
+
+def find_store(conn_id: str | None) -> Scheme:
+    """Find the kind of store behind a connection: the type tells Azure, the endpoint tells Google."""
+    if conn_id is None:
+        return S3
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return S3  # where opening the store says what to do
+    if connection.conn_type == "wasb":
+        return AZURE
+    from airflow_provider_ch_s3.stores.gcs import GOOGLE
+
+    endpoint_url = str(connection.extra_dejson.get("endpoint_url", ""))
+    return GCS if endpoint_url.rstrip("/") == GOOGLE else S3
 
 
 def open_azure(conn_id: str, *, credentials: OwnKeys | NamedCollection) -> AzureBlobFileStore:

@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access, VendedKeys
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import S3, SourcePattern
 from airflow_provider_ch_s3.files.globs import begins_like, mask_url
 from airflow_provider_ch_s3.files.regions import find_region
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -80,7 +80,7 @@ class S3FileStore:
 
     account = ""
     argument = "aws_conn_id"
-    store = "S3"
+    scheme = S3
     public = "https://bucket.s3.eu-west-3.amazonaws.com/key"
     """Example of a source that needs no connection."""
     without_connection = "use the own roles of the worker and the servers"
@@ -126,7 +126,7 @@ class S3FileStore:
                 return None
             raise ConfigError(
                 "connection-missing",
-                f"Airflow has no connection {self.aws_conn_id!r} to {self.store}; create it, correct"
+                f"Airflow has no connection {self.aws_conn_id!r} to {self.scheme.store}; create it, correct"
                 f" {self.argument}, or set {self.argument}=None to {self.without_connection}; a source such as"
                 f" {self.public!r} in a public bucket needs no connection",
             ) from error

@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern
 from airflow_provider_ch_s3.lakes.table import SNAPSHOT
-from airflow_provider_ch_s3.stores.opening import open_store
+from airflow_provider_ch_s3.stores.opening import find_store, open_store
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
         credentials = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials or OwnKeys())
         pays = FLAG.parse("requester_pays", self.requester_pays or False)
         check_catalog(credentials, lake.catalog_conn_id)
-        if lake.store is not S3:
+        if (named.scheme or find_store(named.conn_id)) is not S3:
             if pays:
                 raise without_meaning("requester_pays=True")
             return open_store(named, credentials=KEYS_OR_COLLECTION.parse("credentials", credentials))

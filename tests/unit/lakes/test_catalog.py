@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.utils.config import Config
@@ -23,12 +24,15 @@ from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceErro
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.lakes import answers
 from airflow_provider_ch_s3.lakes.store import LakeStore
+from airflow_provider_ch_s3.stores import gcs, opening
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.transfers.iceberg_to_clickhouse import IcebergToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from airflow_provider_ch_s3.triggers.new_snapshot import NewSnapshotTrigger
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
 from tests.lakes import IcebergLake, orders
+from tests.moto_aws import serving_aws
 from tests.rest_catalog import SECRET, RestCatalog, keys_of, serving
 from tests.unit.lakes.reading import open_lake
 
@@ -66,6 +70,45 @@ def test_the_catalog_names_the_metadata(
     assert file.key.startswith("lake/t/data/")
     lake.append(orders(2))
     assert store.pin(()).id == lake.snapshot  # it is asked again
+
+
+def test_a_table_in_googles_store(
+    server: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The endpoint of the connection tells the store, and a watcher finds the same metadata."""
+    monkeypatch.setattr(gcs, "GOOGLE", server.endpoint_url)
+    monkeypatch.setattr(gcs, "KEYS_OF_AWS", ("GOOG",))
+    lake = IcebergLake(server, f"gs://{bucket}/lake/t", tmp_path)
+    lake.append(orders(1))
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    store = open_store()
+    pinned = store.pin(())
+    assert (pinned.id, store.pattern.address("")) == (lake.snapshot, f"gs://{bucket}/")
+    assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+    trigger = NewSnapshotTrigger(
+        lake="iceberg", source="sales.orders", table="t", store_conn_id="lake", catalog_conn_id="catalog"
+    )
+    files: Any = opening.open_store(trigger.store())
+    assert trigger._named().find_metadata(files, "") == lake.table.metadata_location == store.address
+
+
+def test_a_glue_catalog(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving_aws() as aws:  # which begins without any bucket
+        server.client().create_bucket(Bucket="glue")
+        lake = IcebergLake(server, "s3://glue/lake/t", tmp_path)
+        lake.append(orders(1))
+        keys = {"glue.access-key-id": "moto", "glue.secret-access-key": "moto"}
+        connect(monkeypatch, type="glue", **{"glue.endpoint": aws.endpoint, "glue.region": "us-east-1"}, **keys)
+        glue = boto3.Session("moto", "moto", region_name="us-east-1").client("glue", endpoint_url=aws.endpoint)
+        glue.create_database(DatabaseInput={"Name": "sales"})
+        said = {"table_type": "ICEBERG", "metadata_location": lake.table.metadata_location}
+        glue.create_table(DatabaseName="sales", TableInput={"Name": "orders", "Parameters": said})
+        store = open_store()
+        pinned = store.pin(())
+        assert (pinned.id, store.address) == (lake.snapshot, lake.table.metadata_location)
+        assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+        with pytest.raises(ConfigError, match=coded("lake-table-missing", "'sales.nothing'")):
+            open_store("sales.nothing")
 
 
 def point_to(lake: IcebergLake, metadata: str) -> None:
@@ -107,6 +150,33 @@ def test_a_hostile_catalog_runs_no_code_and_gets_no_login(
     store = open_store()
     assert store.pin(()).id == lake.snapshot
     assert not (tmp_path / "ran").exists()
+
+
+def test_the_properties_of_a_table_run_no_code(
+    server: S3Server, bucket: str, lake: IcebergLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the kind of the catalog, whoever may alter a table writes its properties."""
+    (tmp_path / "hostile_code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Anything: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
+    key = lake.table.metadata_location.removeprefix(f"s3://{bucket}/")
+    metadata = json.loads(server.client().get_object(Bucket=bucket, Key=key)["Body"].read())
+    metadata["properties"]["py-io-impl"] = "hostile_code.Anything"
+    server.client().put_object(Bucket=bucket, Key=key, Body=json.dumps(metadata).encode())
+    assert open_store().pin(()).id == lake.snapshot
+    assert not (tmp_path / "ran").exists()
+
+
+def test_requests_are_signed_as_the_catalogs_of_aws_ask(
+    rest: type[RestCatalog], lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = json.loads(os.environ["AIRFLOW_CONN_CATALOG"])
+    signs = {"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables", "rest.signing-region": "eu-north-1"}
+    keys = {"client.access-key-id": "id-of-key", "client.secret-access-key": SECRET}
+    connection |= {"login": "", "password": "", "extra": {"type": "rest", **signs, **keys}}
+    monkeypatch.setenv("AIRFLOW_CONN_CATALOG", json.dumps(connection))
+    rest.login = "AWS4-HMAC-SHA256 Credential=id-of-key/"
+    assert open_store().pin(()).id == lake.snapshot
 
 
 def test_the_configuration_of_pyiceberg_opens_no_other_catalog(

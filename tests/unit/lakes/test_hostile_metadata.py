@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -22,10 +23,12 @@ from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import Record
 from zstandard import ZstdCompressor
 
+from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.addresses import S3
 from airflow_provider_ch_s3.files.stores import SmallObject
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
+from airflow_provider_ch_s3.lakes.parquet import read_longest_bytes, read_unpacked_bytes
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.avro import avro_file
 from tests.failures import coded
@@ -53,6 +56,8 @@ CODECS = {
 class Objects:
     """A store with one object."""
 
+    scheme = S3
+
     def __init__(self, body: bytes) -> None:
         self.body = body
 
@@ -62,7 +67,7 @@ class Objects:
 
 def read(body: bytes, limit_bytes: int) -> bytes | None:
     files: Any = Objects(body)
-    return MetadataStore(files=files, scheme=S3, limit_bytes=limit_bytes, remedy="expire snapshots").read("b", "m")
+    return MetadataStore(files=files, limit_bytes=limit_bytes, remedy="expire snapshots").read("b", "m")
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -106,7 +111,41 @@ def test_a_checkpoint_that_becomes_larger_than_memory() -> None:
         read(out.getvalue()[:-9], 100_000)
     files: Any = Objects(b"none" + out.getvalue()[4:])
     with pytest.raises(SnapshotError, match=coded("metadata-unreadable", "s3://b/1.checkpoint.parquet")):
-        MetadataStore(files=files, scheme=S3, limit_bytes=80_000, remedy="").read("b", "1.checkpoint.parquet")
+        MetadataStore(files=files, limit_bytes=80_000, remedy="").read("b", "1.checkpoint.parquet")
+
+
+def test_a_checkpoint_whose_texts_repeat(server: S3Server, bucket: str) -> None:
+    """A dictionary has the text once, so that neither the file nor the footer tells how much memory it takes."""
+    new = Delta(server, bucket, "lake/t")
+    stats = json.dumps({"numRecords": 1, "pad": "x" * 20_000})
+    add = new.add("f.parquet", pa.table({"id": [1], "city": ["Oslo"]}), stats=stats)
+    new.commit([], *new.begin(COLUMNS), add)
+    key = f"lake/t/_delta_log/{0:020}.checkpoint.parquet"
+    rows = checkpoint(new)
+    rows = pa.concat_tables([rows, *[rows.filter(pc.is_valid(rows["add"]))] * 99])
+    out = io.BytesIO()
+    pq.write_table(rows, out, compression="zstd")
+    assert read_unpacked_bytes(out.getvalue()) < 100_000
+    server.client().put_object(Bucket=bucket, Key=key, Body=out.getvalue())
+    new.commit([])
+    with pytest.raises(SnapshotError, match=coded("object-too-large", f"s3://{bucket}/{key} has", "1.0 MiB")):
+        open_lake(LAKES["delta"], f"s3://{bucket}/lake/t").pin(())
+    assert open_lake(LAKES["delta"], f"s3://{bucket}/lake/t", limit_bytes=3 * MIB).pin(()).id == "1"
+
+
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_texts_of_a_checkpoint_are_decoded_piece_by_piece(is_repeated: bool) -> None:
+    texts = ["x" * 100_000] * 50 if is_repeated else [str(number) * 20_000 for number in range(10_000, 10_050)]
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": texts, "b": range(50)}), out, compression="zstd")
+    body = out.getvalue()
+    assert 100_000 <= read_longest_bytes(body) < (200_000 if is_repeated else 6_000_000)
+    assert read(body, 6_000_000) == body
+    with pytest.raises(SnapshotError, match=coded("object-too-large", "s3://b/m", "4.7 MiB")):
+        read(body, 4_900_000)
+    small = io.BytesIO()
+    pq.write_table(pa.table({"a": range(50)}), small)
+    assert read_longest_bytes(small.getvalue()) == 1  # numbers are short
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -244,6 +245,24 @@ def test_files_without_ids_are_matched_by_the_mapping_of_names(
             edit.remove_properties("schema.name-mapping.default")
     code = "lake-columns-renamed" if mapping else "lake-feature-unsupported"
     with pytest.raises(SnapshotError, match=coded(code, "imported.parquet", "'b'" if mapping else "no field ids")):
+        copy.replace(lake)
+
+
+def test_a_renamed_field_inside_of_a_file_without_ids_is_refused(
+    server: S3Server, uri: str, tmp_path: Path, copy: Copy
+) -> None:
+    parts = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("l", parts)]))
+    location = f"{lake.table.location()}/data/imported.parquet"
+    with lake.table.io.new_output(location).create() as out:
+        pq.write_table(pa.table({"id": [1], "l": pa.array([[{"x": 1, "y": 2}]], parts)}), out)
+    lake.table.add_files([location])
+    with lake.table.update_schema() as change:
+        change.rename_column(("l", "x"), "z")
+    lake.append([{"id": 2, "l": []}])
+    with pytest.raises(
+        SnapshotError, match=coded("lake-feature-unsupported", "no field ids inside", "'l.element.z'")
+    ):
         copy.replace(lake)
 
 
@@ -668,15 +687,9 @@ def test_a_compaction_with_other_rows_is_refused(server: S3Server, lake: Iceberg
         copy.append(lake)
 
 
-class Account:
-    """A store that reads nothing."""
-
-    account = "acme"
-
-
 def split(scheme: Scheme, location: str) -> tuple[str, str]:
-    files: Any = Account()
-    return MetadataStore(files=files, scheme=scheme, limit_bytes=1, remedy="").split(location)
+    files: Any = SimpleNamespace(account="acme", scheme=scheme)
+    return MetadataStore(files=files, limit_bytes=1, remedy="").split(location)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def unity(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Uni
 
 def open_store(source: str = NAME, **more: Any) -> LakeStore:
     given = {"task_id": "load", "table": "t", "store_conn_id": "lake", "catalog_conn_id": "catalog"}
-    return DeltaToClickHouseOperator(source=source, **given, **more).open_store()
+    return DeltaToClickHouseOperator(source=source, **{**given, **more}).open_store()
 
 
 def test_the_catalog_names_the_location(
@@ -60,6 +60,20 @@ def test_the_catalog_names_the_location(
     with pytest.raises(ConfigError, match=coded("lake-table-missing")):
         open_store("../../x")
     assert TOKEN not in caplog.text
+
+
+def test_the_connection_tells_that_the_files_are_in_azure(
+    unity: type[UnityCatalog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = {"conn_type": "wasb", "login": "acme", "password": "c2VjcmV0"}
+    monkeypatch.setenv("AIRFLOW_CONN_AZURE", json.dumps(connection))
+    unity.location = "abfss://lake@acme.dfs.core.windows.net/orders/"
+    store = open_store(store_conn_id="azure")
+    assert (store.pattern.address("x"), store.pattern.account, store.location) == ("az://lake/x", "acme", "orders")
+    with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere", "store_conn_id", "store of the address")):
+        open_store()
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "credentials")):
+        open_store(store_conn_id="azure", credentials="catalog")
 
 
 def test_a_watcher_finds_the_newest_commit(unity: type[UnityCatalog], lake: DeltaLake) -> None:
