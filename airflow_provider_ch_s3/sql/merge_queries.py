@@ -47,13 +47,13 @@ def render_find_changes(
 
     :param columns: columns of the target; rows that are equal in these columns are the same.
     :param shards: node → shard.
-    :param in_part: which of the staged rows are compared, as of :func:`is_in_part`.
+    :param in_part: selects the staged rows to compare, as of :func:`is_in_part`.
     """
     return IN_FILE
 
 
 def is_in_part(rule: MergeRule, number: int, parts: int) -> Sql:
-    """Print the condition that the key of a row is in one of several parts of all keys.
+    """Print the condition for the rows with a part of all keys, so that each key is in a single part.
 
     :param number: of the part, from 0.
     """

@@ -58,11 +58,11 @@ def test_a_trigger_is_names_and_numbers_only() -> None:
         ({}, (S3, "aws_default", "")),
         ({"source": "gs://lake/orders", "store_conn_id": "hmac"}, (GCS, "hmac", "")),
         ({"source": "az://lake/orders", "store_conn_id": "w"}, (AZURE, "w", "")),
-        ({"source": "sales.orders", "catalog_conn_id": "c"}, (S3, "aws_default", "")),
+        ({"source": "sales.orders", "catalog_conn_id": "c"}, (None, "aws_default", "")),
         ({"source": f"https://lake.{PARIS}/orders"}, (S3, "aws_default", PARIS)),
     ],
 )
-def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Scheme, str, str]) -> None:
+def test_the_address_names_the_store(arguments: dict[str, str], store: tuple[Scheme | None, str, str]) -> None:
     named = trigger(**arguments).store()
     assert (named.scheme, named.conn_id, named.host) == store
 
