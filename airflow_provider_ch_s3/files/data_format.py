@@ -97,8 +97,8 @@ class Csv(Value):
         found: dict[str, str | int] = {}
         if self.delimiter not in (None, ","):
             found[DELIMITER_SETTING] = str(self.delimiter)
-        if self.delimiter == "\t":
-            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # otherwise the tab is trimmed
+        if self.delimiter in ("\t", " "):
+            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # otherwise they are trimmed
         if self.quote != '"':
             found["format_csv_allow_double_quotes"] = 0
         if self.quote == "'":

@@ -33,6 +33,7 @@ CASES = [
     pytest.param("\ufeff" + PLAIN, None, id="byte-order-mark"),
     pytest.param("id\tname\tsize\tday\n1\ta\t1.5\t2013-01-31\n2\tb;c,d\t\t\n", None, id="tabs-guessed"),
     pytest.param("id|name|size|day\n1|a|1.5|2013-01-31\n2|b;c,d||\n", {"csv": {"delimiter": "|"}}, id="bars"),
+    pytest.param('id name size day\n1 a 1.5 2013-01-31\n2 "b;c,d"  \n', {"csv": {"delimiter": " "}}, id="blanks"),
     pytest.param("id,name,size,day\n1,a,1.5,2013-01-31\n2,'b;c,d',,\n", {"csv": {"quote": "'"}}, id="single-quotes"),
     pytest.param("# made by hand\n\n" + PLAIN, {"csv": {"skip_lines": 2}}, id="lines-before-the-header"),
     pytest.param(PLAIN.split("\n", 1)[1], Csv(header=False), id="no-header"),
