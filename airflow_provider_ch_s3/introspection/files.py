@@ -283,7 +283,7 @@ def _describe_csv(
         source = _with_delimiter(source, delimiter, request)
         types, problem = describe(source)
     if problem is not None:
-        if not source.format.with_names and (names := beginnings.only_names(source)):
+        if not (source.format.with_names or source.format.is_json) and (names := beginnings.only_names(source)):
             return source, dict.fromkeys(names, "Nullable(String)")
         _raise_unless_uneven(problem, source, beginnings, columns)
         types = _describe_text(client, source.read_with(**OF_ANY_LENGTH), in_path, request, target)

@@ -94,6 +94,9 @@ def look_at_files(
                 f"{head.file.key!r} is one JSON object with meta and data, as ClickHouse writes with FORMAT JSON;"
                 " give data_format='JSON', or 'JSONCompact' if its rows are lists",
             )
+    is_tsv = not (is_json or source.format.is_csv)
+    if is_tsv and any(b"\r\n" in head.content for head in heads):
+        source = source.read_with(input_format_tsv_crlf_end_of_line=1)
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)

@@ -95,6 +95,10 @@ MORE = {
         "country String, a Int32, b Int32", "may be a header or a row", a_csv=b"country,2020,2021\nDE,1,2\n"
     ),
     "tsv-header-in-upper-case": refused(PEOPLE, "City", a_tsv=b"Name\tCity\nBob\tBerlin\n", rejects=False),
+    "tsv-of-windows": loaded(
+        COUNTED, [(1, "x"), (2, ""), (3, "z")], a_tsv=b"n\ts\r\n1\tx\r\n2\t\r\n", b_tsv=b"n\ts\n3\tz\n", rejects=False
+    ),
+    "tsv-of-windows-without-header": loaded(COUNTED, [(1, "x")], a_tsv=b"1\tx\r\n", rejects=False),
     "tsv-header": loaded(PEOPLE, BOB, a_tsv=b"name\tcity\nBob\tBerlin\n", rejects=False),
     "header-with-blanks-and-signs": refused(
         "first_name String, last_name String",
@@ -119,6 +123,7 @@ MORE = {
     "error": refused("t String", "AccessDenied", a_csv=b"<?xml?>\n<Error><Code>AccessDenied</Code></Error>"),
     "error-among-good-files": refused("t String", "NoSuchKey", a_csv=b"x\n", b_csv=b"<Error><Code>NoSuchKey</Code>"),
     "html-as-json": refused("n Int32", "a page in HTML", a_json=b"<html></html>"),
+    "one-object-with-a-name-twice": refused("n Int32", "Duplicate", a_jsonl=b'{"n":1,"n":2}\n', rejects=False),
     "parquet-as-csv": refused("t String", "Parquet data", a_csv=PARQUET),
     "parquet-as-orc": refused("t String", "Parquet data", a_orc=PARQUET, rejects=False),
     "html-as-parquet": refused("t String", "a page in HTML", a_parquet=b"<html>\n", rejects=False),
