@@ -124,6 +124,7 @@ MORE = {
     "error-among-good-files": refused("t String", "NoSuchKey", a_csv=b"x\n", b_csv=b"<Error><Code>NoSuchKey</Code>"),
     "html-as-json": refused("n Int32", "a page in HTML", a_json=b"<html></html>"),
     "one-object-with-a-name-twice": refused("n Int32", "Duplicate", a_jsonl=b'{"n":1,"n":2}\n', rejects=False),
+    "list-cut-off": refused("n Int32", "the text is cut off", a_json=b'[{"n":1},{"n":2}', rejects=False),
     "parquet-as-csv": refused("t String", "Parquet data", a_csv=PARQUET),
     "parquet-as-orc": refused("t String", "Parquet data", a_orc=PARQUET, rejects=False),
     "html-as-parquet": refused("t String", "a page in HTML", a_parquet=b"<html>\n", rejects=False),
