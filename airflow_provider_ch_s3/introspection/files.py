@@ -82,7 +82,9 @@ def _find_format(
             " column, and no rule of a load finds these values; write the files in another format, such as Parquet,"
             " Avro, CSV, TSV or JSONEachRow",
         )
-    data_format, compression = infer_format((file.key for file in files), given, request.data_format.compression)
+    data_format, compression = infer_format(
+        (file.key for file in files), given, request.data_format.compression, request.unnamed_format
+    )
     return SourceSpec(
         pattern=request.pattern,
         access=access,

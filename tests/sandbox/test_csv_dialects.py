@@ -114,6 +114,15 @@ def test_wrong_dialects_are_refused(lab: Lab, dialect: Any, words: str) -> None:
         lab.load("in/*.csv", lab.create("t", COLUMNS), data_format={"csv": dialect})
 
 
+def test_a_dialect_says_that_files_with_other_names_are_csv(lab: Lab) -> None:
+    lab.put("in/elb.log", b'a 7 "GET /b"\nb 8 "-"\n')
+    table = lab.create("t", "host String, n UInt8, request String")
+    lab.load("in/*", table, data_format=Csv(delimiter=" "))
+    assert bag(lab.rows(table, columns="n, request")) == bag(
+        [{"n": 7, "request": "GET /b"}, {"n": 8, "request": "-"}]
+    )
+
+
 def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"id": 1}\n')
     with pytest.raises(
