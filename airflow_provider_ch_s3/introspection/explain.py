@@ -504,6 +504,8 @@ def explain_expression(
     remedy = "correct it"
     if day := _BARE_DAY.search(text):
         remedy = f"put the day into quotes: '{day[0]}'"
+    elif "cannot be inside Nullable" in message:
+        remedy = "texts may be missing: write ifNull(…, '') around the column"
     elif "Expected: String" in message:
         remedy = "read the column as a text with data_format=Format(structure='… String, …'), or write toString(…)"
     return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; {remedy}")
