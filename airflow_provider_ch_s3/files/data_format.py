@@ -16,6 +16,7 @@ DELIMITER_SETTING = "format_csv_delimiter"
 CSV_SKIP_SETTING, TSV_SKIP_SETTING = "input_format_csv_skip_first_lines", "input_format_tsv_skip_first_lines"
 CSV_END_SETTING = "input_format_csv_skip_trailing_empty_lines"
 TSV_END_SETTING = "input_format_tsv_skip_trailing_empty_lines"
+TSV_OF_WINDOWS_SETTING = "input_format_tsv_crlf_end_of_line"
 TRIM_SETTING = "input_format_csv_trim_whitespaces"
 DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, TSV_OF_WINDOWS_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.explain import explain_expression
@@ -220,8 +220,8 @@ def _read_typed(
 
 
 def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
-    """Add to the settings what was found out about the CSV: the delimiter, and how to take lines apart."""
-    found: dict[str, SettingValue] = {}
+    """Add to the settings what was found out: the delimiter, how to take lines apart, and the line ends of TSV."""
+    found = {name: value for name, value in source.settings.items() if name == TSV_OF_WINDOWS_SETTING}
     if source.delimiter:
         found |= Csv(delimiter=source.delimiter).settings
     if request.csv.escape:

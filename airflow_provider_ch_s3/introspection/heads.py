@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.data_format import (
     DELIMITER_SETTING,
     DELIMITERS,
+    TSV_OF_WINDOWS_SETTING,
     TSV_SKIP_SETTING,
     find_rivals,
     guess_delimiter,
@@ -96,7 +97,7 @@ def look_at_files(
             )
     is_tsv = not (is_json or source.format.is_csv)
     if is_tsv and any(b"\r\n" in head.content for head in heads):
-        source = source.read_with(input_format_tsv_crlf_end_of_line=1)
+        source = source.read_with(**{TSV_OF_WINDOWS_SETTING: 1})
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)
