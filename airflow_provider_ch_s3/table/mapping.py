@@ -105,7 +105,7 @@ def find_sources(mapping: Iterable[MappedColumn], file_columns: Iterable[FileCol
 def check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:
     """Check that the files lack the missing columns also under names with different capitals or punctuation.
 
-    :raises TargetError: if the files have such a name.
+    :raises TargetError: if the files have a missing column with different capitals or punctuation.
     """
     by_folded = {fold_name(name): name for name in in_files}
     alike = {name: by_folded[fold_name(name)] for name in missing if fold_name(name) in by_folded}
