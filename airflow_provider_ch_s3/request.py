@@ -152,6 +152,11 @@ class LoadRequest:
         return self.data_format if isinstance(self.data_format, Csv) else Csv()
 
     @property
+    def unnamed_format(self) -> str:
+        """The format of files whose names tell no format; '' if unknown."""
+        return "CSV" if isinstance(self.data_format, Csv) else ""
+
+    @property
     def rejects(self) -> bool:
         """Whether bad rows go to a table of their own."""
         return isinstance(self.bad_rows, Reject)

@@ -111,7 +111,7 @@ class Days(Enum):
         return f"(?:{'|'.join([*days, *([self.month_first()] if is_us else [])])})"
 
 
-_MIDNIGHT = r"[T ]00:00(?::00(?:[.,]0+)?)?(?:Z|[+-]00:?00)?"
+_MIDNIGHT = r"[T ]00:00(?::00(?:[.,]0+)?)?(?:Z|[+-]00:?00| UTC| GMT)?"
 
 
 def other_day(kind: str, *, is_us: bool) -> str:
@@ -138,7 +138,7 @@ def other_time(kind: str, *, is_us: bool) -> str:
     :param is_us: the month may come before the day.
     """
     days, fraction = Days.of(kind), _fraction(scale_and_zone(kind)[0], "[.,]")
-    clock = rf"[T ](?:{_HOUR}|[0-9]):{_SIXTY}(?::{_SIXTY}{fraction})?(?: ?(?:Z|{_OFFSET}))?"
+    clock = rf"[T ](?:{_HOUR}|[0-9]):{_SIXTY}(?::{_SIXTY}{fraction})?(?: ?(?:Z|{_OFFSET})| UTC| GMT)?"
     compact = rf"T{_HOUR}{_SIXTY}{_SIXTY}{fraction}(?:Z|{_OFFSET})?|{_HOUR}{_SIXTY}{_SIXTY}"
     named = rf"{days.named()} {_HOUR}:{_SIXTY}(?::{_SIXTY})?(?: (?:GMT|UTC|Z|[+-][0-9]{{4}}))?"
     return rf"{days.loose(is_us=is_us)}(?:{clock})?|{days.year_first('')}(?:{compact})?|{named}"
@@ -236,15 +236,17 @@ GRAMMARS = (
     ),
     Grammar(
         types="DateTime",
-        forms="A day as above, `T` or a space, `HH:MM` or `HH:MM:SS`, a fraction of a second that the type holds, and"
-        " `Z` or an offset (`+02:00`, `+0200`, `+02`); a day alone is its midnight. Also `YYYYMMDDTHHMMSS`,"
-        " `YYYYMMDDHHMMSS`, and `28 Feb 2023 10:00:00 +0200` as in the header of a mail. Without a zone, a time that"
-        " exists in the zone of the column, or of the server. A number of seconds needs `select`, such as"
-        " `{'t': 'toDateTime(t)'}`. DateTime64 from 1900 to 2299, DateTime from 1970 to 2106-02-07 06:28:15 in UTC.",
+        forms="A day as above, `T` or a space, `HH:MM` or `HH:MM:SS`, a fraction of a second that the type holds,"
+        " and `Z`, ` UTC`, ` GMT` or an offset (`+02:00`, `+0200`, `+02`); a day alone is its midnight. Also"
+        " `YYYYMMDDTHHMMSS`, `YYYYMMDDHHMMSS`, and `28 Feb 2023 10:00:00 +0200` as in the header of a mail. Without"
+        " a zone, a time that exists in the zone of the column, or of the server. A number of seconds needs"
+        " `select`, such as `{'t': 'toDateTime(t)'}`. DateTime64 from 1900 to 2299, DateTime from 1970 to 2106-02-07"
+        " 06:28:15 in UTC.",
         type="DateTime('Europe/Berlin')",
         values={
             "2024-03-31 03:30:00": "2024-03-31 03:30:00",
             "2024-03-31T03:30:00Z": "2024-03-31 05:30:00",
+            "2024-03-31 03:30:00 UTC": "2024-03-31 05:30:00",
             "2024-03-31 9:30": "2024-03-31 09:30:00",
             "20240331T033000+0200": "2024-03-31 03:30:00",
             "31 Mar 2024 03:30:00 GMT": "2024-03-31 05:30:00",
@@ -252,7 +254,7 @@ GRAMMARS = (
         },
         refused=(
             *("", "2024-03-31 02:30:00", "2024-02-30 10:00:00", "2024-03-31 24:00:00", "2024-03-31 10:00:00.5"),
-            *("Jan  2 10:00:00 +0000", "1700000000", "1700000000123", "31/03/2024 10:00"),
+            *("2024-03-31 03:30:00 CET", "Jan  2 10:00:00 +0000", "1700000000", "1700000000123", "31/03/2024 10:00"),
         ),
     ),
     Grammar(

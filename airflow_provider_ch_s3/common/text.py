@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -47,6 +48,12 @@ def name_first(name: str, count: int) -> str:
 def shorten(text: str, characters: int) -> str:
     """Cut a text after so many characters."""
     return text if len(text) <= characters else f"{text[:characters]}…"
+
+
+def fold_name(name: str) -> str:
+    """Return the letters and digits of a name in lower case: `First Name` and `first_name` are alike then."""
+    folded = name.casefold()
+    return re.sub(r"[^\w#]|_", "", folded) or folded
 
 
 def format_estimate(seconds: float) -> str:

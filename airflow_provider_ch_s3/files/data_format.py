@@ -16,6 +16,7 @@ DELIMITER_SETTING = "format_csv_delimiter"
 CSV_SKIP_SETTING, TSV_SKIP_SETTING = "input_format_csv_skip_first_lines", "input_format_tsv_skip_first_lines"
 CSV_END_SETTING = "input_format_csv_skip_trailing_empty_lines"
 TSV_END_SETTING = "input_format_tsv_skip_trailing_empty_lines"
+TSV_OF_WINDOWS_SETTING = "input_format_tsv_crlf_end_of_line"
 TRIM_SETTING = "input_format_csv_trim_whitespaces"
 DELIMITERS = ";\t|"
 _QUOTES = ('"', "'", "")
@@ -97,8 +98,8 @@ class Csv(Value):
         found: dict[str, str | int] = {}
         if self.delimiter not in (None, ","):
             found[DELIMITER_SETTING] = str(self.delimiter)
-        if self.delimiter == "\t":
-            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # otherwise the tab is trimmed
+        if self.delimiter in ("\t", " "):
+            found["input_format_csv_allow_whitespace_or_tab_as_delimiter"] = 1  # otherwise they are trimmed
         if self.quote != '"':
             found["format_csv_allow_double_quotes"] = 0
         if self.quote == "'":

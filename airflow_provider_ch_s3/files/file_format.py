@@ -242,9 +242,12 @@ def check_dialect(data_format: str, dialect: Csv) -> None:
         )
 
 
-def infer_format(keys: Iterable[str], data_format: str | None, compression: str | None) -> tuple[str, str]:
+def infer_format(
+    keys: Iterable[str], data_format: str | None, compression: str | None, unnamed: str = ""
+) -> tuple[str, str]:
     """Infer format and compression from the file names, unless the user gave them.
 
+    :param unnamed: the format of files whose names tell no format; '' if unknown.
     :returns: ClickHouse's names of both.
     :raises SourceError: if a name has no known extension, or the names indicate different formats.
     """
@@ -252,8 +255,8 @@ def infer_format(keys: Iterable[str], data_format: str | None, compression: str 
         return data_format, compression or "auto"
     first: tuple[str, str] | None = None
     for key in keys:
-        found = format_of_key(key)
-        if found is None:
+        found = format_of_key(key) or unnamed
+        if not found:
             raise SourceError(
                 "format-unknown",
                 f"the format of {key!r} cannot be inferred from its name; give data_format, such as"

@@ -44,6 +44,7 @@ _MARKS = (
 )
 # What no text begins with, by its first bytes.
 BINARY_MARKS = tuple(mark[:4] for mark, _ in _MARKS if any(byte < 9 or byte > 126 for byte in mark[:4]))
+_TAR = re.compile(rb".{257}ustar", re.DOTALL)
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _HTML = re.compile(rb"(<!--.*?-->\s*)?<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"<\?xml\s|<Error>\s*<Code>")
@@ -110,6 +111,8 @@ def name_other_content(content: bytes) -> str:
             return name
     if _BZIP2.match(content):
         return "bzip2 data"
+    if _TAR.match(content):
+        return "a tar archive"
     text = content.removeprefix(UTF8_MARK).lstrip()
     if code := _ERROR_CODE.search(text[:1024]):
         return f"an error message of a store ({code[1].decode(errors='replace')})"

@@ -182,6 +182,11 @@ class Misfit:
         return self.value is not None and self.value.endswith(AFTER_OPEN_QUOTE)
 
     @property
+    def is_torn(self) -> bool:
+        """Whether the text of the file, and not a value, is wrong."""
+        return not self.column and "Cannot parse input: expected" in self.reason
+
+    @property
     def _verdict(self) -> str:
         if self.is_after_open_quote:
             return "comes after a quote without an end, as do all rows to the end of the file"
@@ -191,6 +196,8 @@ class Misfit:
             return f"is missing or empty, and {self.type or 'the column'} is not Nullable"
         if self.fault:
             return self.fault
+        if self.is_torn:
+            return "cannot be read: the text is cut off, or is not written as the format says"
         kind = base_type(self.type)
         if self.is_held or kind.startswith(("String", "FixedString")):
             return f"does not fit {kind}"
@@ -215,6 +222,8 @@ class Misfit:
             )
         if self.fault:
             return _far_day(self.column)
+        if self.is_torn:
+            return "correct the text there, or have the file written again"
         text = self.expression or short_identifier(self.column or "column")
         if expression := _read_local_time(text, self.type, self.value or ""):
             return f"say what the text means with select={{{select}: {expression!r}}}"
@@ -498,6 +507,8 @@ def explain_expression(
     remedy = "correct it"
     if day := _BARE_DAY.search(text):
         remedy = f"put the day into quotes: '{day[0]}'"
+    elif "cannot be inside Nullable" in message:
+        remedy = "texts may be missing: write ifNull(…, '') around the column"
     elif "Expected: String" in message:
         remedy = "read the column as a text with data_format=Format(structure='… String, …'), or write toString(…)"
     return ConfigError("expression-invalid", f"{given} is refused by the server: {reason_of(message)}; {remedy}")

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.common.text import did_you_mean
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, SourceError, TargetError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv, guess_delimiter
+from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, TSV_OF_WINDOWS_SETTING, Csv, guess_delimiter
 from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, infer_format
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.explain import explain_expression
@@ -82,7 +82,9 @@ def _find_format(
             " column, and no rule of a load finds these values; write the files in another format, such as Parquet,"
             " Avro, CSV, TSV or JSONEachRow",
         )
-    data_format, compression = infer_format((file.key for file in files), given, request.data_format.compression)
+    data_format, compression = infer_format(
+        (file.key for file in files), given, request.data_format.compression, request.unnamed_format
+    )
     return SourceSpec(
         pattern=request.pattern,
         access=access,
@@ -218,8 +220,8 @@ def _read_typed(
 
 
 def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
-    """Add to the settings what was found out about the CSV: the delimiter, and how to take lines apart."""
-    found: dict[str, SettingValue] = {}
+    """Add to the settings what was found out: the delimiter, how to take lines apart, and the line ends of TSV."""
+    found = {name: value for name, value in source.settings.items() if name == TSV_OF_WINDOWS_SETTING}
     if source.delimiter:
         found |= Csv(delimiter=source.delimiter).settings
     if request.csv.escape:
@@ -283,7 +285,7 @@ def _describe_csv(
         source = _with_delimiter(source, delimiter, request)
         types, problem = describe(source)
     if problem is not None:
-        if not source.format.with_names and (names := beginnings.only_names(source)):
+        if not (source.format.with_names or source.format.is_json) and (names := beginnings.only_names(source)):
             return source, dict.fromkeys(names, "Nullable(String)")
         _raise_unless_uneven(problem, source, beginnings, columns)
         types = _describe_text(client, source.read_with(**OF_ANY_LENGTH), in_path, request, target)

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.data_format import (
     DELIMITER_SETTING,
     DELIMITERS,
+    TSV_OF_WINDOWS_SETTING,
     TSV_SKIP_SETTING,
     find_rivals,
     guess_delimiter,
@@ -101,6 +102,9 @@ def look_at_files(
             " 'windows-1252'",
             foreign,
         )
+    is_tsv = not (is_json or source.format.is_csv)
+    if is_tsv and any(b"\r\n" in head.content for head in heads):
+        source = source.read_with(**{TSV_OF_WINDOWS_SETTING: 1})
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)
@@ -288,14 +292,15 @@ class Beginnings:
         :raises SourceError: if another delimiter does, so that the right delimiter is unknown.
         """
         types = list(columns.values())
-        for rival in find_rivals(self.lines):
-            rows = [split_line([line], rival) for line in self.lines]
+        beginnings = {head.file.key: self._lines(head)[:SHOWN_LINES] for head in self.heads}
+        for key, rival in [(key, rival) for key, lines in beginnings.items() for rival in find_rivals(lines)]:
+            lines = beginnings[key]
+            rows = [split_line([line], rival) for line in lines]
             if all(_may_take(types, row) for row in rows):
                 raise SourceError(
                     "delimiter-ambiguous",
-                    f"the fields of {self.heads[0].file.key!r} may be separated by ',' or by {rival!r}:"
-                    f" {self.lines[0]!r} has {len(rows[0])} fields either way; give"
-                    f" data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
+                    f"the fields of {key!r} may be separated by ',' or by {rival!r}: {lines[0]!r} has {len(rows[0])}"
+                    f" fields either way; give data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
                 )
 
     def first_lines(self, source: SourceSpec) -> Iterator[FirstLine]:

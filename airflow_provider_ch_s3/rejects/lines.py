@@ -63,7 +63,10 @@ def read_line_format(
     :raises ConfigError: if the servers cannot number lines.
     """
     data_format, compression = infer_format(
-        (file.key for file in files), request.data_format.format, request.data_format.compression
+        (file.key for file in files),
+        request.data_format.format,
+        request.data_format.compression,
+        request.unnamed_format,
     )
     check_has_lines(data_format)
     is_csv = data_format != JSON

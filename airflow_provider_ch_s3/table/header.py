@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family
-from airflow_provider_ch_s3.common.text import count_of, show_name
+from airflow_provider_ch_s3.common.text import count_of, fold_name, show_name
 from airflow_provider_ch_s3.errors import SourceError
 
 REMEDY = "give data_format=Csv(header=True) or Csv(header=False) (data_format='TSVWithNames' or 'TSV' for TSV)"
@@ -36,18 +36,18 @@ class FirstLine:
     def names_columns(self, columns: Mapping[str, str], others: Collection[str]) -> bool | None:
         """Whether the fields are the names of columns.
 
-        Yes, if all fields are names, upper and lower case aside; or all but one, and at least two; or if the fields
-        name all columns of a table with several columns. No, if no field is a name, and the types of the table's
-        columns fit the fields.
+        Yes, if all fields are names, capitals and punctuation aside; or all but one, and at least two; or if the
+        fields name all columns of a table with several columns. No, if no field is a name, and the types of the
+        table's columns fit the fields.
 
         :param columns: the columns that would take the fields, in this order, with their types; empty if unknown.
         :param others: further names that the files may have, for example names in expressions.
         :returns: None if unknown.
         :raises SourceError: if the fields may be names as well as values.
         """
-        known = {name.casefold() for name in (*columns, *others)}
-        matches = [field for field in self.fields if field.casefold() in known]
-        names_all = len(columns) > 1 and {name.casefold() for name in columns} <= {*map(str.casefold, matches)}
+        known = {*map(fold_name, (*columns, *others))}
+        matches = [field for field in self.fields if fold_name(field) in known]
+        names_all = len(columns) > 1 and {*map(fold_name, columns)} <= {*map(fold_name, matches)}
         if names_all or (matches and len(matches) >= max(len(self.fields) - 1, min(2, len(self.fields)))):
             return True
         has_values = any(is_value(field) for field in self.fields)
@@ -111,12 +111,12 @@ class FirstLine:
         """Whether the line begins with ``#``, and the line below has names, or another number of fields."""
         if not self.fields or not self.fields[0].startswith("#") or len(self.next_fields) < 2:
             return False
-        is_named = bool(known) and all(field.casefold() in known for field in self.next_fields)
+        is_named = bool(known) and all(fold_name(field) in known for field in self.next_fields)
         return is_named or len(self.fields) != len(self.next_fields)
 
     def _is_in_its_place(self, columns: Mapping[str, str]) -> bool:
         pairs = zip(self.fields, columns, strict=False)
-        return any(field.casefold() == name.casefold() for field, name in pairs)
+        return any(fold_name(field) == fold_name(name) for field, name in pairs)
 
     def _fits(self, columns: Mapping[str, str]) -> bool:
         """Whether each column, except texts, would take a field that looks like a value of the column."""

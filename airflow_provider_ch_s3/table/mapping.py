@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, element_fi
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.expressions import find_names
 from airflow_provider_ch_s3.clickhouse.type_table import RefusedError, plan_conversion
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import fold_name, show_name
 from airflow_provider_ch_s3.errors import ConfigError, NewColumnsError, TargetError
 from airflow_provider_ch_s3.files.source import FileColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TargetSpec
@@ -103,20 +103,21 @@ def find_sources(mapping: Iterable[MappedColumn], file_columns: Iterable[FileCol
 
 
 def check_case(missing: Sequence[str], in_files: Collection[str], target: TargetSpec) -> None:
-    """Check that the files lack the missing columns also under names with different capitals.
+    """Check that the files lack the missing columns also under names with different capitals or punctuation.
 
-    :raises TargetError: if the files have a missing column with different capitals.
+    :raises TargetError: if the files have a missing column with different capitals or punctuation.
     """
-    by_folded = {name.casefold(): name for name in in_files}
-    alike = {name: by_folded[name.casefold()] for name in missing if name.casefold() in by_folded}
+    in_table = {column.name for column in target.columns}
+    by_folded = {fold_name(name): name for name in in_files if name not in in_table}
+    alike = {name: by_folded[fold_name(name)] for name in missing if fold_name(name) in by_folded}
     if alike:
         pairs = ", ".join(f"{show_name(name)} is {show_name(other)} in the files" for name, other in alike.items())
         select = {name: quoted(other) for name, other in alike.items()}
         raise TargetError(
             "names-differ-in-case",
-            f"columns of {target.name} and of the files differ only in upper and lower case, and ClickHouse tells"
-            f" these apart: {pairs}; load them with select={select!r}, or rename the columns of the table (ALTER"
-            " TABLE … RENAME COLUMN)",
+            f"columns of {target.name} and of the files differ only in upper and lower case, blanks or signs, and"
+            f" ClickHouse tells these apart: {pairs}; load them with select={select!r}, or rename the columns of the"
+            " table (ALTER TABLE … RENAME COLUMN)",
         )
 
 

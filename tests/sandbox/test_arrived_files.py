@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
 import lzma
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +63,14 @@ def named(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name.replace("_", "."): body for name, body in files.items()}
 
 
+def tar_gz(body: bytes) -> bytes:
+    written, member = io.BytesIO(), tarfile.TarInfo("orders-2024-01-05.csv")
+    member.size = len(body)
+    with tarfile.open(fileobj=written, mode="w:gz") as archive:
+        archive.addfile(member, io.BytesIO(body))
+    return written.getvalue()
+
+
 COUNTED = "n Int32, s String"
 # Those that every push loads.
 FEW = {
@@ -85,7 +95,16 @@ MORE = {
         "country String, a Int32, b Int32", "may be a header or a row", a_csv=b"country,2020,2021\nDE,1,2\n"
     ),
     "tsv-header-in-upper-case": refused(PEOPLE, "City", a_tsv=b"Name\tCity\nBob\tBerlin\n", rejects=False),
+    "tsv-of-windows": loaded(
+        COUNTED, [(1, "x"), (2, ""), (3, "z")], a_tsv=b"n\ts\r\n1\tx\r\n2\t\r\n", b_tsv=b"n\ts\n3\tz\n", rejects=False
+    ),
+    "tsv-of-windows-without-header": loaded(COUNTED, [(1, "x")], a_tsv=b"1\tx\r\n", rejects=False),
     "tsv-header": loaded(PEOPLE, BOB, a_tsv=b"name\tcity\nBob\tBerlin\n", rejects=False),
+    "header-with-blanks-and-signs": refused(
+        "first_name String, last_name String",
+        "first_name is First Name in the files, last_name is last-name in the files",
+        a_csv=b"First Name,last-name\nBob,Lee\n",
+    ),
     "header-of-one-column": refused("v String", "V", a_csv=b"V\nx\n"),
     "some-with-header": refused(PEOPLE, "names columns of the table", a_csv=b"x,y\n", b_csv=HEADED, rejects=False),
     "mark-texts": refused(PEOPLE, "byte order mark", a_csv=MARK + b'"Bob","Berlin"\n', rejects=False),
@@ -97,12 +116,15 @@ MORE = {
         "n String, s String", [("2", "c")], a_csv=b"n,s\n", b_csv=b"s,n\nc,2\n", rejects=False
     ),
     "zip": refused("t String", "a zip archive", a_csv=b"PK\x03\x04\x14\x00\x08\x00xx\nyy"),
+    "tar": refused("t String", "a tar archive", a_csv_gz=tar_gz(b"x\n")),
     "pdf": refused("t String", "a PDF document", a_csv=b"%PDF-1.4\n1 0 obj\n"),
     "utf-16": refused("t String", "text in UTF-16", a_csv="x\ny\n".encode("utf-16")),
     "html": refused("t String", "a page in HTML", a_csv=b"<!DOCTYPE html>\n<html></html>\n"),
     "error": refused("t String", "AccessDenied", a_csv=b"<?xml?>\n<Error><Code>AccessDenied</Code></Error>"),
     "error-among-good-files": refused("t String", "NoSuchKey", a_csv=b"x\n", b_csv=b"<Error><Code>NoSuchKey</Code>"),
     "html-as-json": refused("n Int32", "a page in HTML", a_json=b"<html></html>"),
+    "one-object-with-a-name-twice": refused("n Int32", "Duplicate", a_jsonl=b'{"n":1,"n":2}\n', rejects=False),
+    "list-cut-off": refused("n Int32", "the text is cut off", a_json=b'[{"n":1},{"n":2}', rejects=False),
     "parquet-as-csv": refused("t String", "Parquet data", a_csv=PARQUET),
     "parquet-as-orc": refused("t String", "Parquet data", a_orc=PARQUET, rejects=False),
     "html-as-parquet": refused("t String", "a page in HTML", a_parquet=b"<html>\n", rejects=False),
@@ -113,6 +135,9 @@ MORE = {
     "pages-compressed-gz": loaded("t String", [("a",)], a_parquet_gz=PARQUET, rejects=False),
     "other-delimiter-fits-numbers": refused(
         "name String, price Float64", "separated by ',' or by ';'", a_csv=b"Apple;1,50\nPear;2,75\n"
+    ),
+    "other-delimiter-fits-the-second-file": refused(
+        PEOPLE, "in/b.csv' may be separated by ',' or by ';'", a_csv=b"Apple,1\n", b_csv=b"Pear;1,50\nFig;2,75\n"
     ),
     "other-delimiter-does-not-fit": loaded("tags String, n Int32", [("a;b", 5), ("c;d", 6)], a_csv=b"a;b,5\nc;d,6\n"),
     "other-delimiter-and-header": loaded(

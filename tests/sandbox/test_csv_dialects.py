@@ -33,6 +33,7 @@ CASES = [
     pytest.param("\ufeff" + PLAIN, None, id="byte-order-mark"),
     pytest.param("id\tname\tsize\tday\n1\ta\t1.5\t2013-01-31\n2\tb;c,d\t\t\n", None, id="tabs-guessed"),
     pytest.param("id|name|size|day\n1|a|1.5|2013-01-31\n2|b;c,d||\n", {"csv": {"delimiter": "|"}}, id="bars"),
+    pytest.param('id name size day\n1 a 1.5 2013-01-31\n2 "b;c,d"  \n', {"csv": {"delimiter": " "}}, id="blanks"),
     pytest.param("id,name,size,day\n1,a,1.5,2013-01-31\n2,'b;c,d',,\n", {"csv": {"quote": "'"}}, id="single-quotes"),
     pytest.param("# made by hand\n\n" + PLAIN, {"csv": {"skip_lines": 2}}, id="lines-before-the-header"),
     pytest.param(PLAIN.split("\n", 1)[1], Csv(header=False), id="no-header"),
@@ -124,6 +125,15 @@ def test_a_table_is_made_from_a_guessed_dialect(lab: Lab) -> None:
 def test_wrong_dialects_are_refused(lab: Lab, dialect: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         lab.load("in/*.csv", lab.create("t", COLUMNS), data_format={"csv": dialect})
+
+
+def test_a_dialect_says_that_files_with_other_names_are_csv(lab: Lab) -> None:
+    lab.put("in/elb.log", b'a 7 "GET /b"\nb 8 "-"\n')
+    table = lab.create("t", "host String, n UInt8, request String")
+    lab.load("in/*", table, data_format=Csv(delimiter=" "))
+    assert bag(lab.rows(table, columns="n, request")) == bag(
+        [{"n": 7, "request": "GET /b"}, {"n": 8, "request": "-"}]
+    )
 
 
 def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:

@@ -44,6 +44,12 @@ def test_guess(lines: Sequence[str], expected: str) -> None:
             id="tab",
         ),
         pytest.param(
+            Csv(delimiter=" "),
+            {"format_csv_delimiter": " ", "input_format_csv_allow_whitespace_or_tab_as_delimiter": 1},
+            None,
+            id="blank",
+        ),
+        pytest.param(
             Csv(quote="'", skip_lines=2, header=True),
             {
                 "format_csv_allow_double_quotes": 0,

@@ -91,6 +91,8 @@ def test_a_given_format_needs_no_known_name() -> None:
     assert infer_format(["a.dat"], "CSV", None) == ("CSV", "auto")
     assert infer_format(["a.csv"], "TSV", "gz") == ("TSV", "gz")
     assert infer_format(["a.csv"], None, "zstd") == ("CSV", "zstd")
+    assert infer_format(["a.log.gz"], None, None, "CSV") == ("CSV", "auto")
+    assert infer_format(["a.jsonl"], None, None, "CSV") == ("JSONEachRow", "auto")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def zipped() -> bytes:
         pytest.param(lzma.compress(b"x"), "xz data", id="xz"),
         pytest.param(b"\x28\xb5\x2f\xfd\x20\x01", "Zstandard data", id="zstandard"),
         pytest.param(zipped(), "a zip archive (or an Excel file)", id="zip"),
+        pytest.param(b"a.csv".ljust(257, b"\0") + b"ustar\x0000", "a tar archive", id="tar"),
         pytest.param(parquet_file(TABLE), "Parquet data", id="parquet"),
         pytest.param(orc_file(TABLE), "ORC data", id="orc"),
         pytest.param(arrow_ipc_file(TABLE), "Arrow data", id="arrow"),

@@ -334,6 +334,14 @@ def test_the_reason_of_a_server_has_no_words_of_the_load() -> None:
             " the column as a text with data_format=Format(structure='… String, …'), or write toString(…)",
             id="number-instead-of-text",
         ),
+        pytest.param(
+            43,
+            "Code: 43. DB::Exception: Nested type Array(String) cannot be inside Nullable type."
+            " (ILLEGAL_TYPE_OF_ARGUMENT)",
+            "where='…' is refused by the server: Nested type Array(String) cannot be inside Nullable type"
+            " (ILLEGAL_TYPE_OF_ARGUMENT); texts may be missing: write ifNull(…, '') around the column",
+            id="list-of-a-missing-text",
+        ),
         pytest.param(499, "Code: 499. DB::Exception: Access Denied. (S3_ERROR)", None, id="not-of-the-expression"),
     ],
 )

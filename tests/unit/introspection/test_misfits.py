@@ -185,3 +185,13 @@ def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
         server = Files(error=error)
         assert server.find() == UNKNOWN
         assert len(server.asked) == 1
+
+
+def test_a_file_that_is_cut_off_is_told() -> None:
+    said = "Code: 27. DB::Exception: Cannot parse input: expected ']' at end of stream: (in file/uri b/a.json): While"
+    lines = str(read_misfit(f"{said} executing. (CANNOT_PARSE_INPUT_ASSERTION_FAILED)")).splitlines()
+    assert lines[:3] == [
+        "a value cannot be read: the text is cut off, or is not written as the format says",
+        "b/a.json",
+        "correct the text there, or have the file written again",
+    ]

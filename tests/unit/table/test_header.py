@@ -24,6 +24,7 @@ def judge(fields: str, columns: dict[str, str], below: str = "", *, others: tupl
         pytest.param("name,city", PEOPLE, id="exact"),
         pytest.param("city,name", PEOPLE, id="another-order"),
         pytest.param("Name,CITY", PEOPLE, id="upper-case"),
+        pytest.param("N a-m.e,_City", PEOPLE, id="blanks-and-signs"),
         pytest.param("country,2020,2021", YEARS, id="numbers"),
         pytest.param("day,event,sort", EVENTS, id="all-but-one-name"),
         pytest.param("name", {"name": "String"}, id="one-column"),
@@ -61,6 +62,7 @@ def test_years_in_each_line_are_values() -> None:
         pytest.param("Vorname,Ort", PEOPLE, id="other-names"),
         pytest.param("x,1", {}, id="no-columns-are-known"),
         pytest.param("DE,x,2", COUNTS, id="does-not-fit"),
+        pytest.param("-,!", {"?": "String", "+": "String"}, id="signs-alone"),
     ],
 )
 def test_unknown(fields: str, columns: dict[str, str]) -> None:

@@ -59,14 +59,20 @@ def test_a_column_with_a_default_is_loaded_where_the_files_have_it() -> None:
     assert [m.target for m in mapped] == ["id", "at", "note"]
 
 
-def test_names_that_differ_only_in_case_are_told() -> None:
-    of_files = [in_file("ID"), in_file("At now", "DateTime"), in_file("note")]
+def test_names_that_differ_only_in_case_or_signs_are_told() -> None:
+    of_files = [in_file("ID"), in_file("At-Now", "DateTime"), in_file("note")]
     of_table = target(column("id"), column("at now", "DateTime"), column("more"))
     with pytest.raises(TargetError) as caught:
         map_columns(of_files, of_table)
     assert caught.value.code == "names-differ-in-case"
-    assert "id is ID in the files, at now is At now in the files; load them with" in caught.value.sentence
-    assert f"select={ {'id': '`ID`', 'at now': '`At now`'}!r}" in caught.value.sentence
+    assert "id is ID in the files, at now is At-Now in the files; load them with" in caught.value.sentence
+    assert f"select={ {'id': '`ID`', 'at now': '`At-Now`'}!r}" in caught.value.sentence
+
+
+def test_a_column_of_the_table_is_no_other_spelling_of_another() -> None:
+    with pytest.raises(TargetError) as caught:
+        map_columns([in_file("x1")], target(column("x1"), column("x_1")))
+    assert caught.value.code == "columns-missing"
 
 
 @pytest.mark.parametrize(
