@@ -57,7 +57,7 @@ def is_in_part(rule: MergeRule, number: int, parts: int) -> Sql:
 
     :param number: of the part, from 0.
     """
-    text = "sipHash64({{ rule.key | identifiers }}) % {{ parts | literal }} = {{ number | literal }}"
+    text = "cityHash64({{ rule.key | identifiers }}) % {{ parts | literal }} = {{ number | literal }}"
     return Sql(render("is_in_part", text, rule=rule, number=number, parts=parts).text)
 
 
