@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -51,9 +50,14 @@ def shorten(text: str, characters: int) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Return the letters and digits of a name in lower case: `First Name` and `first_name` are alike then."""
+    """Return the letters and digits of a name in lower case: `First Name` and `first_name` are alike then.
+
+    In a name without letters, such as ``2024-01-01``, the signs count.
+    """
     folded = name.casefold()
-    return re.sub(r"[^\w#]|_", "", folded) or folded
+    # marks are the vowels of Hindi and Thai
+    bare = "".join(one for one in folded if one == "#" or unicodedata.category(one)[0] in "LMN")
+    return bare if any(map(str.isalpha, bare)) else folded
 
 
 def format_estimate(seconds: float) -> str:

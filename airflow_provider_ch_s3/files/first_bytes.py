@@ -44,7 +44,7 @@ _MARKS = (
 )
 # What no text begins with, by its first bytes.
 BINARY_MARKS = tuple(mark[:4] for mark, _ in _MARKS if any(byte < 9 or byte > 126 for byte in mark[:4]))
-_TAR = re.compile(rb".{257}ustar", re.DOTALL)
+_TAR = re.compile(rb".{257}ustar(?:\0|  \0)", re.DOTALL)
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _HTML = re.compile(rb"(<!--.*?-->\s*)?<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"<\?xml\s|<Error>\s*<Code>")

@@ -102,8 +102,9 @@ def look_at_files(
             " 'windows-1252'",
             foreign,
         )
-    is_tsv = not (is_json or source.format.is_csv)
-    if is_tsv and any(b"\r\n" in head.content for head in heads):
+    # Raw formats would keep the carriage returns in the texts; without the setting, servers refuse the files.
+    is_escaped_tsv = not (is_json or source.format.is_csv or "Raw" in source.data_format)
+    if is_escaped_tsv and any(b"\r\n" in head.content for head in heads):
         source = source.read_with(**{TSV_OF_WINDOWS_SETTING: 1})
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))

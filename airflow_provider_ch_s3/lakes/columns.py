@@ -83,6 +83,9 @@ class SnapshotColumns:
         if is_mapped:
             if self._mapping is not None:
                 fields = self._identify(fields, tuple(self._mapping), None)
+                if (name := next(_unidentified(fields), "")) and not self._were_always:
+                    what = "has no field ids, and the mapping of names does not have the names inside of"
+                    raise _unsupported(address, f"{what} the column {name!r}")
             elif self._were_always:
                 fields = [Field(name=one.name, id=self._ids.get(one.name), children=()) for one in fields]
             else:
@@ -159,6 +162,14 @@ def _ids_in(fields: Sequence[Field]) -> Iterator[int]:
         if one.id is not None:
             yield one.id
         yield from _ids_in(one.children)
+
+
+def _unidentified(fields: Sequence[Field]) -> Iterator[str]:
+    """Names of the fields with an id whose parts have no ids."""
+    for one in fields:
+        if one.children and one.id is not None and next(_ids_in(one.children), None) is None:
+            yield one.name
+        yield from _unidentified(one.children)
 
 
 def _identities(spec: PartitionSpec) -> Sequence[int]:

@@ -20,8 +20,10 @@ MAGIC = b"PAR1"
 _STRUCT = 12
 _SCHEMA, _ROWS, _ROW_GROUPS, _GROUP_BYTES = 2, 3, 4, 2
 _NAME, _CHILDREN, _ID = 4, 5, 9
-_COLUMNS, _COLUMN, _DATA_AT, _DICTIONARY_AT = 1, 3, 9, 11
-_TYPE, _TEXT, _DICTIONARY, _PAGE_BYTES = 1, 6, 2, 2
+_COLUMNS, _COLUMN, _STORED_BYTES, _DATA_AT, _DICTIONARY_AT = 1, 3, 7, 9, 11
+_TYPE, _TEXTS = 1, (6, 7)  # byte arrays, also of a fixed length
+_PAGE_BYTES, _PAGE_STORED_BYTES, _DATA, _DATA_V2 = 2, 3, 5, 8
+_DICTIONARY, _PREFIXES = 2, 7  # the type of a page, and the encoding of texts that begin like the text before
 _PAGE_HEADER_BYTES = MIB  # statistics may be in the header of a page
 
 
@@ -99,18 +101,27 @@ def read_unpacked_bytes(body: bytes) -> int:
 
 
 def read_longest_bytes(body: bytes) -> int:
-    """Read how long a text may be that a whole file has once, and repeats by number: the size of the largest
-    dictionary of texts, which is the first page of a column.
+    """Read how long a text may be that a whole file has once, and repeats in each row.
 
     :raises ValueError: as :func:`read_unpacked_bytes`; KeyError and the like as well.
     """
-    found = 1
-    for group in _read_groups(body):
-        for column in (one[_COLUMN] for one in group[_COLUMNS]):
-            place = column.get(_DICTIONARY_AT) or column[_DATA_AT]
-            page = _read(io.BytesIO(body[place : place + _PAGE_HEADER_BYTES]), _STRUCT)
-            if column[_TYPE] == _TEXT and page[_TYPE] == _DICTIONARY:
-                found = max(found, page[_PAGE_BYTES])
+    columns = (one[_COLUMN] for group in _read_groups(body) for one in group[_COLUMNS])
+    return max((_repeated_bytes(body, column) for column in columns), default=0) or 1
+
+
+def _repeated_bytes(body: bytes, column: Mapping[int, Any]) -> int:
+    """Read the size of a column's largest page of texts that need not be written again: a dictionary, or prefixes."""
+    if column[_TYPE] not in _TEXTS:
+        return 0
+    place = column.get(_DICTIONARY_AT) or column[_DATA_AT]
+    end, found = place + column[_STORED_BYTES], 0
+    while place < end:
+        stream = io.BytesIO(body[place : place + _PAGE_HEADER_BYTES])
+        page = _read(stream, _STRUCT)
+        encoding = page[_DATA][2] if _DATA in page else page.get(_DATA_V2, {}).get(4)
+        if page[_TYPE] == _DICTIONARY or encoding == _PREFIXES:
+            found = max(found, page[_PAGE_BYTES])
+        place += stream.tell() + max(0, page[_PAGE_STORED_BYTES])
     return found
 
 

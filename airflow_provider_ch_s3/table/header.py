@@ -47,7 +47,8 @@ class FirstLine:
         """
         known = {*map(fold_name, (*columns, *others))}
         matches = [field for field in self.fields if fold_name(field) in known]
-        names_all = len(columns) > 1 and {*map(fold_name, columns)} <= {*map(fold_name, matches)}
+        are_enough = len(matches) >= len(columns) > 1  # columns may be alike, such as x1 and x_1
+        names_all = are_enough and {*map(fold_name, columns)} <= {*map(fold_name, matches)}
         if names_all or (matches and len(matches) >= max(len(self.fields) - 1, min(2, len(self.fields)))):
             return True
         has_values = any(is_value(field) for field in self.fields)

@@ -29,7 +29,7 @@ FROM
         toBool(1) AS ch_s3_is_staged,
         ch_s3_deleted AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8')
-    WHERE cityHash64(`id`, `tail\`num`) % 1 = 0
+    WHERE 1
     UNION ALL
     SELECT
         `id` AS `ch_s3_key_1`,
@@ -41,7 +41,7 @@ FROM
         toBool(0) AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'a`b')
     WHERE (`id`, `tail\`num`) GLOBAL IN (
-        SELECT `id`, `tail\`num` FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8') WHERE cityHash64(`id`, `tail\`num`) % 1 = 0
+        SELECT `id`, `tail\`num` FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8') WHERE 1
     )
 )
 GROUP BY `ch_s3_key_1`, `ch_s3_key_2`

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.arguments import Columns, Reject
+from airflow_provider_ch_s3.arguments import Columns, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from tests.failures import coded
 from tests.marks import thorough
@@ -172,6 +172,16 @@ def test_a_file_as_it_arrives(lab: Lab, case: Case, rejects: bool) -> None:
     else:
         lab.load("in/*", table, **arguments)
     assert sorted(tuple(row.values()) for row in lab.rows(table)) == case.rows
+
+
+@pytest.mark.thorough
+def test_raw_tsv_of_windows_is_refused(lab: Lab) -> None:
+    """In raw formats, a carriage return belongs to the text."""
+    table = lab.create("t", PEOPLE)
+    lab.put("in/a.tsv", b"Bob\tBerlin\r\n")
+    with pytest.raises(SourceError, match="carriage return"):
+        lab.load("in/*", table, data_format=Format("TSVRaw", structure=PEOPLE))
+    assert lab.rows(table) == []
 
 
 def test_files_without_a_row_are_named_and_not_loaded_again(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.arguments import Checks, Format
+from airflow_provider_ch_s3.exactly_once.modes import merge as modes_merge
 from airflow_provider_ch_s3.modes import Merge
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.topologies import topologies
@@ -119,7 +120,8 @@ def of_lane(row: Row, lane: int) -> Row:
 
 
 def run(lab: Lab, drawn: Sequence[Batches], sharding_key: str, *, has_versions: bool) -> None:
-    """Merge all batches, and compare the table with the reference after each."""
+    """Merge all batches, a few rows at a time, and compare the table with the reference after each."""
+    lab.monkeypatch.setattr(modes_merge, "COMPARED_ROWS", 4)
     number = next(tables)
     table = lab.create(
         f"t{number}", COLUMNS, "MergeTree PARTITION BY day ORDER BY (v, id) SETTINGS allow_nullable_key = 1"

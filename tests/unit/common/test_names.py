@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.common.text import show_name
+from airflow_provider_ch_s3.common.text import fold_name, show_name
 from airflow_provider_ch_s3.table.target import TableName, parse_table
 
 
@@ -39,3 +39,19 @@ def test_a_table_with_dots_in_its_name_is_shown_as_it_is_written() -> None:
     assert str(table) == "`my.db`.t"
     assert parse_table(str(table), "default") == table
     assert str(TableName(database="d", table="t\u200b")) == r"d.'t\u200b'"
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "are_alike"),
+    [
+        pytest.param("First Name", "first_name", True, id="blanks-and-capitals"),
+        pytest.param("STRASSE-Nr.", "straße nr", True, id="signs"),
+        pytest.param("#id", "id", False, id="comment"),
+        pytest.param("2024-01-01", "20240101", False, id="numbers"),
+        pytest.param("-1", "1", False, id="negative"),
+        pytest.param("?", "+", False, id="signs-alone"),
+        pytest.param("ปี", "ปู", False, id="vowels-of-thai"),
+    ],
+)
+def test_names_that_are_alike(name: str, other: str, are_alike: bool) -> None:
+    assert (fold_name(name) == fold_name(other)) == are_alike

@@ -148,6 +148,20 @@ def test_texts_of_a_checkpoint_are_decoded_piece_by_piece(is_repeated: bool) -> 
     assert read_longest_bytes(small.getvalue()) == 1  # numbers are short
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_texts_of_a_checkpoint_that_begin_alike(version: str) -> None:
+    """A page has the text once here, too, and how much of it the next text begins with."""
+    out = io.BytesIO()
+    rows = pa.table({"a": ["x" * 100_000] * 50})
+    as_prefixes = {"use_dictionary": False, "column_encoding": {"a": "DELTA_BYTE_ARRAY"}}
+    pq.write_table(rows, out, data_page_version=version, **as_prefixes)
+    body = out.getvalue()
+    assert 100_000 <= read_longest_bytes(body) < 110_000
+    assert read(body, 6_000_000) == body
+    with pytest.raises(SnapshotError, match=coded("object-too-large", "s3://b/m", "4.7 MiB")):
+        read(body, 4_900_000)
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", *map(thorough, (b"Obj\x01", b"no avro at all", b"Obj\x01" + b"\xff" * 50)), avro_file(b"x", codec="odd")],

@@ -266,6 +266,25 @@ def test_a_renamed_field_inside_of_a_file_without_ids_is_refused(
         copy.replace(lake)
 
 
+def test_elements_that_the_mapping_of_names_does_not_name_are_refused(
+    server: S3Server, uri: str, tmp_path: Path, copy: Copy
+) -> None:
+    """Old writers name an element ``item``, and a field that was renamed inside would be read as missing."""
+    parts = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("l", parts)]))
+    location = f"{lake.table.location()}/data/imported.parquet"
+    rows = pa.table({"id": [1], "l": pa.array([[{"x": 1, "y": 2}]], parts)})
+    for is_old in (False, True):  # pyiceberg adds no file of an old writer
+        with lake.table.io.new_output(location).create(overwrite=True) as out:
+            pq.write_table(rows, out, use_compliant_nested_type=not is_old)
+        if not is_old:
+            lake.table.add_files([location])
+    with lake.table.update_schema() as change:
+        change.rename_column(("l", "x"), "z")
+    with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "the names inside of the column 'l'")):
+        copy.replace(lake)
+
+
 def test_a_name_that_files_cannot_have_is_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
     lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("net weight", pa.int32())]))
     lake.append([{"id": 1, "net weight": 2}])

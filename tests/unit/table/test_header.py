@@ -45,6 +45,7 @@ def test_names_in_expressions_are_names_of_columns() -> None:
         pytest.param("DE,1,2", YEARS, id="numbers"),
         pytest.param("2024-01-01,kind,x", EVENTS, id="a-name-in-another-place"),
         pytest.param("2024-01-01,click,x", EVENTS, id="time"),
+        pytest.param("x,-1,-2", {"name": "String", "1": "Int32", "2": "Int32"}, id="numbers-like-names"),
     ],
 )
 def test_a_row(fields: str, columns: dict[str, str]) -> None:
@@ -73,6 +74,7 @@ def test_unknown(fields: str, columns: dict[str, str]) -> None:
     ("fields", "columns", "words"),
     [
         pytest.param("name,town", PEOPLE, "of name, town only name may name columns", id="one-of-two-names"),
+        pytest.param("ab,5", {"ab": "String", "a_b": "Int32"}, "only ab may name columns", id="columns-are-alike"),
         pytest.param("country,2020,2021", COUNTS, "only country may name columns of the table", id="numbers"),
         pytest.param("land,2020,2021", COUNTS, "may be a header with years or a row", id="years-alone"),
         pytest.param("land,2020,2021", {}, "may be a header with years or a row", id="years-for-a-new-table"),
