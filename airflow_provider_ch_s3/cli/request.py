@@ -192,15 +192,18 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
     operator = taken or _make_operator(args)
     limit = limit_of(taken, is_mapped=getattr(args, "map_index", None) is not None) if taken else LoadLimit()
     store = operator.open_store()
+    if taken:
+        dag_id, task_id = taken.dag_id, taken.task_id
+    else:  # placeholders, if nothing runs: the log_comment of a DAG's load contains its own names
+        dag_id, task_id = ("ch-s3", "plan") if run_id else ("DAG", "TASK")
     return StagedLoad(
         client=hook,
         store=store,
         declaration=hook.declaration,
         request=operator.read_request(store, hook, limit),
-        # placeholders, if nothing runs: the log_comment of a DAG's load contains its own names
         identity=LoadIdentity(
-            dag_id=taken.dag_id if taken else "ch-s3" if run_id else "DAG",
-            task_id=taken.task_id if taken else "plan" if run_id else "TASK",
+            dag_id=dag_id,
+            task_id=task_id,
             run_id=run_id or "RUN",
             table=args.table,
             since=datetime.datetime.now(datetime.UTC),

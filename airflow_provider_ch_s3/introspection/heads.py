@@ -293,16 +293,17 @@ class Beginnings:
         :raises SourceError: if another delimiter does, so that the right delimiter is unknown.
         """
         types = list(columns.values())
-        beginnings = {head.file.key: self._lines(head)[:SHOWN_LINES] for head in self.heads}
-        for key, rival in [(key, rival) for key, lines in beginnings.items() for rival in find_rivals(lines)]:
-            lines = beginnings[key]
-            rows = [split_line([line], rival) for line in lines]
-            if all(_may_take(types, row) for row in rows):
-                raise SourceError(
-                    "delimiter-ambiguous",
-                    f"the fields of {key!r} may be separated by ',' or by {rival!r}: {lines[0]!r} has {len(rows[0])}"
-                    f" fields either way; give data_format=Csv(delimiter=',') or Csv(delimiter={rival!r})",
-                )
+        for head in self.heads:
+            lines = self._lines(head)[:SHOWN_LINES]
+            for rival in find_rivals(lines):
+                rows = [split_line([line], rival) for line in lines]
+                if all(_may_take(types, row) for row in rows):
+                    raise SourceError(
+                        "delimiter-ambiguous",
+                        f"the fields of {head.file.key!r} may be separated by ',' or by {rival!r}: {lines[0]!r} has"
+                        f" {len(rows[0])} fields either way; give data_format=Csv(delimiter=',') or"
+                        f" Csv(delimiter={rival!r})",
+                    )
 
     def first_lines(self, source: SourceSpec) -> Iterator[FirstLine]:
         """Yield the first line of each file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -105,10 +106,13 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
         credentials = CREDENTIALS_OR_CATALOG.parse("credentials", self.credentials or OwnKeys())
         pays = FLAG.parse("requester_pays", self.requester_pays or False)
         check_catalog(credentials, lake.catalog_conn_id)
-        if (named.scheme or find_store(named.conn_id)) is not S3:
+        scheme = named.scheme or find_store(named.conn_id)
+        if scheme is not S3:
             if pays:
                 raise without_meaning("requester_pays=True")
-            return open_store(named, credentials=KEYS_OR_COLLECTION.parse("credentials", credentials))
+            return open_store(
+                replace(named, scheme=scheme), credentials=KEYS_OR_COLLECTION.parse("credentials", credentials)
+            )
         from airflow_provider_ch_s3.stores.s3 import S3FileStore
 
         files = S3FileStore(aws_conn_id=named.conn_id, credentials=credentials, requester_pays=pays, host=named.host)
