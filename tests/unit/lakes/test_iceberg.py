@@ -248,41 +248,42 @@ def test_files_without_ids_are_matched_by_the_mapping_of_names(
         copy.replace(lake)
 
 
-def test_a_renamed_field_inside_of_a_file_without_ids_is_refused(
-    server: S3Server, uri: str, tmp_path: Path, copy: Copy
-) -> None:
-    parts = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
-    lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("l", parts)]))
+NESTED = pa.schema([("id", pa.int64()), ("l", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())])))])
+
+
+def write_nested(lake: IcebergLake, **options: Any) -> str:
+    """Write, or write again, a file without field ids that has a list of structs; returns the address."""
     location = f"{lake.table.location()}/data/imported.parquet"
-    with lake.table.io.new_output(location).create() as out:
-        pq.write_table(pa.table({"id": [1], "l": pa.array([[{"x": 1, "y": 2}]], parts)}), out)
-    lake.table.add_files([location])
+    with lake.table.io.new_output(location).create(overwrite=True) as out:
+        pq.write_table(pa.Table.from_pylist([{"id": 1, "l": [{"x": 1, "y": 2}]}], schema=NESTED), out, **options)
+    return location
+
+
+@pytest.fixture
+def renamed_inside(server: S3Server, uri: str, tmp_path: Path) -> IcebergLake:
+    """A table with such a file, of which a field in the structs was renamed afterwards."""
+    lake = IcebergLake(server, uri, tmp_path, schema=NESTED)
+    lake.table.add_files([write_nested(lake)])
     with lake.table.update_schema() as change:
         change.rename_column(("l", "x"), "z")
-    lake.append([{"id": 2, "l": []}])
+    return lake
+
+
+def test_a_renamed_field_inside_of_a_file_without_ids_is_refused(renamed_inside: IcebergLake, copy: Copy) -> None:
+    renamed_inside.append([{"id": 2, "l": []}])
     with pytest.raises(
         SnapshotError, match=coded("lake-feature-unsupported", "no field ids inside", "'l.element.z'")
     ):
-        copy.replace(lake)
+        copy.replace(renamed_inside)
 
 
 def test_elements_that_the_mapping_of_names_does_not_name_are_refused(
-    server: S3Server, uri: str, tmp_path: Path, copy: Copy
+    renamed_inside: IcebergLake, copy: Copy
 ) -> None:
     """Old writers name an element ``item``, and a field that was renamed inside would be read as missing."""
-    parts = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
-    lake = IcebergLake(server, uri, tmp_path, schema=pa.schema([("id", pa.int64()), ("l", parts)]))
-    location = f"{lake.table.location()}/data/imported.parquet"
-    rows = pa.table({"id": [1], "l": pa.array([[{"x": 1, "y": 2}]], parts)})
-    for is_old in (False, True):  # pyiceberg adds no file of an old writer
-        with lake.table.io.new_output(location).create(overwrite=True) as out:
-            pq.write_table(rows, out, use_compliant_nested_type=not is_old)
-        if not is_old:
-            lake.table.add_files([location])
-    with lake.table.update_schema() as change:
-        change.rename_column(("l", "x"), "z")
+    write_nested(renamed_inside, use_compliant_nested_type=False)  # pyiceberg adds no file of an old writer
     with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", "the names inside of the column 'l'")):
-        copy.replace(lake)
+        copy.replace(renamed_inside)
 
 
 def test_a_name_that_files_cannot_have_is_refused(server: S3Server, uri: str, tmp_path: Path, copy: Copy) -> None:
