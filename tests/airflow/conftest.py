@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -180,6 +180,17 @@ def airflow_api(served_airflow: LocalAirflow) -> Iterator[AirflowApi]:
     """A scheduler with workers and a UI, in which everybody is an administrator."""
     with serving_airflow(served_airflow) as address:
         yield AirflowApi(address)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Function) -> Generator[None]:
+    """Say what the page shows, if a test fails that looks at a page."""
+    try:
+        yield
+    except Exception as error:
+        if page := item.funcargs.get("page"):
+            error.add_note(f"the page shows: {page.locator('body').inner_text()}")
+        raise
 
 
 @pytest.fixture

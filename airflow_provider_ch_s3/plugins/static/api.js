@@ -4,6 +4,7 @@ import { readFailure } from "./failure.js";
 
 const HISTORY_LENGTH = 20;
 const MOST_TASKS = 100;
+const RETRY_MILLISECONDS = 500;
 const ENDED = ["success", "failed", "skipped", "removed", "upstream_failed"];
 // A skipped load returns its report, too.
 const REPORTED = ["success", "skipped"];
@@ -14,10 +15,17 @@ const FAILED = ["failed", "up_for_retry"];
 const QUERY = /ch-s3-[0-9a-f]+-\d+-\d+-insert/;
 const LINE = /^(.*) \[ch-s3 (\{.*\})\]$/s;
 
-async function get(path) {
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+// A busy server of Airflow answers 500 at times; the page of a task that is over reads once.
+async function get(path, triesLeft = 2) {
   const response = await fetch(new URL(`api/v2/${path}`, document.baseURI), {
     headers: { Accept: "application/json" },
   });
+  if (response.status >= 500 && triesLeft) {
+    await pause(RETRY_MILLISECONDS);
+    return get(path, triesLeft - 1);
+  }
   if (response.status === 404) {
     return null;
   }

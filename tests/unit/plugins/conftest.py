@@ -30,12 +30,14 @@ class Scripts:
     def call(self, module: str, name: str, *arguments: Any, answers: Mapping[str, Any] | None = None) -> Any:
         """Return what a function returns; of a component, called with its properties, its HTML.
 
-        :param answers: for the end of an address, ``status`` (200 if missing) and ``body`` of the answer.
+        :param answers: for the end of an address, ``status`` (200 if missing) and ``body`` of the answer, or a list
+            of answers, one after the other.
         :raises ScriptError: if it throws.
         """
         assert self._node.stdin
         assert self._node.stdout
-        request = [str(STATIC / module), name, arguments, list((answers or {}).items())]
+        given = [(end, answer if isinstance(answer, list) else [answer]) for end, answer in (answers or {}).items()]
+        request = [str(STATIC / module), name, arguments, given]
         self._node.stdin.write(json.dumps(request) + "\n")
         self._node.stdin.flush()
         answer = json.loads(self._node.stdout.readline())

@@ -1,12 +1,13 @@
 // Calls functions of the pages' scripts under node. Each line of the standard input is a JSON array: path of a module,
-// name of what it exports, arguments, and [[end of an address, { status, body }]] of what `fetch` gets (404 from all
-// others). Each line of the standard output is { returned } or { error }; what a component returns is its HTML.
+// name of what it exports, arguments, and [[end of an address, [{ status, body }]]] of what `fetch` gets, one after the
+// other (404 from all others; the last one stays). Each line of the standard output is { returned } or { error }; what a component returns is its HTML.
 
 import { createInterface } from "node:readline";
 
 let answers = [];
 globalThis.fetch = async (address) => {
-  const [, { status = 200, body }] = answers.find(([end]) => String(address).endsWith(end)) ?? [, { status: 404 }];
+  const [, given] = answers.find(([end]) => String(address).endsWith(end)) ?? [, [{ status: 404 }]];
+  const { status = 200, body } = given.length > 1 ? given.shift() : given[0];
   return { status, ok: status < 400, json: async () => body };
 };
 globalThis.document = { baseURI: "http://airflow/", createElement: () => ({}), head: { append: (link) => link.onload() } };

@@ -210,6 +210,13 @@ def test_a_load_without_a_report_says_how_far_it_is(scripts: Scripts, given: dic
     assert text in show(scripts, answers(**given))
 
 
+def test_an_answer_that_a_busy_airflow_did_not_give_is_asked_for_again(scripts: Scripts) -> None:
+    given = answers(state="failed", log=[FAILURE])
+    log = f"{TASK}/logs/2?map_index=-1"
+    given[log] = [{"status": 500}, {"status": 503}, given[log]]
+    assert "no file matches s3://b/*" in show(scripts, given)
+
+
 def test_the_bar_of_the_time_has_what_is_airflows_own(scripts: Scripts) -> None:
     report = dataclasses.replace(COMMITTED, plan_seconds=1.0, commit_seconds=2.0).as_dict()
     html = scripts.call("charts.js", "Steps", {"report": report, "taskSeconds": 10.0})
