@@ -13,7 +13,7 @@ DOCS := .venv-docs
 # Each process of Airflow would compile all that it imports: twice the CPU time of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-ui test test-push compiled-tests test-all test-matrix test-own test-unit values combinations faults faults-points faults-watchers bench-arrivals bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
+.PHONY: demo demo-ui test test-push compiled-tests test-all test-matrix test-own test-unit values combinations faults faults-points faults-watchers bench-arrivals bench-quick bench-exactly-once bench-replicas bench-sharding bench-merge bench-planning bench-history bench-nodes bench-concurrency bench-many-files bench-odd-shapes bench-in-place bench-s3-disk bench-cores bench-shared-memory deferral-scale docs docs-pictures lint clean
 
 demo: $(READY)
 	$(BIN)/ch-s3 demo
@@ -89,6 +89,10 @@ bench-concurrency: $(READY)
 # A million objects, loaded by one task that is killed five times; takes five minutes, and needs Go.
 bench-many-files: $(READY)
 	$(BIN)/python -m ch_s3_lab.bench.scripts.many_files
+
+# Very many files of one row, and JSON nested deep, compared with plain INSERTs; takes some minutes.
+bench-odd-shapes: $(READY)
+	$(BIN)/python -m ch_s3_lab.bench.scripts.odd_shapes
 
 # Threads for a SELECT over files in place, near to and far from the store; takes ten minutes.
 bench-in-place: $(READY)
