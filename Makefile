@@ -36,7 +36,7 @@ test-push: $(READY)
 compiled-tests: $(READY)
 	-$(BIN)/pytest --collect-only > /dev/null
 
-# All tests, with 75 times as many interleavings of the protocol, and 60 histories of lakes' tables.
+# All tests, with 75 times as many interleavings of the protocol, and 60 histories of lake tables.
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 

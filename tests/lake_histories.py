@@ -1,4 +1,4 @@
-"""Random histories of a lake's table, and what a load of each of their states has to do."""
+"""Random histories of a lake table, and what a load of each of their states has to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANGES = ("append", "append", "append", "compact", "delete", "overwrite", "evol
 
 @dataclass
 class History:
-    """A lake's table that changes by chance; of the two formats only pyiceberg widens types and rolls back.
+    """A lake table that changes by chance; of the two formats only pyiceberg widens types and rolls back.
 
     :param line: the snapshots that the lake knows the way from: id → whether it removed rows of those before it.
     """
@@ -97,7 +97,7 @@ class Loaded(Protocol):
     def replace(self) -> None: ...
 
     def truncate(self) -> None:
-        """Empty it by hand, as an emptied lake's table cannot be loaded."""
+        """Empty it by hand, as an emptied lake table cannot be loaded."""
 
     def read(self) -> Iterable[Mapping[str, Any]]: ...
 
@@ -111,7 +111,7 @@ class Follower:
     is_truncated: bool = False
 
     def follow(self) -> None:
-        """Load, and compare the rows; or see that the lake's table cannot be loaded as it is."""
+        """Load, and compare the rows; or see that the lake table cannot be loaded as it is."""
         self._load()
         assert _in_order(self.copy.read()) == _in_order(self.history.lake.rows())
 

@@ -125,7 +125,7 @@ def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     _check_rendered(args)
     kind = _find_operator(args)
     given = {name: getattr(args, name) for name in ("table", "mode", "create_table")}
-    # the location of a lake's table is one address
+    # the location of a lake table is one address
     given["source"] = args.source[0] if args.lake and len(args.source) == 1 else args.source
     further = dict(args.argument)
     if args.aws_conn_id is not None:

@@ -303,7 +303,7 @@ def _show(value: object) -> str:
 
 def count(*, least: int = 0, most: int | None = None) -> Kind:
     """Return the kind of a whole number."""
-    return Kind(lambda name, value: arguments.parse_count(name, value, least=least, most=most))
+    return Kind(lambda name, value: arguments.parse_count(name, parse_literal(name, value), least=least, most=most))
 
 
 def choice(kind: type[Enum]) -> Kind:
@@ -319,7 +319,7 @@ SQL = Kind(arguments.parse_text, Form.SQL)
 CONNECTION = Kind(lambda name, value: None if value is None else arguments.parse_text(name, value), Form.TEXT)
 FLAG = Kind(lambda name, value: arguments.parse_flag(name, parse_literal(name, value)))
 SECONDS = Kind(lambda name, value: arguments.parse_seconds(name, parse_literal(name, value)))
-RATIO = Kind(arguments.parse_ratio)
+RATIO = Kind(lambda name, value: arguments.parse_ratio(name, parse_literal(name, value)))
 TEXTS = Kind(lambda name, value: arguments.parse_texts(name, parse_list(name, value)), Form.TEXT, TEXT)
 FILE_NAMES = Kind(lambda name, value: arguments.parse_file_names(name, parse_list(name, value)), Form.TEXT, TEXT)
 EXPRESSIONS = Kind(lambda name, value: arguments.parse_expressions(name, parse_literal(name, value)), of=SQL)

@@ -135,7 +135,7 @@ def _choose_keys(
     usable = [c for c in columns if _may_be_key(c) and not (c.is_provenance or is_nullable(c.bare_type))]
     names = {column.name for column in usable}
     if in_order := tuple(takewhile(names.__contains__, layout.sorted_by)):
-        return tuple(map(short_identifier, in_order)), "the lake's table is sorted like that"
+        return tuple(map(short_identifier, in_order)), "the lake table is sorted like that"
     keys = [column.name for column in usable if column.in_path or column.name in layout.partition_by]
     times = [column.name for column in usable if not column.in_path and family(base_type(column.bare_type)) == "time"]
     if not layout.partition_by.keys() & set(times):

@@ -419,7 +419,7 @@ def _check_whole(current: Sequence[HeldFile]) -> None:
                 f" {', '.join(replaced[:3])}{', …' if len(replaced) > 3 else ''} were replaced since, others not;"
                 " nothing was changed: load those files with mode='replace_partitions', too, name only other files"
                 " in source, or load them with Append(on_loaded='load'), which adds their rows in any case; of a"
-                " lake's table, load the whole snapshot with mode='replace_table'",
+                " lake table, load the whole snapshot with mode='replace_table'",
             )
 
 

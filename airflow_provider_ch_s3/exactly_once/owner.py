@@ -58,7 +58,7 @@ ALTERED_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMEN
 BROKEN = (
     "the commit of {query_id} was interrupted and cannot be finished, because its staging table was dropped, or"
     " {target} was altered or re-created meanwhile: {target} may hold a part of its rows; remove those, then load its"
-    " files again in a mode that replaces (of a lake's table: 'replace_table'), or with Append(on_loaded='load'); if"
+    " files again in a mode that replaces (of a lake table: 'replace_table'), or with Append(on_loaded='load'); if"
     " it was an undo, repeat that"
 )
 

@@ -384,7 +384,7 @@ def _is_malformed(address: object, scheme: Scheme) -> ConfigError:
     if scheme.is_lake:  # an operator for files would load rows that the table no longer has
         return ConfigError(
             "address-invalid",
-            f"source {shown} is not the location of a lake's table; write it as 's3://bucket/folder',"
+            f"source {shown} is not the location of a lake table; write it as 's3://bucket/folder',"
             " 'gs://bucket/folder' or 'az://container/folder', and put the URL of an S3-compatible store into"
             " endpoint_url of store_conn_id",
         )

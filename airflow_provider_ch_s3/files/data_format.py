@@ -145,6 +145,7 @@ def guess_delimiter(lines: Sequence[str]) -> str:
 DATA_FORMAT = one_of(
     Format,
     Csv,
-    short=lambda value: Format(value) if isinstance(value, str) else None,
+    # A text that begins like a dict is a template, or a dict that a template has turned into a text.
+    short=lambda value: Format(value) if isinstance(value, str) and not value.lstrip().startswith("{") else None,
     remedy="give the name of a format, such as 'Parquet', or Format(…), or Csv(…)",
 )

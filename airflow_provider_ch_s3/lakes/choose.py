@@ -31,7 +31,7 @@ def choose_range(
     if known.others:
         raise SnapshotError(
             "lake-table-replaced",
-            f"the lake's table {uuid} is another one than {', '.join(sorted(known.others))}, which was loaded from"
+            f"the lake table {uuid} is another one than {', '.join(sorted(known.others))}, which was loaded from"
             f" the same location before and whose rows the ClickHouse table holds; {LOAD_ALL}",
         )
     if known.mixed:

@@ -460,7 +460,7 @@ class IcebergTable:
             twice = next(file.key for file, count in Counter(files).items() if count > 1)
             raise SnapshotError(
                 "lake-file-twice",
-                f"{twice!r} was added to the lake's table twice, and the servers read each file once; {REWRITE}",
+                f"{twice!r} was added to the lake table twice, and the servers read each file once; {REWRITE}",
             )
 
     def _schema(self, schema_id: int | None) -> Schema:

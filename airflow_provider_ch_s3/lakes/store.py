@@ -180,7 +180,7 @@ class LakeStore:
         """:raises ConfigError: always, because a snapshot is complete."""
         raise ConfigError(
             "argument-without-effect",
-            "min_age has no effect on a lake's table, whose snapshots are complete; remove it",
+            "min_age has no effect on a lake table, whose snapshots are complete; remove it",
         )
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:

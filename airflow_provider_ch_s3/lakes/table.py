@@ -161,7 +161,7 @@ def removes_rows(what: str) -> SnapshotError:
     """
     return SnapshotError(
         "lake-rows-removed",
-        f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake's table no longer"
+        f"{what}, so that adding files to the ClickHouse table would leave rows there that the lake table no longer"
         f" has; {LOAD_ALL}; or, where the rows have a key, use mode='merge', which updates rows and leaves"
         " deleted ones there",
     )

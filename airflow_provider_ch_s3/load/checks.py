@@ -111,7 +111,7 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
         raise ConfigError(
             "files-too-many",
             f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, as"
-            " this load would have to; compact the lake's table into fewer files, or load them with"
+            " this load would have to; compact the lake table into fewer files, or load them with"
             " mode='append' into a new table, and exchange the tables",
         )
 
@@ -135,7 +135,7 @@ def check_counted(source: SourceSpec, snapshots: SnapshotRange | None) -> None:
     if counted is not None and source.rows is not None and source.rows != counted:
         raise SourceError(
             "lake-counts-differ",
-            f"the metadata of the lake's table count {count_of(counted, 'row')} in"
+            f"the metadata of the lake table count {count_of(counted, 'row')} in"
             f" {count_of(len(source.files), 'data file')}, and the footers of the files that are there"
             f" {format_count(source.rows)}; {_describe_gone(snapshots)}",
         )
@@ -156,13 +156,13 @@ def _describe_gone(snapshots: SnapshotRange) -> str:
         )
     if snapshots.after:
         return (
-            f"data files that were added after snapshot {snapshots.after} were removed or replaced: the lake's table"
+            f"data files that were added after snapshot {snapshots.after} were removed or replaced: the lake table"
             " was probably compacted and then cleaned up (VACUUM, expired snapshots), and each later load that adds"
             f" to snapshot {snapshots.after} needs them, too; {LOAD_ALL}"
         )
     return (
         f"data files of snapshot {snapshots.id} were removed or replaced: if it has expired, load a newer one with"
-        " mode='replace_table', otherwise repair the lake's table"
+        " mode='replace_table', otherwise repair the lake table"
     )
 
 

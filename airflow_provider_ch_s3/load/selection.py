@@ -162,7 +162,7 @@ def check_added_once(selection: ChunkSelection) -> None:
     if snapshots and left_out.loaded_count and not snapshots.skips_held:
         raise SnapshotError(
             "lake-file-twice",
-            f"{left_out.loaded_key!r} was added to the lake's table again after it was loaded, so that its rows are"
+            f"{left_out.loaded_key!r} was added to the lake table again after it was loaded, so that its rows are"
             f" there once more than in the ClickHouse table, and the load would skip the file; {LOAD_ALL}",
         )
 

@@ -193,7 +193,7 @@ class AzureBlobFileStore:
                     raise StoreAnswerError(
                         "object-too-large",
                         f"{key!r} in container {bucket!r} is larger than {format_bytes(MAX_SMALL_BYTES)}, the most"
-                        " that a worker reads of one object; have the lake's table write smaller metadata",
+                        " that a worker reads of one object; have the lake table write smaller metadata",
                     )
                 return SmallObject(body=bytes(answer.readall()), etag=str(answer.properties.etag).strip('"'))
         except ResourceNotFoundError:

@@ -99,7 +99,8 @@ class RendersArguments:
             return given
         try:
             if form is Form.ANY:
-                return self.render_template(given, context, env, set())  # type: ignore[attr-defined]
+                rendered = self.render_template(given, context, env, set())  # type: ignore[attr-defined]
+                return None if rendered == "None" else rendered
             template = env.get_template(given) if is_file else env.from_string(given)
             return _as_text(template, context)
         except ChS3Error:

@@ -296,7 +296,7 @@ def test_only_the_last_load_is_undone(lab: Lab, lake: Lake, capsys: pytest.Captu
         report = lab.load(LOCATION, table, task_id=f"load{n}", **given)
         loads.append(report["query_id"])
     assert lab.loads("undo", "--yes", loads[1]) == 1
-    assert f"{loads[2]} added files of the same lake's table after {loads[1]}" in capsys.readouterr().err
+    assert f"{loads[2]} added files of the same lake table after {loads[1]}" in capsys.readouterr().err
     for load in (loads[2], loads[1]):
         assert lab.loads("undo", "--yes", load) == 0
     report = lab.load(LOCATION, table, task_id="again", **given)
@@ -818,7 +818,7 @@ def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.add_again()
-    with pytest.raises(SnapshotError, match=r"was added to the lake's table again after.*mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=r"was added to the lake table again after.*mode='replace_table'"):
         lab.load(LOCATION, table, task_id="second")
     with pytest.raises(SnapshotError, match=coded("lake-file-twice")):
         lab.load(LOCATION, table, task_id="third", mode="replace_table")

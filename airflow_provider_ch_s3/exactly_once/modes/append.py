@@ -231,7 +231,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
         if request.snapshot:
             raise SnapshotError(
                 "snapshot-unrelated",
-                f"{named} was loaded otherwise than by a snapshot of the lake's table, such as by an operator for"
+                f"{named} was loaded otherwise than by a snapshot of the lake table, such as by an operator for"
                 f" files, so that it is unknown which of the lake's rows the ClickHouse table holds; {LOAD_ALL}",
             )
         raise SourceError(

@@ -255,7 +255,7 @@ class Merge(CommitMode):
                 needed, found = map(show_version, (first.reader.since, version))
                 raise SnapshotError(
                     first.reader.refusal.code,
-                    f"rows were removed from the lake's table after snapshot {pinned.after}, and change data need"
+                    f"rows were removed from the lake table after snapshot {pinned.after}, and change data need"
                     f" ClickHouse {needed} on all servers: one has {found}",
                 )
             log.info("rows were removed after snapshot %s: merging the changes up to %s", pinned.after, pinned.id)
@@ -266,7 +266,7 @@ class Merge(CommitMode):
                 raise SnapshotError(
                     error.code,
                     f"{cause}; Merge(on_removed='delete') does not know which keys to delete: {LOAD_ALL}; or merge"
-                    " with on_removed='keep', and rows that the lake's table no longer has stay",
+                    " with on_removed='keep', and rows that the lake table no longer has stay",
                 ) from error
             log.warning("merging all rows of the snapshot, and rows that it no longer has stay: %s", cause)
             return store.pin(())

@@ -174,7 +174,7 @@ def _check_not_added_to_since(target: Target, attempts: Sequence[Attempt]) -> No
         if kept := next((attempt for attempt in reversed(later) if attempt not in undone), None):
             raise LoadError(
                 "later-load-depends",
-                f"{kept.query_id} added files of the same lake's table after {one.id.query_id}, and loads go on after"
+                f"{kept.query_id} added files of the same lake table after {one.id.query_id}, and loads go on after"
                 " the newest snapshot that is loaded, so that the rows would not be loaded again; nothing was"
                 " changed: undo what was loaded later first, or load once with mode='replace_table'",
             )
@@ -193,7 +193,7 @@ def _check_rows(target: Target, added: Mapping[str, Mapping[str, int]], conditio
             "rows-changed-since",
             f"{table} holds {count_of(rows - others, 'row')} of this load, which added"
             f" {format_count(expected.total())}: some were replaced, merged or deleted since; nothing was changed:"
-            " delete the rest by hand, and load its files again with Append(on_loaded='load') (a lake's table with"
+            " delete the rest by hand, and load its files again with Append(on_loaded='load') (a lake table with"
             " mode='replace_table') if they are wanted",
         )
     shown = sorted(expected)[:SHOWN_PARTITIONS]

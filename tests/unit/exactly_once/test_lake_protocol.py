@@ -1,4 +1,4 @@
-"""The protocol with a lake's table as the source, which is compacted and appended to while loads run.
+"""The protocol with a lake table as the source, which is compacted and appended to while loads run.
 
 As :mod:`.test_protocol`; the files of a compaction have the rows of others, so that no comparison of files would show
 that the table holds them.

@@ -1,4 +1,4 @@
-"""Load a lake's table into a list of rows, as the ledger and the servers would, but for their being right."""
+"""Load a lake table into a list of rows, as the ledger and the servers would, but for their being right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lake's table as a store, and the arguments that describe one."""
+"""A lake table as a store, and the arguments that describe one."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_azure_needs_a_connection_of_its_own(
     ],
 )
 def test_no_operator_for_files_is_named_for_a_lake(source: str) -> None:
-    with pytest.raises(ConfigError, match="is not the location of a lake's table; write it as 's3://buck") as raised:
+    with pytest.raises(ConfigError, match="is not the location of a lake table; write it as 's3://buck") as raised:
         parse_location(source, DELTA)
     assert "ToClickHouseOperator" not in str(raised.value)
 
