@@ -40,10 +40,12 @@ compiled-tests: $(READY)
 test-all: lint
 	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
 
-# Each topology with replicas in each mode; each golden statement on each engine; the demo, a deferral and a kill on the oldest supported Airflow.
+# Each topology with replicas in each mode; any two arguments and kinds of tables on replicas; each golden statement on each engine; the demo, a deferral and a kill on the oldest supported Airflow.
 # Fails if one of the engines, or ZooKeeper, is missing.
 test-matrix: $(READY) $(LOWEST)/.ready
 	$(BIN)/pytest $(PARALLEL) --no-skips tests/sandbox/test_replicas.py tests/sandbox/test_cloud.py tests/sandbox/test_golden_statements.py
+	for cluster in replicated replicated-old database old-database; do \
+	    $(MAKE) combinations WAYS=2 SEED=7 CLUSTER=$$cluster || exit 1; done
 	$(LOWEST)/bin/pytest tests/airflow/test_deferral.py tests/airflow/test_demo.py -k "not replicas"
 
 # All load modes on a cluster of your own, described in CH_S3_SANDBOX: see docs/topologies.md.

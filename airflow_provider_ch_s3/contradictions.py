@@ -11,13 +11,13 @@ from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
-from airflow_provider_ch_s3.files.file_format import check_dialect, format_of_key
+from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, format_of_key
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.modes import Append, Direct, OnChangedFiles, OnMissingFiles, ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import check_has_lines
 from airflow_provider_ch_s3.table.file_schema import parse_structure
-from airflow_provider_ch_s3.table.provenance import Origin
+from airflow_provider_ch_s3.table.provenance import Origin, check_numbered
 
 # Settings of the parsers, which do not take lines apart.
 _OF_FORMATS = re.compile(r"(format_csv|input_format)_(?!csv_detect_header)|date_time_input_format$|bool_")
@@ -63,9 +63,10 @@ def _check_expressions(request: LoadRequest) -> None:
 
 
 def _check_format(request: LoadRequest) -> None:
-    """Refuse arguments about lines of text for files that have none, as far as the names of the files tell."""
+    """Refuse what files of a format do not have, such as lines, as far as the names of the files tell the format."""
     if name := request.data_format.format or next(filter(None, map(format_of_key, request.pattern.globs)), None):
         check_dialect(name, request.csv)
+        check_numbered(request.provenance, find_format(name))
         if request.rejects:
             check_has_lines(name)
 

@@ -18,6 +18,7 @@ import botocore.session
 import pytest
 
 from airflow_provider_ch_s3 import discretion
+from tests.marks import RANKS
 
 pytest_plugins = ["ch_s3_lab.pytest"]
 
@@ -57,7 +58,7 @@ PUSHED = 5
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist and -m evaluate the markers
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> Generator[None]:
     """Group tests by the fixture that they share; mark tests on real servers that others represent.
 
     The first case represents a test, and the first ``PUSHED`` tests represent a module: all others are thorough. The
@@ -87,8 +88,15 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> Generator[Non
             item.add_marker(pytest.mark.push)
         elif not is_for_push:
             opened.add(item.path)
+    config.stash[RANKS] = {item.nodeid: _rank(item) for item in items if item.get_closest_marker("sandbox")}
     yield
     items.sort(key=_place)
+
+
+def _rank(item: pytest.Function) -> int:
+    if item.get_closest_marker("thorough"):
+        return 2
+    return 1 if item.get_closest_marker("push") else 0
 
 
 def _shared(item: pytest.Function) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Marks for cases of a test that only ``make test-all`` runs."""
+"""Which command runs a test, and marks for cases of a test that only ``make test-all`` runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 USUAL_SEEDS = 8
+RANKS: pytest.StashKey[dict[str, int]] = pytest.StashKey()
+"""Test on servers, also one that does not run now → 0: ``make test``, 1: ``make test-push``, 2: ``make test-all``."""
 
 
 def thorough(*values: object, id: str | None = None) -> ParameterSet:

@@ -54,6 +54,7 @@ from airflow_provider_ch_s3.table.provenance import (
     check_filled_once,
     check_not_hidden,
     check_numbered,
+    check_numbers_rows,
     map_provenance,
     without_provenance,
 )
@@ -351,7 +352,8 @@ def _check_provenance(target: TargetSpec, request: LoadRequest, source: SourceSp
     )
     check_provenance(target, provenance)
     check_not_hidden(provenance, in_files)
-    check_numbered(provenance, source.format, cluster.server_version)
+    check_numbered(provenance, source.format)
+    check_numbers_rows(provenance, cluster.server_version)
 
 
 def _map(

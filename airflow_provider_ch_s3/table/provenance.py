@@ -136,27 +136,35 @@ def missing_columns(target: TargetSpec, provenance: Provenance) -> list[NewColum
     return [column for column in new_columns(provenance) if column.name not in known]
 
 
-def check_numbered(provenance: Provenance, data_format: FileFormat, server_version: tuple[int, int]) -> None:
-    """Check that the servers number the rows of the files, if a column is to have the numbers.
+def check_numbered(provenance: Provenance, data_format: FileFormat) -> None:
+    """Check that the rows of the files have numbers, if a column is to have the numbers.
+
+    :raises ConfigError: if the rows have none.
+    """
+    if Origin.ROW in provenance.values() and not data_format.numbers_rows:
+        raise ConfigError(
+            "provenance-not-possible",
+            f"provenance fills {_numbered(provenance)!r} with the row of the file, and ClickHouse numbers only the"
+            f" rows of Parquet files reliably: these are {data_format.name}; leave that column out",
+        )
+
+
+def check_numbers_rows(provenance: Provenance, server_version: tuple[int, int]) -> None:
+    """Check that the servers number the rows of files, if a column is to have the numbers.
 
     :raises ConfigError: if the servers do not.
     """
-    if Origin.ROW not in provenance.values():
-        return
-    name = next(name for name, origin in provenance.items() if origin is Origin.ROW)
-    if not data_format.numbers_rows:
-        raise ConfigError(
-            "provenance-not-possible",
-            f"provenance fills {name!r} with the row of the file, and ClickHouse numbers only the rows of Parquet"
-            f" files reliably: these are {data_format.name}; leave that column out",
-        )
-    if server_version < ROWS_SINCE:
+    if Origin.ROW in provenance.values() and server_version < ROWS_SINCE:
         version, since = map(show_version, (server_version, ROWS_SINCE))
         raise ConfigError(
             "provenance-not-possible",
-            f"provenance fills {name!r} with the row of the file, and a node of the cluster runs ClickHouse"
-            f" {version}, which does not number rows; leave that column out, or upgrade to {since}",
+            f"provenance fills {_numbered(provenance)!r} with the row of the file, and a node of the cluster runs"
+            f" ClickHouse {version}, which does not number rows; leave that column out, or upgrade to {since}",
         )
+
+
+def _numbered(provenance: Provenance) -> str:
+    return next(name for name, origin in provenance.items() if origin is Origin.ROW)
 
 
 def check_not_hidden(provenance: Provenance, in_files: Collection[str]) -> None:

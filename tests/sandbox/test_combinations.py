@@ -1,10 +1,13 @@
-"""Any two levels of two factors, and each refusal, on real servers; ``make combinations`` tries any three."""
+"""Any two levels of two factors, and each refusal, on real servers; ``make combinations`` tries any three.
+
+All pairs are too many for a push, which has a few runs with as many levels as possible.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.combinations.array import cover
+from tests.combinations.array import Levels, cover
 from tests.combinations.factors import FACTORS, Case, case_of
 from tests.combinations.process import SEED
 from tests.combinations.run import Runner
@@ -15,7 +18,8 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 PARTS = 12
 """Of the cases; each part is a test, so that processes share them."""
-
+PUSHED_RUNS = 6
+PUSHED_FOUND = 2
 
 FOUND = {
     "new columns are added although select is given": {"files": "more", "columns": "add", "select": "own"},
@@ -54,8 +58,25 @@ def runner(lab: Lab) -> Runner:
     return Runner(lab=lab)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("levels", [pytest.param(levels, id=name) for name, levels in FOUND.items()])
+def is_quick(some: Levels) -> bool:
+    """Whether levels go together, and no worker dies and no emulator of a store is started for them."""
+    return goes_together(some) and some.get("retry", "none") == "none" and some.get("store", "s3") != "azure"
+
+
+@pytest.mark.push
+def test_many_levels_go_together(runner: Runner) -> None:
+    cases, _ = cover(FACTORS, 1, is_quick, SEED)
+    outcomes = [runner.run(Case(levels)) for levels in cases[:PUSHED_RUNS]]
+    assert [str(one) for one in outcomes if one.failures or one.refused] == []
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param(levels, id=name, marks=pytest.mark.push if number < PUSHED_FOUND else pytest.mark.thorough)
+        for number, (name, levels) in enumerate(FOUND.items())
+    ],
+)
 def test_what_was_found(runner: Runner, levels: dict[str, str]) -> None:
     assert runner.run(case_of(**levels)).failures == []
 

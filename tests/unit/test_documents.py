@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import RANKS
+
 # one process reads the code
 pytestmark = pytest.mark.xdist_group("documents")
 
@@ -33,6 +35,10 @@ PLAIN_WORDS = {"Load", "Commit"}
 """Words of that page which readers understand before they have read it."""
 WITHOUT_CONCEPTS = {"CHANGELOG.md", "concepts.md", "decisions.md", "reference.md", "testing.md"}
 """The page itself, and pages that are generated, or for contributors."""
+COMMANDS = ("make test", "make test-push", "make test-all")
+"""In the order of ``RANKS``."""
+PARTLY_ON_SERVERS = {"values"}
+"""Layers of docs/testing.md that also name tests without a server."""
 VARIABLE = "\0"
 """In a message of the code: a value, which a page shows as …"""
 
@@ -141,3 +147,25 @@ def test_a_quoted_message_is_one_of_the_code(heading: str, quoted: str) -> None:
 def test_every_message_of_the_page_is_checked() -> None:
     text = TROUBLESHOOTING.read_text()
     assert len({heading for heading, _ in quoted_messages()}) == text.count("\n### ") == text.count("```text") >= 20
+
+
+def test_the_layers_are_run_by_the_commands_of_the_page(request: pytest.FixtureRequest) -> None:
+    """By the marks of all tests, whichever of them run now."""
+    first: dict[str, int] = {}
+    for node, rank in request.config.stash[RANKS].items():
+        path, *names = node.split("::")
+        for name in (path.rpartition("/")[2], *names[:-1]):
+            first[name] = min(rank, first.get(name, rank))
+    wrong = {}
+    layers = (ROOT / "docs" / "testing.md").read_text().partition("\n## Which layer")[2].partition("\n## ")[0]
+    for layer, _, where, how in re.findall(r"^\| (.*) \| (.*) \| (.*) \| (.*) \|$", layers, re.MULTILINE):
+        named = re.findall(r"`(Test\w+)`", where) or re.findall(r"`(test_\w+\.py)`", where)
+        ranks = {name: first[name] for name in named if name in first}
+        told = [rank for rank, command in enumerate(COMMANDS) if f"`{command}`" in how]
+        if layer in PARTLY_ON_SERVERS or not (ranks and told):
+            continue
+        if not set(ranks.values()) <= set(told) or min(ranks.values()) != min(told):
+            wrong[layer] = {name: COMMANDS[rank] for name, rank in ranks.items()}
+    assert wrong == {}
+    if "test_exactly_once.py" not in first:
+        pytest.skip("the tests on servers were not collected: run pytest for all folders")
