@@ -431,15 +431,23 @@ def render_check_condition(target: TableName, *, columns: Sequence[str], conditi
 
 
 @statement
-def render_count_visible(table: TableName, cluster: str | None) -> str:
-    """Count the rows of each partition that this user may see, on each node."""
-    # Including rows marked by a lightweight DELETE, because the parts count them too.
+def render_count_visible(
+    table: TableName, cluster: str | None, *, partitions: Collection[str] = (), counts_deleted: bool
+) -> str:
+    """Count the rows of each partition that this user may see, on each node.
+
+    :param partitions: only these; all if empty.
+    :param counts_deleted: whether rows marked by a lightweight DELETE count, as in ``system.parts``.
+    """
     return """
         SELECT {{ node_name }} AS node, _partition_id AS partition_id, count() AS rows
         FROM {{ cluster | all_replicas(table) }}
+        {% if partitions %}
+        WHERE _partition_id IN ({{ partitions | literals }})
+        {% endif %}
         GROUP BY node, partition_id
         ORDER BY partition_id, node
-        SETTINGS apply_deleted_mask = 0, max_execution_time = 0
+        SETTINGS apply_deleted_mask = {{ (0 if counts_deleted else 1) | literal }}, max_execution_time = 0
     """
 
 

@@ -277,7 +277,8 @@ class Judge:
         if plan.mode.startswith("append") or plan.mode == oracle.UNDO:
             return []
         shards, gone = self.scene.sandbox.shards, people.removed
-        return [oracle.expected(plan.mode, shards, FIRST_VERSIONS, without=gone) + people.added]
+        again = oracle.expected(plan.mode, shards, FIRST_VERSIONS, without=gone) + people.added
+        return self._with_what_a_merge_finds([again])
 
     def _check_folder(self, *, must_be_complete: bool) -> None:
         """Check that the folder of an export is complete, or does not claim to be, and holds nothing else then."""
@@ -301,7 +302,7 @@ class Judge:
 
         :param is_over: whether the load has had its chance to delete them.
         """
-        scene, found = self.scene, self._read_rows()
+        scene, found = self.scene, self._read_rows() + self.scene.people.removed
         there = scene.objects.read(scene.prefix)
 
         def is_loaded(number: int, version: int) -> bool:
@@ -355,6 +356,8 @@ class Judge:
             self._note("the task failed without an error")
         elif not error["ours"] or not any(word in error["message"] for word in REMEDY):
             self._note(f"the error does not say what to do: {error}")
+        elif "DB::" in error["message"]:
+            self._note(f"the error has the server's raw text: {error}")
 
     def _compare(self, allowed: list[oracle.Bag], when: str) -> None:
         self._add(oracle.closest(self._read_rows(), allowed), when)
@@ -383,10 +386,30 @@ class Judge:
         allowed = [self._expected(versions) for versions in listed]
         if plan.kind is Kind.EDITED_ARGUMENTS:
             allowed.append(self._expected(FIRST_VERSIONS, is_edited=True))
-        if self.scene.people.drops is not None:
-            again = oracle.expected(plan.mode, self.scene.sandbox.shards, FIRST_VERSIONS)
-            allowed.append(self.scene.people.with_rows_again.change(again))
-        return allowed
+        return self._with_what_a_merge_finds([*allowed, *self._come_again()])
+
+    def _come_again(self) -> list[oracle.Bag]:
+        """List what the table may hold if people have taken away rows of an unfinished commit.
+
+        Rows of an unfinished append count as not loaded if people delete all of them in a partition. A merge that
+        finds no newer row any more adds the row of the file.
+        """
+        plan, people, shards = self.scene.plan, self.scene.people, self.scene.sandbox.shards
+        of_files = oracle.bag(oracle.rows_of(FIRST_VERSIONS))
+        if plan.mode == oracle.MERGE and people.removed and not people.removed & of_files:
+            return self._loaded_again()
+        if not people.takes_partitions or plan.mode not in oracle.ADDING:
+            return []
+        step = oracle.FILES_PER_CHUNK if plan.mode == oracle.CHUNKS else oracle.FILES
+        commits = [range(first, first + step) for first in range(0, oracle.FILES, step)]
+        rows = [oracle.bag(oracle.rows_of(dict.fromkeys(numbers, 0))) for numbers in commits]
+        loaded = oracle.expected(plan.mode, shards, FIRST_VERSIONS)
+        return [people.with_rows_again(one).change(loaded) for one in rows]
+
+    def _with_what_a_merge_finds(self, allowed: list[oracle.Bag]) -> list[oracle.Bag]:
+        """Add what the table may hold if a merge has found newer rows of people with keys of a file."""
+        beaten = self.scene.people.beaten
+        return [*allowed, *(one - beaten for one in allowed)] if beaten else allowed
 
     def _first_commits(self) -> list[oracle.Bag]:
         """List what the table may hold after a load of several commits that failed with a later one."""

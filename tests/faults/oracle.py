@@ -57,6 +57,8 @@ with bad rows; with a column that the table lacks; into a table that does not ex
 files that changed since an earlier load; with such files, and one that is gone."""
 AFTER_A_LOAD = (REPLACED, MISSING, UNDO)
 """Modes whose runs begin with a load that nothing disturbs, into columns that say where a row came from."""
+ADDING = ("append", CHUNKS, DELETE, REJECT)
+"""Modes whose commits only add rows."""
 OWN_FILES = (DELETE, REPLACED, MISSING)
 """Modes whose runs change files of their own."""
 GONE_FILE = FILES + 1
@@ -281,52 +283,64 @@ def bag(rows: list[Row]) -> Bag:
 class People:
     """What others do to the table in the middle of a load, on one node.
 
-    :param drops: a partition that they take away first.
+    :param taking: a statement that they send first, with a placeholder for the table; ``takes``: a condition of the
+        rows that it takes away, which are read before, because nobody knows which rows have arrived by then.
+    :param becomes: the kind of the taken rows afterwards, if they stay.
+    :param is_ddl: whether a Replicated database carries that statement to all shards.
+    :param takes_partitions: whether it takes whole partitions away.
     :param statements: with a placeholder for the table.
     :param part_of: id of a row whose part they take away afterwards.
-    :param how: they take away by ``DROP`` or ``DETACH``.
+    :param how: they take away the part by ``DROP`` or ``DETACH``.
     :param added: the rows that they insert or update, which no load changes; ``removed``: those that they remove.
+    :param beaten: rows of the load that a merge leaves out if it finds the added rows.
     """
 
-    drops: int | None = None
+    taking: str = ""
+    takes: str = ""
+    becomes: str = ""
+    is_ddl: bool = False
+    takes_partitions: bool = False
     statements: Sequence[str] = ()
     part_of: int | None = None
     how: str = "DROP"
     added: Bag = field(default_factory=Counter)
     removed: Bag = field(default_factory=Counter)
+    beaten: Bag = field(default_factory=Counter)
 
     def change(self, rows: Bag) -> Bag:
         """Compute what the table holds with what they have done."""
         return rows + self.added - self.removed
 
-    @property
-    def with_rows_again(self) -> People:
-        """The same, if all rows that had arrived were taken away with their partition, and come once more."""
-        removed = {line: count for line, count in self.removed.items() if "\tloaded\t" not in line}
-        return replace(self, removed=Counter(removed))
+    def with_rows_again(self, rows: Bag) -> People:
+        """The same, if rows of the load that were taken away with their partitions come once more."""
+        return replace(self, removed=self.removed - rows)
 
 
-ACTS_OF_PEOPLE = 15
+ACTS_OF_PEOPLE = 20
 
 
-def act_of_people(mode: str, number: int, shard: int = 0) -> People:
+def act_of_people(mode: str, number: int, shard: int = 0, *, has_updates: bool = False) -> People:
     """Choose one of the things that people do on a node of a shard.
 
     In ``replace_partitions`` they keep to partition 4 of the first shard, as the rows of the others are replaced by
     right.
+
+    :param has_updates: whether the table can have lightweight UPDATEs.
     """
     partition, kept = (4, 130_000) if mode == "replace_partitions" else (2, 110_000 + 100 * shard)
     old = [Row(id=kept + n, p=partition, kind="kept") for n in range(20)]
     mine = [Row(id=900_000 + n, p=partition, kind="people") for n in range(10)]
     added, some = bag(mine), bag(old[:7])
-    lines = "\n".join(row.text for row in mine)
-    insert = f"INSERT INTO {{table}} ({', '.join(NAMES)}) FORMAT TSV\n{lines}\n"
+    updated = bag([replace(row, kind="people") for row in old[:7]])
+    insert = _insert(mine)
     optimize = f"OPTIMIZE TABLE {{table}} PARTITION {partition} FINAL"
-    where = f"IN PARTITION {partition} WHERE id < {kept + 7} AND id >= {kept} SETTINGS mutations_sync = 2"
+    some_ids = f"id < {kept + 7} AND id >= {kept}"
+    where = f"IN PARTITION {partition} WHERE {some_ids} SETTINGS mutations_sync = 2"
     delete = f"ALTER TABLE {{table}} DELETE {where}"
     update = f"ALTER TABLE {{table}} UPDATE kind = 'people' {where}"
-    lightweight = f"DELETE FROM {{table}} IN PARTITION {partition} WHERE id = {kept}"
-    detach, attach = (f"ALTER TABLE {{table}} {verb} PARTITION {partition}" for verb in ("DETACH", "ATTACH"))
+    patch = f"UPDATE {{table}} SET kind = 'people' WHERE {some_ids}"
+    lightweight = f"DELETE FROM {{table}} WHERE id = {kept}"  # 24.8 has no IN PARTITION there
+    drop, detach, attach = (f"ALTER TABLE {{table}} {verb} PARTITION {partition}" for verb in _VERBS)
     acts = (
         People(statements=(insert,), added=added),
         People(statements=(insert, optimize), added=added),
@@ -334,35 +348,81 @@ def act_of_people(mode: str, number: int, shard: int = 0) -> People:
         People(statements=(delete,), removed=some),
         People(statements=(lightweight,), removed=bag(old[:1])),
         People(statements=(insert, delete, optimize), added=added, removed=some),
-        People(drops=4),
-        People(drops=partition, how="DETACH"),
-        People(drops=partition, statements=(insert,), added=added),
+        People(taking="ALTER TABLE {table} DROP PARTITION 4", takes="p = 4", takes_partitions=True),
+        People(taking=detach, takes=f"p = {partition}", takes_partitions=True),
+        People(taking=drop, takes=f"p = {partition}", takes_partitions=True, statements=(insert,), added=added),
         People(statements=(detach, attach)),
         People(statements=(insert, detach, attach), added=added),
-        People(statements=(update,), removed=some, added=bag([replace(row, kind="people") for row in old[:7]])),
+        People(statements=(update,), removed=some, added=updated),
         People(part_of=old[0].id),
         People(part_of=old[0].id, how="DETACH"),
         People(statements=(insert,), part_of=mine[0].id),
+        People(statements=(patch if has_updates else update, optimize), removed=some, added=updated),
+        _of_own_rows(partition, updates=False),
+        # an undo takes updated rows back, too, and a merge that is cleared replaces them
+        _of_own_rows(partition, updates=mode not in (UNDO, MERGE)),
+        # which newer rows a merge has found before, only its own plan tells
+        People(taking=drop, takes=f"p = {partition}", takes_partitions=True)
+        if mode == MERGE
+        else People(taking="TRUNCATE TABLE {table}", takes="1", is_ddl=True, takes_partitions=True),
+        _with_keys_of_files() if mode == MERGE else People(statements=(insert, insert), added=added + added),
     )
     return acts[number % len(acts)]
+
+
+_VERBS = ("DROP", "DETACH", "ATTACH")
+
+
+def _insert(rows: Sequence[Row]) -> str:
+    lines = "\n".join(row.text for row in rows)
+    return f"INSERT INTO {{table}} ({', '.join(NAMES)}) FORMAT TSV\n{lines}\n"
+
+
+def _of_own_rows(partition: int, *, updates: bool) -> People:
+    """Delete or update a third of the rows of the load that have arrived in a partition."""
+    first_version = "at < toDateTime64('2026-01-02 00:00:00', 3, 'UTC')"
+    own = f"p = {partition} AND kind = 'loaded' AND id < {FILES * ROWS_PER_FILE} AND id % 3 = 0 AND {first_version}"
+    what = "UPDATE kind = 'people'" if updates else "DELETE"
+    return People(
+        taking=f"ALTER TABLE {{table}} {what} IN PARTITION {partition} WHERE {own} SETTINGS mutations_sync = 2",
+        takes=own,
+        becomes="people" if updates else "",
+        is_ddl=True,
+    )
+
+
+def _with_keys_of_files() -> People:
+    """Insert newer rows with keys of a file: a merge that has not replaced the partition yet leaves its rows out."""
+    staged = [row for row in file_rows(1)[30:40] if row.id % 10 != 3]
+    newer = [replace(row, kind="people", version=5) for row in staged]
+    return People(statements=(_insert(newer),), added=bag(newer), beaten=bag(staged))
 
 
 LINE = f"formatRowNoNewline('TSV', {', '.join(NAMES)}) AS line"
 
 
-def take_partition_away(sandbox: Sandbox, table: str, people: People, node: int) -> People:
-    """Drop or detach a partition; returns what people have done with the rows of the partition.
+def take_rows_away(sandbox: Sandbox, table: str, people: People, node: int) -> People:
+    """Send the first statement; returns what people have done with the rows that were there.
 
-    A statement in a Replicated database runs on all shards.
+    A Replicated database carries mutations and TRUNCATE to all shards, and runs DROP, DETACH and ATTACH of partitions
+    on one (24.8, 25.8).
     """
-    nodes = first_replicas(sandbox) if sandbox.database_engine == "Replicated" else [node]
-    found = [
-        row
-        for one in nodes
-        for row in sandbox.query(f"SELECT {LINE} FROM {table} WHERE p = {people.drops}", node=one)
-    ]
-    sandbox.query(f"ALTER TABLE {table} {people.how} PARTITION {people.drops}", node=node)
-    return replace(people, removed=people.removed + Counter(row["line"] for row in found))
+    is_everywhere = people.is_ddl and sandbox.database_engine == "Replicated"
+    lines: Bag = Counter()
+    for one in first_replicas(sandbox) if is_everywhere else [node]:
+        if sandbox.replicas > 1:
+            sandbox.query(f"SYSTEM SYNC REPLICA {table}", node=one)
+        found = sandbox.query(f"SELECT {LINE} FROM {table} WHERE {people.takes}", node=one)
+        lines += Counter(row["line"] for row in found)
+    sandbox.query(people.taking.format(table=table), node=node)
+    added = people.added
+    if people.becomes:
+        added += Counter({_with_kind(line, people.becomes): count for line, count in lines.items()})
+    return replace(people, removed=people.removed + lines, added=added)
+
+
+def _with_kind(line: str, kind: str) -> str:
+    return "\t".join(kind if name == "kind" else text for name, text in zip(NAMES, line.split("\t"), strict=True))
 
 
 def take_part_away(sandbox: Sandbox, table: str, people: People, node: int) -> People:
@@ -389,6 +449,11 @@ def first_replicas(sandbox: Sandbox) -> range:
     return range(0, sandbox.nodes, sandbox.replicas)
 
 
+def has_updates(sandbox: Sandbox) -> bool:
+    """Whether the tables can have lightweight UPDATEs: not on the older servers, which have replicas."""
+    return sandbox.replicas == 1
+
+
 def make_tables(sandbox: Sandbox, database: str, mode: str, *, has_slow_fetches: bool = False) -> str:
     """Create a Distributed table ``events`` over local ones that hold the old rows; returns its name.
 
@@ -397,7 +462,9 @@ def make_tables(sandbox: Sandbox, database: str, mode: str, *, has_slow_fetches:
     """
     local = f"{database}.events_local"
     engine = "MergeTree PARTITION BY p ORDER BY id"
-    if sandbox.replicas > 1:
+    if has_updates(sandbox):
+        engine += " SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1"
+    else:
         # by default a replica that died within a MOVE waits for an administrator if most of its parts are new
         slow = ", max_replicated_fetches_network_bandwidth = 2000" if has_slow_fetches else ""
         engine = f"Replicated{engine} SETTINGS replicated_max_ratio_of_wrong_parts = 1{slow}"

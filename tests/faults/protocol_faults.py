@@ -81,12 +81,14 @@ def let_people_act(scene: Scene) -> None:
     number, sandbox = int(scene.plan.seconds * 10), scene.sandbox
     shards = 1 if scene.plan.mode == "replace_partitions" else sandbox.shards
     node = scene.plan.amount % (shards * sandbox.replicas)
-    people = oracle.act_of_people(scene.plan.mode, number, node // sandbox.replicas)
+    has_updates = oracle.has_updates(sandbox)
+    people = oracle.act_of_people(scene.plan.mode, number, node // sandbox.replicas, has_updates=has_updates)
     table = f"{scene.database}.events_local"
-    if people.drops is not None:
-        people = oracle.take_partition_away(sandbox, table, people, node)
+    if people.taking:
+        people = oracle.take_rows_away(sandbox, table, people, node)
+    settings = {"enable_lightweight_update": 1} if has_updates else {}
     for statement in people.statements:
-        sandbox.query(statement.format(table=table), node=node)
+        sandbox.query(statement.format(table=table), node=node, settings=settings)
     scene.people = people if people.part_of is None else oracle.take_part_away(sandbox, table, people, node)
 
 

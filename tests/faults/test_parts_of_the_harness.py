@@ -17,9 +17,10 @@ import pytest
 
 from tests.faults.folder_judge import Folder
 from tests.faults.harness import other_names
-from tests.faults.judge import Outcome
+from tests.faults.judge import FIRST_VERSIONS, Judge, Outcome
 from tests.faults.oracle import (
     ACTS_OF_PEOPLE,
+    CHUNKS,
     DELETE,
     EXPORT,
     FAILED_CHECK,
@@ -27,11 +28,14 @@ from tests.faults.oracle import (
     MANY,
     MISSING,
     MODES,
+    REJECT,
     REPLACED,
     UNDO,
     Difference,
+    People,
     Row,
     act_of_people,
+    bag,
     before,
     between,
     closest,
@@ -50,6 +54,7 @@ from tests.faults.plans import (
     random_plan,
     random_way,
     stores_of,
+    suits,
 )
 from tests.faults.points import boundaries
 from tests.faults.proxies import Loop, Proxy
@@ -243,17 +248,32 @@ def test_every_mode_and_store_happens_and_no_fault_hits_what_is_not_there() -> N
     }
 
 
-def test_what_people_do_is_there_before_and_after_a_load() -> None:
-    acts = [act_of_people("merge", number) for number in range(ACTS_OF_PEOPLE)]
-    assert len({(act.drops, act.statements, act.part_of, act.how) for act in acts}) == ACTS_OF_PEOPLE
+@pytest.mark.parametrize("mode", [mode for mode in MODES if suits(Kind.PEOPLE, mode)])
+def test_what_people_do_is_there_before_and_after_a_load(mode: str) -> None:
+    acts = [act_of_people(mode, number) for number in range(ACTS_OF_PEOPLE)]
+    told = {(act.taking, act.statements, act.part_of, act.how) for act in acts}
+    assert ACTS_OF_PEOPLE - 1 <= len(told) <= ACTS_OF_PEOPLE
     for act in acts:
-        for rows in (before("merge", 2), expected("merge", 2, {0: 0})):
+        for rows in (before(mode, 2), expected(mode, 2, {0: 0})):
             changed = act.change(rows)
             assert changed - rows == act.added
             assert rows - changed == act.removed
     # an update takes seven rows away, and adds them with another value
-    (update,) = (act for act in acts if act.added and act.removed and not any("INSERT" in s for s in act.statements))
-    assert (update.added.total(), update.removed.total()) == (7, 7)
+    updates = [act for act in acts if act.added and act.removed and not any("INSERT" in s for s in act.statements)]
+    assert {(update.added.total(), update.removed.total()) for update in updates} == {(7, 7)}
+
+
+def test_rows_that_people_drop_come_again_only_where_the_commit_adds_rows() -> None:
+    people = People(taking="DROP", takes="p = 2", takes_partitions=True, removed=bag(file_rows(1)))
+
+    def may_come_again(mode: str) -> bool:
+        plan = Plan(name="p", mode=mode, is_deferred=False, kind=Kind.PEOPLE)
+        scene: Any = SimpleNamespace(plan=plan, people=people, sandbox=SimpleNamespace(shards=2))
+        judge = Judge(scene=scene, outcome=Outcome(plan=plan, state="committed", reached=True))
+        return expected(mode, 2, FIRST_VERSIONS) in judge._allowed()
+
+    loading = {mode for mode in MODES if suits(Kind.PEOPLE, mode)} - {UNDO, FAILED_CHECK}
+    assert {mode for mode in loading if may_come_again(mode)} == {"append", CHUNKS, DELETE, REJECT}
 
 
 def test_readers_of_a_folder_see_what_is_missing_or_doubled() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,10 @@ from airflow_provider_ch_s3.errors import ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import DATABASE_SETTINGS, QUEUED_SETTINGS
 from airflow_provider_ch_s3.hooks.driver import EXECUTE_SETTINGS, RAISED_LIMITS
 from airflow_provider_ch_s3.sql.filters import assignments, literals
+from airflow_provider_ch_s3.sql.table_queries import render_read_table
+from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning.export import EXPORT_RULES
-from airflow_provider_ch_s3.tuning.rule import Rule
+from airflow_provider_ch_s3.tuning.rule import Rule, is_same
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, KEPT, NEWER_ANSWERS, RULES, WHOLE_ANSWERS
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
@@ -23,7 +26,7 @@ from ch_s3_lab.sandbox.engine import package_of
 from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.zookeeper import find_classpath
 from tests.marks import thorough
-from tests.sandbox.engine_in_process import CLUSTER, ask_each
+from tests.sandbox.engine_in_process import CLUSTER, answer_each, ask_each
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
@@ -222,6 +225,34 @@ def test_each_setting_of_the_newest_engine_was_judged(tmp_path: Path) -> None:
         "SELECT throwIf((count(), sum(n)) != (13, 51)) FROM t",
     ]
     assert ask_each([unjudged, *inserts], tmp_path) == [""] * 6
+
+
+@pytest.mark.thorough
+def test_the_newest_engine_answers_whole_by_default(tmp_path: Path) -> None:
+    """A profile with any other value is refused."""
+    names = literals(sorted(NEWER_ANSWERS))
+    ((error, answer),) = answer_each([f"SELECT name, value FROM system.settings WHERE name IN ({names})"], tmp_path)
+    assert not error
+    found = {row["name"]: row["value"] for row in map(json.loads, answer.splitlines())}
+    assert found.keys() == NEWER_ANSWERS.keys()
+    assert {name: found[name] for name, value in NEWER_ANSWERS.items() if not is_same(found[name], value)} == {}
+
+
+@pytest.mark.thorough
+def test_the_newest_engine_shows_which_table_has_a_unique_key(tmp_path: Path) -> None:
+    """Such a table takes no partitions, and is refused."""
+    asked = [
+        "SET enable_unique_key = 1",
+        "CREATE TABLE u (id UInt64, day UInt8) ENGINE = MergeTree PARTITION BY day ORDER BY id UNIQUE KEY (id)",
+        "CREATE TABLE p (id UInt64, day UInt8 COMMENT 'a UNIQUE KEY b') ENGINE = MergeTree PARTITION BY day"
+        " ORDER BY id COMMENT 'a UNIQUE KEY b'",
+        "INSERT INTO p VALUES (1, 1)",
+        "ALTER TABLE p MOVE PARTITION 1 TO TABLE u",
+        *(render_read_table(TableName(database="default", table=name), None).text for name in ("u", "p")),
+    ]
+    *_, moved, unique, plain = answer_each(asked, tmp_path)
+    assert re.match(r"Code: 344\b", moved[0])
+    assert [json.loads(answer)["has_unique_key"] for _, answer in (unique, plain)] == [1, 0]
 
 
 @pytest.mark.thorough

@@ -503,19 +503,26 @@ def test_a_shard_without_rows_of_a_partition_stops_nobody(replicated_lab: Lab) -
     assert lab.left_overs() == []
 
 
-def drop_a_part_in_the_middle(lab: Lab, pause: Freeze, mode: str, verb: str, statements: int = 1) -> None:
+def drop_a_part_in_the_middle(
+    lab: Lab, pause: Freeze, mode: str, verb: str, statements: int = 1, *, has_deleted: bool = False
+) -> None:
     """Drop a part of the target after the part was copied.
 
     :param statements: how many statements delete rows on all nodes; the rows of a condition are first deleted from
         the staged rows.
+    :param has_deleted: whether a lightweight DELETE has marked a row of another part before.
     """
     table = lab.create("t", COLUMNS, BY_DAY)
     put(lab, "in/a.csv", (11, "old", 1))
     first = lab.load("in/*.csv", table, task_id="first", **CSV, **ORIGIN)["query_id"]
     change_file(lab, mode, (11, "new", 1))
     for k in (12, 13):
-        lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'old', 1)")
+        marked = f", ({k + 2}, 'deleted', 1)" if has_deleted else ""
+        lab.query(f"INSERT INTO {table} (k, v, day) VALUES ({k}, 'old', 1){marked}")
     lab.sync(table)
+    if has_deleted:
+        lab.query(f"DELETE FROM {table} WHERE v = 'deleted'")
+        lab.sync(table)
     gate = pause(Gate("await_deletion", 1 if mode == "merge" else 1 + statements), run_mode, lab, mode, table, first)
     part = f"SELECT _part AS name FROM {table} WHERE k = 12"
     lab.query(f"ALTER TABLE {table} {verb} PART '{lab.query(part)[0]['name']}'")
@@ -542,7 +549,15 @@ def test_a_part_that_goes_while_rows_are_set_aside_stays_away(lab: Lab, pause: F
     drop_a_part_in_the_middle(lab, pause, mode, verb)
 
 
+@pytest.mark.parametrize("mode", ["merge", *(thorough(mode) for mode in ("replace_where", "changed", "undo"))])
+def test_a_part_that_goes_beside_deleted_rows_stays_away(lab: Lab, pause: Freeze, mode: str) -> None:
+    """The number of rows of the parts falls with merges, too, as long as parts have rows deleted before."""
+    lab.connect_one_node()
+    drop_a_part_in_the_middle(lab, pause, mode, "DROP", has_deleted=True)
+
+
 @pytest.mark.thorough
+@pytest.mark.parametrize("has_deleted", [False, True])
 @pytest.mark.parametrize(
     ("replicated_sandbox", "statements"),
     [pytest.param("old", 2), pytest.param("on-cluster", 2), pytest.param("database", 1)],
@@ -550,9 +565,9 @@ def test_a_part_that_goes_while_rows_are_set_aside_stays_away(lab: Lab, pause: F
 )
 @pytest.mark.parametrize(("mode", "verb"), GONE)
 def test_a_part_that_goes_on_replicas_stays_away(
-    replicated_lab: Lab, pause: Freeze, mode: str, verb: str, statements: int
+    replicated_lab: Lab, pause: Freeze, mode: str, verb: str, statements: int, has_deleted: bool
 ) -> None:
-    drop_a_part_in_the_middle(replicated_lab, pause, mode, verb, statements)
+    drop_a_part_in_the_middle(replicated_lab, pause, mode, verb, statements, has_deleted=has_deleted)
 
 
 @contextmanager

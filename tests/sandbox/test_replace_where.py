@@ -287,7 +287,9 @@ class TestHiddenRows:
 
     @pytest.mark.thorough
     def test_rows_are_counted_without_reading_them(self, lab: Lab, table: str) -> None:
-        statement = staging_queries.render_count_visible(parse_table(table, ""), lab.sandbox.cluster)
+        statement = staging_queries.render_count_visible(
+            parse_table(table, ""), lab.sandbox.cluster, counts_deleted=True
+        )
         rows = lab.query(statement.text, settings={"log_comment": table})
         assert sum(row["rows"] for row in rows) == 18
         lab.everywhere("SYSTEM FLUSH LOGS")

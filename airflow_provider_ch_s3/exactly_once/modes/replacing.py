@@ -311,7 +311,8 @@ class KeepingCommit(ReplacingCommit):
         """
         assert self._collected
         check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
-        return self._collected.is_up_to_date(self._survivors().read_versions(partitions), partitions)
+        chosen = partitions or self._collected.partitions
+        return self._collected.is_up_to_date(self._survivors().read_versions(chosen), chosen)
 
     def _check_unchanged(self, partitions: Collection[str]) -> None:
         if not self._is_up_to_date(partitions):
@@ -332,7 +333,8 @@ class KeepingCommit(ReplacingCommit):
     def resume(self, record: Record) -> None:
         """Replace what can be replaced as prepared, and work out the rest again."""
         # Before the comparison with the plan: what others write afterwards is noticed right before the REPLACE.
-        self._collected = Collected(partitions=self.plan.touched, versions=self._survivors().read_versions())
+        versions = self._survivors().read_versions(self.plan.touched)
+        self._collected = Collected(partitions=self.plan.touched, versions=versions)
         found, _ = self._find_replacements()
         ready, touched = _take_stock(found)
         if not touched and self._is_set_aside():

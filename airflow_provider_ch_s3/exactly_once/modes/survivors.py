@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
@@ -72,11 +73,11 @@ class Survivors(ABC):
             before = self.read_versions()
             found = self._find_touched()
             touched = found if self.only is None else replace(found, partitions=sorted(self.only))
+            collected = replace(touched, versions=self._count_existing(before, touched.partitions))
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
             self._fill(touched)
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
-            collected = replace(touched, versions=before)
-            if collected.is_up_to_date(self.read_versions()):
+            if collected.is_up_to_date(self.read_versions(touched.partitions)):
                 return collected
         raise LoadError(
             "table-changed-meanwhile",
@@ -161,12 +162,38 @@ class Survivors(ABC):
         return count_rows(self.tables.client, merged, self.tables.cluster, condition, query_id=query_id)
 
     def read_versions(self, partitions: Collection[str] = ()) -> Versions:
-        """Read the state of each partition on each node, or of some partitions, to notice changes by others."""
-        statement = staging_queries.render_read_partitions(
-            self.tables.target, self.tables.cluster, partitions=sorted(partitions)
+        """Read the state of some partitions on each node, to notice changes by others.
+
+        :param partitions: none for all partitions; then nothing is counted by reading rows.
+        """
+        versions: dict[Place, Version] = {}
+        for some in [*batches(sorted(partitions))] or [()]:
+            statement = staging_queries.render_read_partitions(
+                self.tables.target, self.tables.cluster, partitions=some
+            )
+            rows = self.tables.client.query(statement)
+            versions |= {place_of(row): Version.parse(row, counts_rows=self.plan.keeps_all_rows) for row in rows}
+        return self._count_existing(versions, partitions)
+
+    def _count_existing(self, versions: Versions, partitions: Collection[str]) -> Versions:
+        """Count the rows of partitions where the parts count rows deleted by a lightweight DELETE, too."""
+        if not self.plan.keeps_all_rows:
+            return versions
+        unknown = {partition for (_, partition), version in versions.items() if version.rows is None} & set(
+            partitions
         )
-        rows = self.tables.client.query(statement)
-        return {place_of(row): Version.parse(row, counts_rows=self.plan.keeps_all_rows) for row in rows}
+        counted: dict[Place, int] = {}
+        for some in batches(sorted(unknown)):
+            statement = staging_queries.render_count_visible(
+                self.tables.target, self.tables.cluster, partitions=some, counts_deleted=False
+            )
+            counted |= {place_of(row): row["rows"] for row in self.tables.client.query(statement)}
+        return {
+            place: replace(version, rows=counted.get(place, 0))
+            if version.rows is None and place[1] in unknown
+            else version
+            for place, version in versions.items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +201,14 @@ class Version:
     """The state of a partition: inserts, mutations and the loss of a part change the state, but merges do not.
 
     :param ranges: the first and the last block of each part, sorted.
-    :param rows: 0 if merges may change the number. A dropped part may leave a range, in an empty or merged part.
+    :param rows: the rows that exist; None if nobody has counted the rows, or merges may change the number. A dropped
+        part may leave a range, in an empty or merged part.
     """
 
     last_block: int
     version: int
     ranges: Sequence[tuple[int, int]]
-    rows: int = 0
+    rows: int | None = None
 
     @classmethod
     def parse(cls, row: Mapping[str, Any], *, counts_rows: bool) -> Version:
@@ -189,15 +217,14 @@ class Version:
             last_block=row["last_block"],
             version=row["version"],
             ranges=sorted((first, last) for first, last in row["ranges"]),
-            rows=row["rows"] if counts_rows and not row["has_deleted"] else 0,
+            rows=row["rows"] if counts_rows and not row["has_deleted"] else None,
         )
 
     def follows(self, earlier: Version) -> bool:
         """Whether only merges have changed the partition: each part is there, or was merged into another."""
-        counts_rows = self.rows and earlier.rows
         return (
             (self.last_block, self.version) == (earlier.last_block, earlier.version)
-            and (not counts_rows or self.rows == earlier.rows)
+            and (None in (self.rows, earlier.rows) or self.rows == earlier.rows)
             and all(self._covers(first, last) for first, last in earlier.ranges)
         )
 
@@ -266,7 +293,7 @@ def _check_all_visible(target: Target, argument: str) -> None:
     table, cluster = target.spec.local, target.cluster.name
     before = _read_stored(target)
     try:
-        rows = target.client.query(staging_queries.render_count_visible(table, cluster))
+        rows = target.client.query(staging_queries.render_count_visible(table, cluster, counts_deleted=True))
     except ServerError as error:
         raise ServerError(
             "grant-missing",

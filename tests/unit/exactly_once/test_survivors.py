@@ -130,10 +130,14 @@ def test_a_hundred_partitions_are_linked_at_once() -> None:
     assert linked == [100, 100, 1] * 3
 
 
-def is_collected_at_once(later: dict[str, Any], *, has_deleted: int = 0) -> bool:
-    """Whether partition p counts as unchanged, if it had two parts before."""
+def is_collected_at_once(later: dict[str, Any], *, has_deleted: int = 0, existing: Sequence[int] = ()) -> bool:
+    """Whether partition p counts as unchanged, if it had two parts before.
+
+    :param existing: how many rows exist, for parts with deleted rows.
+    """
     before = partition("p", 2, ranges=[(2, 2), (0, 1)], has_deleted=has_deleted)
-    client = server(read_partitions=[[before], [later]])
+    counted = [[{"node": "n1", "partition_id": "p", "rows": rows}] if rows else [] for rows in existing]
+    client = server(read_partitions=[[before], [later]], count_visible=counted)
     client.answers["count_outside"] *= 2
     assert survivors(client).collect().partitions == ["p"]
     return [statement.name for statement in client.done].count("create_staging") == 1
@@ -155,8 +159,20 @@ def test_what_others_do_meanwhile(later: dict[str, Any], is_unchanged: bool) -> 
 
 def test_a_merge_that_removes_rows_deleted_before_changes_nothing() -> None:
     merged = partition("p", 2, ranges=[(0, 2)], rows=3)
-    assert is_collected_at_once(merged, has_deleted=1)
+    assert is_collected_at_once(merged, has_deleted=1, existing=[3])
     assert not is_collected_at_once(merged)
+
+
+@pytest.mark.parametrize(
+    ("later", "existing"),
+    [
+        pytest.param(partition("p", 2, ranges=[(0, 2)], rows=2), [3], id="merged"),
+        pytest.param(partition("p", 2, ranges=[(0, 2)], has_deleted=1), [3, 2], id="rows-are-still-marked"),
+        pytest.param(partition("p", 2, ranges=[(0, 2)], has_deleted=1), [3, 0], id="no-row-left"),
+    ],
+)
+def test_a_part_that_is_dropped_beside_rows_deleted_before(later: dict[str, Any], existing: Sequence[int]) -> None:
+    assert not is_collected_at_once(later, has_deleted=1, existing=existing)
 
 
 @pytest.mark.parametrize(
