@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES, ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, find_nearest
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     ClusterError,
@@ -75,11 +75,14 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     name = parse_table(text, server.database)
     rows = read_table(client, name, None)
     if not rows:
+        names = [row["name"] for row in client.query(table_queries.render_read_names(name.database))]
+        near = find_nearest(name.table, names)
+        guess = f"did you mean {near!r}? Otherwise " if near else ""
         raise TargetChangingError(
             "table-missing",
-            f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
-            " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
-            " `ch-s3 docs permissions`",
+            f"table {name} does not exist on the connected server, or this user may not see it; {guess}create it on"
+            " every node, have the load create it with create_table='auto', correct table=, or grant the user the"
+            " rights in `ch-s3 docs permissions`",
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":
