@@ -159,6 +159,8 @@ class LoadReport:
     :param partitions: partition id → staged rows, 0 if rows were only removed; empty if there was nothing new to
         load, None without staging.
     :param replaced: partition id → rows removed from the table by the commit; without partitions that lost no rows.
+    :param rows_now: rows of the table after the commit, on all shards; None without staging, and if merges change the
+        number: rows deleted by a lightweight ``DELETE``, a TTL, or another engine than ``MergeTree``.
     :param merge: for ``merge``, the rows of the files by what became of them: ``inserted``, ``updated``, ``deleted``,
         ``unchanged`` and ``late`` (the table or the files have a newer row of the key, or the files have the same row
         again); and ``rewritten_partitions``, ``rewritten_rows`` and ``rewritten_bytes``: the partitions with replaced
@@ -210,6 +212,7 @@ class LoadReport:
     held_in: str = ""
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
     replaced: Mapping[str, int] = field(default_factory=dict)
+    rows_now: int | None = None
     merge: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = _reported(_sum, 0.0)
     plan_seconds: float = _reported(_sum, 0.0)
@@ -297,6 +300,7 @@ class LoadReport:
         rejected = f"; {count_of(self.rows_rejected, 'row')} rejected" if self.rows_rejected else ""
         failed = [one.name for one in self.row_checks if not one.passed]
         warned = f"; {count_of(len(failed), 'check')} not fulfilled: {', '.join(failed)}" if failed else ""
+        now = "" if self.rows_now is None else f" ({count_of(self.rows_now, 'row')} now)"
         after = format_seconds(self.total_seconds)
         if self.is_held:
             return f"{self.table} was not changed: {rows} from {files}{partitions} held in {self.held_in}{warned}"
@@ -307,8 +311,8 @@ class LoadReport:
                 f" after {after}{warned}"
             )
         if self.merge:
-            return f"merged {rows} from {files} into {self.table}: {self.merged}, after {after}{warned}"
-        loaded = f"loaded {rows} from {files} into {self.table}{partitions}{replaced}"
+            return f"merged {rows} from {files} into {self.table}{now}: {self.merged}, after {after}{warned}"
+        loaded = f"loaded {rows} from {files} into {self.table}{now}{partitions}{replaced}"
         return f"{loaded}, after {after}{skipped}{rejected}{warned}"
 
     @property

@@ -35,6 +35,7 @@ class Commit(ABC):
     :param began: when the commit began, by the clock of :class:`.Timing` that never goes back.
     :param began_at: Unix time when the ledger recorded the beginning, if another process began the commit.
     :ivar seconds: what the steps by this owner have taken so far.
+    :ivar rows_now: how many rows the target holds after :meth:`run`; None if merges change the number.
     """
 
     tables: AttemptTables
@@ -42,6 +43,7 @@ class Commit(ABC):
     began: float
     began_at: float = 0.0
     seconds: float = field(default=0.0, init=False)
+    rows_now: int | None = field(default=None, init=False)
 
     @property
     def attempt(self) -> AttemptId:

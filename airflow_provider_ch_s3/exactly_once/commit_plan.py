@@ -126,7 +126,7 @@ class Committed:
     report: LoadReport = field(default_factory=LoadReport)
 
     @classmethod
-    def of(cls, plan: CommitPlan, commit_seconds: float) -> Committed:
+    def of(cls, plan: CommitPlan, commit_seconds: float, rows_now: int | None) -> Committed:
         """Create the event of a commit that was carried out as planned."""
         partitions = dict.fromkeys(plan.touched, 0) | dict(plan.partitions)
         return cls(
@@ -137,5 +137,11 @@ class Committed:
             undoes=plan.undoes,
             merge=plan.merge,
             views=plan.views,
-            report=replace(plan.report, partitions=partitions, replaced=plan.replaced, commit_seconds=commit_seconds),
+            report=replace(
+                plan.report,
+                partitions=partitions,
+                replaced=plan.replaced,
+                rows_now=rows_now,
+                commit_seconds=commit_seconds,
+            ),
         )

@@ -509,7 +509,7 @@ class Owner:
         for query_id, partitions in commit.plan.undoes.items():
             undone = Committed(load_mode=Append.name, partitions=partitions, table_uuids=commit.plan.table_uuids)
             self._write(EventKind.UNDONE, AttemptId.parse(query_id), asdict(undone))
-        done = Committed.of(commit.plan, round(commit.seconds, 3))
+        done = Committed.of(commit.plan, round(commit.seconds, 3), commit.rows_now)
         self._write(EventKind.COMMITTED, commit.attempt, asdict(done))
         for table in tables:
             self.staging.drop_table(table)

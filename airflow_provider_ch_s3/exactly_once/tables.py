@@ -99,6 +99,17 @@ class AttemptTables:
         """Read how many rows each partition has, once all replicas agree."""
         return {place_of(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
 
+    def count_rows(self, nodes: Collection[str]) -> int | None:
+        """Count the rows of the target; None if merges change the number.
+
+        :param nodes: hold each row once, as :meth:`agree` has found.
+        """
+        if not self.keeps_all_rows:
+            return None
+        rows = self.client.query(staging_queries.render_count_target(self.target, self.cluster))
+        found = [row for row in rows if row["node"] in nodes]
+        return None if any(row["has_deleted"] for row in found) else sum(row["rows"] for row in found)
+
     def read_parts(self, table: TableName, role: str, partitions: Collection[str]) -> dict[Place, list[Part]]:
         """Read all parts of some partitions, active or not, once all replicas agree."""
         if not partitions:

@@ -98,9 +98,9 @@ def _read_view(
     client: ClickHouseClient, name: TableName, target: TargetSpec, cluster: str | None, nodes: int
 ) -> View:
     rows = client.query(staging_queries.render_read_view(name, cluster))
-    found = {(_destination(row["create_table_query"]), row["as_select"]) for row in rows}
+    found = {(destination_of(row["create_table_query"]), row["as_select"]) for row in rows}
     if len(found) != 1 or len(rows) != nodes:
-        raise _refuse(name, "it is not the same on all nodes")
+        raise _refuse(name, "it is not the same on all nodes, or this user may not see it")
     destination, select = found.pop()
     if not destination:
         raise _refuse(name, "it keeps its rows in an inner table, whose name is different on every node")
@@ -110,7 +110,7 @@ def _read_view(
     return View(name=name, table=table, select=select)
 
 
-def _destination(create_query: str) -> str:
+def destination_of(create_query: str) -> str:
     """Extract the table from ``CREATE MATERIALIZED VIEW name TO table …``; '' if there is none."""
     part = r"(?:`(?:[^`\\]|\\.)+`|[^\s.`(]+)"
     match = re.match(rf"CREATE MATERIALIZED VIEW {part}(?:\.{part})? TO ({part}(?:\.{part})?)", create_query)

@@ -46,7 +46,7 @@ class ConnectedServer:
 
     :param database: the session's.
     :param engines: of the server's databases, by name.
-    :param macros: a Distributed table may use them in the cluster's name.
+    :param macros: what :meth:`fill_in` replaces.
     :param clusters: members of each cluster, in the order of ``_shard_num`` in ``clusterAllReplicas``.
     """
 
@@ -71,6 +71,10 @@ class ConnectedServer:
                 "set the connection's field cluster to one of them, or leave it empty to load with one node",
             )
         return self.clusters[cluster]
+
+    def fill_in(self, name: str) -> str:
+        """Replace the macros in the cluster's name of a Distributed table."""
+        return re.sub(r"\{(\w+)\}", lambda m: self.macros.get(m[1], m[0]), name)
 
     def ddl_mode(
         self, declaration: ClusterDeclaration, database: str, *, is_replicated: bool | None = None

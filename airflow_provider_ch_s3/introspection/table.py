@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +11,10 @@ from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES, ClusterDeclaration, ClusterSpec
-from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.common.text import count_of, find_nearest
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
+    ClusterError,
     ColumnsDifferError,
     ConfigError,
     ServerError,
@@ -75,17 +75,19 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
     name = parse_table(text, server.database)
     rows = read_table(client, name, None)
     if not rows:
+        names = [row["name"] for row in client.query(table_queries.render_read_names(name.database))]
+        near = find_nearest(name.table, names)
+        guess = f"did you mean {near!r}? Otherwise " if near else ""
         raise TargetChangingError(
             "table-missing",
-            f"table {name} does not exist on the connected server, or this user may not see it; create it on every"
-            " node, have the load create it with create_table='auto', correct table=, or grant the user the rights in"
-            " `ch-s3 docs permissions`",
+            f"table {name} does not exist on the connected server, or this user may not see it; {guess}create it on"
+            " every node, have the load create it with create_table='auto', correct table=, or grant the user the"
+            " rights in `ch-s3 docs permissions`",
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":
         distribution = parse_distribution(rows[0]["engine_full"])
-        cluster = re.sub(r"\{(\w+)\}", lambda m: server.macros.get(m[1], m[0]), distribution.cluster)
-        distribution = replace(distribution, cluster=cluster)
+        distribution = replace(distribution, cluster=server.fill_in(distribution.cluster))
     return FoundTable(server=server, name=name, distribution=distribution, rows=rows)
 
 
@@ -94,7 +96,8 @@ def read_table(client: ClickHouseClient, table: TableName, cluster: str | None) 
     return client.query(table_queries.render_read_table(table, cluster))
 
 
-def _read_views(row: Mapping[str, Any]) -> tuple[TableName, ...]:
+def views_of(row: Mapping[str, Any]) -> tuple[TableName, ...]:
+    """The materialized views that a table feeds, from a row of :func:`read_table`."""
     return tuple(TableName(database=database, table=table) for database, table in row["views"])
 
 
@@ -160,12 +163,23 @@ def locate_table(client: ClickHouseClient, declaration: ClusterDeclaration, tabl
 
     :param table: ``table`` or ``database.table``, local or Distributed.
     :raises TargetError: if the table does not exist.
-    :raises ConfigError: if the connection and the table name different clusters.
+    :raises ConfigError: if the connection and the table name different clusters, or the connection names none and the
+        user may not query the nodes of the table's cluster.
     :raises ClusterError: if the cluster is unknown, or a node does not respond.
     """
     found = find_table(client, table)
-    declaration = declare_cluster(declaration, found)
-    cluster = detect_cluster(client, declaration, found.server)
+    named, declaration = declaration.cluster, declare_cluster(declaration, found)
+    try:
+        cluster = detect_cluster(client, declaration, found.server)
+    except ClusterError as error:
+        if named or not declaration.cluster or error.code != "grant-missing":
+            raise
+        raise ConfigError(
+            "cluster-not-named",
+            f"{found.name} is a Distributed table over the cluster {declaration.cluster!r}, which the connection does"
+            f" not name; set the connection's field cluster to {declaration.cluster!r}, and have an administrator run"
+            f" what `ch-s3 doctor --grants` prints then: {error.sentence}",
+        ) from error
     inside = client.within(declaration, cluster=cluster)
     return Located(client=inside, declaration=declaration, cluster=cluster, found=found)
 
@@ -249,7 +263,7 @@ def read_target(client: ClickHouseClient, found: FoundTable, cluster: ClusterSpe
         distribution=found.distribution,
         spans_cluster=found.distribution is None and cluster.shard_count > 1,
         uuids=tuple(sorted({row["uuid"] for row in tables.values()})),
-        views=tuple(sorted({v for row in (*found.rows, *rows) for v in _read_views(row)}, key=str)),
+        views=tuple(sorted({v for row in (*found.rows, *rows) for v in views_of(row)}, key=str)),
         has_ttl=any(row["has_ttl"] for row in tables.values()),
         has_projections=any(row["has_projections"] for row in tables.values()),
         has_unique_key=any(row["has_unique_key"] for row in tables.values()),

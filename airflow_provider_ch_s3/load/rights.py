@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
-from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, parse_version
+from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode, parse_version
 from airflow_provider_ch_s3.create.make import LOCAL_SUFFIX
 from airflow_provider_ch_s3.errors import TargetError
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.exactly_once.views import View
+from airflow_provider_ch_s3.exactly_once.views import View, destination_of
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.introspection.table import read_table
+from airflow_provider_ch_s3.introspection.cluster import read_server
+from airflow_provider_ch_s3.introspection.table import read_table, views_of
 from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.sql import server_queries
+from airflow_provider_ch_s3.sql import server_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
 from airflow_provider_ch_s3.sql.rights import (
     READ_AND_WRITE,
@@ -44,6 +46,9 @@ from airflow_provider_ch_s3.table.target import (
 
 # Older servers have neither CHECK GRANT nor rights on all tables whose names begin alike.
 FIRST_VERSION = (25, 8)
+
+# What read_server() reads, besides what every user may read.
+_OF_SERVER = ("system.clusters", "system.macros")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +104,11 @@ def find_use(
         function=access.function,
         collection=access.named_collection,
     )
-    local, rows = name, read_table(client, name, None)
+    table = rows = read_table(client, name, None)
+    local, cluster, is_replicated = name, declaration.cluster, None
     if rows and rows[0]["engine"] == "Distributed":
-        local = parse_distribution(rows[0]["engine_full"]).local
+        distribution = parse_distribution(rows[0]["engine_full"])
+        local, cluster = distribution.local, cluster or distribution.cluster
         rows = read_table(client, local, None)
         use = dataclasses.replace(
             use,
@@ -113,13 +120,51 @@ def find_use(
     new = [reject_table(one) for one in {name, local}] if request.rejects else []
     if rows:
         engine = engine_of(rows[0]["engine_full"]).partition("(")[0]
+        is_replicated = has_replicas(engine)
         if is_merge_tree(engine):  # a staged load refuses any other table
             use = dataclasses.replace(
-                use, engines=_engines(engine, rejects=request.rejects), is_replicated=has_replicas(engine)
+                use, engines=_engines(engine, rejects=request.rejects), is_replicated=is_replicated
             )
     elif request.create_table:
         new += [name, dataclasses.replace(name, table=f"{name.table}{LOCAL_SUFFIX}")]
-    return dataclasses.replace(use, new_tables=sorted(map(_shown, new)))
+    use = dataclasses.replace(use, new_tables=sorted(map(_shown, new)))
+    if request.mode.replays_views:
+        use = _with_views(client, use, [*table, *rows])
+    declaration = dataclasses.replace(declaration, cluster=cluster)
+    on_cluster = session.can_check and _runs_on_cluster(client, declaration, use, is_replicated)
+    return dataclasses.replace(use, on_cluster=on_cluster)
+
+
+def _runs_on_cluster(
+    client: ClickHouseClient, declaration: ClusterDeclaration, use: Use, is_replicated: bool | None
+) -> bool:
+    """Whether a load runs statements ON CLUSTER; False as long as the user may not read how the servers are set up.
+
+    :param is_replicated: as for :meth:`.ConnectedServer.ddl_mode`.
+    """
+    reading = [one for one in _needed(use, {About.READING}) if one.on in _OF_SERVER]
+    if not (use.is_staged or use.new_tables) or not _has(client, reading):
+        return False
+    server = read_server(client)
+    cluster = declaration.cluster and server.fill_in(declaration.cluster)
+    known = dataclasses.replace(declaration, cluster=cluster)
+    return server.ddl_mode(known, use.database, is_replicated=is_replicated) is DdlMode.ON_CLUSTER
+
+
+def _with_views(client: ClickHouseClient, use: Use, rows: Sequence[Mapping[str, Any]]) -> Use:
+    """Add the views that a table feeds, and the tables of the views: any, as far as the user does not see the views.
+
+    :param rows: of the table, by :func:`read_table`.
+    """
+    views = {view for row in rows for view in views_of(row)}
+    found = {view: client.query(staging_queries.render_read_view(view, None)) for view in views}
+    queries = [(view, row["create_table_query"]) for view, seen in found.items() for row in seen]
+    tables = {_shown(parse_table(table, view.database)) for view, sql in queries if (table := destination_of(sql))}
+    if not rows or not all(found.values()):
+        tables = {f"{short_identifier(use.database)}.*"}
+    return dataclasses.replace(
+        use, views=[_shown(view) for view in views] or sorted(tables), view_tables=sorted(tables)
+    )
 
 
 def check_tables(target: Target, effect: Effect, views: Iterable[View], *, holds: bool = False) -> None:
@@ -133,7 +178,7 @@ def check_tables(target: Target, effect: Effect, views: Iterable[View], *, holds
     use = Use(
         database=spec.local.database,
         tables=[_shown(spec.local)],
-        views=[_shown(view.table) for view in views],
+        view_tables=[_shown(view.table) for view in views],
         ledger=_apart(ledger, spec.local.database),
         replaces=_replaces(effect),
         holds=holds,
@@ -148,8 +193,11 @@ def check_rights(client: ClickHouseClient, use: Use, about: Set[About]) -> None:
     :param about: which rights to check.
     :raises TargetError: if not; has the GRANT of the missing rights.
     """
-    needed = [one for one in declare_rights(use) if one.need is Need.LOAD and one.about in about]
-    _check_granted(client, needed)
+    _check_granted(client, _needed(use, about))
+
+
+def _needed(use: Use, about: Set[About]) -> list[Right]:
+    return [one for one in declare_rights(use) if one.need is Need.LOAD and one.about in about]
 
 
 def check_ledger(client: ClickHouseClient, session: Session, ledger: TableName, *, is_there: bool) -> None:

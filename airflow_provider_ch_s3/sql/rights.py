@@ -75,15 +75,16 @@ class Use:
     :param database: the database of the loaded table; loads keep their own tables there.
     :param tables: what is loaded, as SQL: tables, or all tables of the database.
     :param new_tables: tables that a load may create, as SQL.
-    :param views: tables that the materialized views of the table write to, as SQL.
+    :param views: materialized views of the table that the load feeds, as SQL.
+    :param view_tables: tables that the views write to, as SQL.
     :param ledger: the ledger, as SQL, if the ledger is not among the other tables of loads.
     :param engines: of the loaded table, and of the tables that loads create besides locks; none if unknown.
     :param has_prefixes: the servers take the beginning of a name for a right.
     :param has_cluster: the load runs on a cluster, or may do so.
+    :param on_cluster: the load is known to run statements ON CLUSTER.
     :param is_replicated: the table is known to have replicas.
     :param is_staged: rows go to a staging table first.
     :param replaces: commits remove rows from the table.
-    :param rejects: bad rows go to a table of their own.
     :param adds_columns: the load adds columns to the table.
     :param holds: the load shows the rows before the commit.
     :param settles: the load waits for merges before the commit.
@@ -95,14 +96,15 @@ class Use:
     tables: Sequence[str]
     new_tables: Sequence[str] = ()
     views: Sequence[str] = ()
+    view_tables: Sequence[str] = ()
     ledger: str = ""
     engines: Sequence[str] = ()
     has_prefixes: bool = True
     has_cluster: bool = True
+    on_cluster: bool = False
     is_replicated: bool = False
     is_staged: bool = True
     replaces: bool = True
-    rejects: bool = False
     adds_columns: bool = False
     holds: bool = False
     settles: bool = False
@@ -215,7 +217,9 @@ def _of_tables(use: Use) -> Iterator[Right]:
     for table in use.new_tables:
         rights = ("CREATE TABLE", *READ_AND_WRITE)
         yield Right(rights=rights, on=table, about=about, why="tables that a load creates, if they are missing")
-    for table in use.views:
+    for view in use.views:
+        yield Right(rights=("SHOW TABLES",), on=view, about=about, why="to see materialized views")
+    for table in use.view_tables:
         yield Right(rights=READ_AND_WRITE, on=table, about=about, why="the tables of materialized views")
     if use.adds_columns:
         for table in use.tables:
@@ -257,7 +261,10 @@ def _of_sources(use: Use) -> Iterator[Right]:
     if use.collection:
         rights = ("NAMED COLLECTION",)
         yield Right(rights=rights, on=short_identifier(use.collection), about=about, why="the keys of the store")
-    need = Need.LOAD if use.has_cluster else Need.OPTIONAL
-    yield Right(rights=("REMOTE",), on="*.*", about=about, why="to query all nodes of a cluster", need=need)
-    need = Need.TOOL if use.has_cluster else Need.OPTIONAL
-    yield Right(rights=("CLUSTER",), on="*.*", about=about, why="statements ON CLUSTER, for replicas", need=need)
+    if not use.has_cluster:
+        why = "loads into Distributed tables; set the connection's field cluster, too"
+        yield Right(rights=("REMOTE", "CLUSTER"), on="*.*", about=about, why=why, need=Need.OPTIONAL)
+        return
+    yield Right(rights=("REMOTE",), on="*.*", about=about, why="to query all nodes of a cluster")
+    need, why = Need.LOAD if use.on_cluster else Need.TOOL, "statements ON CLUSTER, for replicas"
+    yield Right(rights=("CLUSTER",), on="*.*", about=About.TABLES, why=why, need=need)

@@ -96,6 +96,17 @@ def render_read_partitions(table: TableName, cluster: str | None, *, partitions:
 
 
 @statement
+def render_count_target(table: TableName, cluster: str | None) -> str:
+    """Count the rows of a table on each node; ``has_deleted`` as in :func:`render_read_partitions`."""
+    return """
+        SELECT {{ node_name }} AS node, sum(rows) AS rows, max(has_lightweight_delete) AS has_deleted
+        FROM {{ cluster | all_nodes("system.parts") }}
+        WHERE {{ table | is_table("table") }} AND active
+        GROUP BY node
+    """
+
+
+@statement
 def render_read_blocks(tables: Sequence[TableName], cluster: str | None) -> str:
     """Read rows, greatest block number and version of each partition of some tables on each node."""
     # Block numbers of inactive parts count, too: a new part gets a greater one than any of them.

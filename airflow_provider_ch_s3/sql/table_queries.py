@@ -20,6 +20,12 @@ def render_read_table(table: TableName, cluster: str | None) -> str:
 
 
 @statement
+def render_read_names(database: str) -> str:
+    """Read the names of the tables of a database that the user may see on the connected server."""
+    return "SELECT name FROM system.tables WHERE database = {{ database | literal }} ORDER BY name"
+
+
+@statement
 def render_read_volumes(policies: Sequence[str], cluster: str | None) -> str:
     """Read the volumes of storage policies on each node: new parts go to the first volume with room."""
     return IN_FILE

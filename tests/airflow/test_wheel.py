@@ -35,12 +35,13 @@ LAB_EXTRAS = {"bench", "demo", "dev"}
 
 @dataclass(frozen=True, kw_only=True)
 class Wheel:
-    """The names of a wheel's files, what it requires, its extras and its entry points."""
+    """The names of a wheel's files, what it requires, its extras, its entry points and its addresses."""
 
     names: frozenset[str]
     requires: frozenset[str]
     extras: frozenset[str]
     entry_points: dict[str, dict[str, str]]
+    urls: dict[str, str]
 
 
 def build_wheel(project: Path, target: Path) -> Wheel:
@@ -63,6 +64,7 @@ def build_wheel(project: Path, target: Path) -> Wheel:
         requires=frozenset(fields.get_all("Requires-Dist", [])),
         extras=frozenset(fields.get_all("Provides-Extra", [])),
         entry_points={group: dict(declared[group]) for group in declared.sections()},
+        urls=dict(url.split(", ", 1) for url in fields.get_all("Project-URL", [])),
     )
 
 
@@ -113,6 +115,11 @@ def test_no_pytest_plugin_is_loaded_unasked(wheel: Wheel, lab_wheel: Wheel) -> N
     assert wheel.entry_points.keys() == {"console_scripts", "apache_airflow_provider", "airflow.plugins"}
     assert lab_wheel.entry_points.keys() == {ENTRY_POINTS}
     assert lab_wheel.entry_points[ENTRY_POINTS].keys() == LAB_COMMANDS.keys()
+
+
+def test_the_addresses_are_pages_of_the_repository(wheel: Wheel) -> None:
+    assert wheel.urls.keys() == {"Documentation", "Changelog", "Report a bug"}
+    assert [url for url in wheel.urls.values() if not (ROOT / url).is_file()] == []
 
 
 def test_both_have_one_version() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,28 @@ def test_all_is_there(lab: Lab, table: str, capsys: pytest.CaptureFixture[str]) 
     ):
         assert words in said
     assert lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{lab.database}'") == [{"name": "t"}] * 3
+
+
+def test_a_task_of_a_dag(lab: Lab, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The load is the task's, with the templates of a run rendered."""
+    (tmp_path / "nightly.py").write_text(
+        "from airflow.sdk import DAG\n"
+        "from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator\n"
+        "with DAG('nightly', schedule=None):\n"
+        f"    S3ToClickHouseOperator(task_id='load', source='{lab.uri('in/{{ ds }}/*')}', table={table!r},"
+        " clickhouse_conn_id='ch', aws_conn_id='aws', mode='replace_table')\n"
+    )
+    lab.monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))
+    lab.monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(tmp_path))
+    task = ["--dag", "nightly", "--task", "load", "--date", "2013-01-02"]
+    put_numbers(lab, "in/2013-01-02/a.csv", FEW[:3])
+    found = examine(capsys, *task)
+    assert list(found) == LOAD
+    assert {state for state, _ in found.values()} <= {"ok", "skipped"}
+    assert found["files"][1].startswith("1 file, ")
+    assert main(["doctor", *task, "--grants"]) == 0
+    assert f"-- mode=replace_table into {table}, on ClickHouse" in capsys.readouterr().out
+    assert examine(capsys, *task[:-1], "2013-01-03")["files"][0] == "failed"
 
 
 @pytest.mark.thorough

@@ -14,11 +14,14 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Columns
 from airflow_provider_ch_s3.cli import main
+from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.operators.held import ClickHouseDropHeldOperator
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
 from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.config import SERVERS
 from ch_s3_lab.sandbox.launch import running_sandbox
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, lab_in
 from tests.sandbox.few import is_clean
@@ -128,6 +131,53 @@ def test_the_block_of_a_load_that_holds_its_rows(strict_lab: Lab, capsys: pytest
     assert is_clean(lab)
 
 
+@pytest.mark.parametrize("is_seen", [False, thorough(True)])
+def test_the_block_of_a_load_that_feeds_views(
+    strict_lab: Lab, capsys: pytest.CaptureFixture[str], is_seen: bool
+) -> None:
+    """A user who sees the table and the view gets the rights on the table of the view only."""
+    lab = strict_lab
+    table, fed = lab.create("t", COLUMNS, BY_TENS), lab.create("fed", COLUMNS, BY_TENS)
+    view = f"{lab.database}.v"
+    lab.everywhere(f"CREATE MATERIALIZED VIEW {view} TO {fed} AS SELECT * FROM {table}")
+    arguments = lab.arguments(table, "--mode", json.dumps({"append": {"views": "replay"}}))
+    become(lab, f"feeding_{is_seen}")
+    if is_seen:
+        lab.everywhere(f"GRANT SHOW TABLES ON {table}, SHOW TABLES ON {view} TO feeding_{is_seen}")
+    needed, _, _ = run_block(lab, capsys, *arguments).partition("-- optional:")
+    assert f"INSERT ON {fed if is_seen else f'{lab.database}.*'}" in needed
+    assert lab.load("in/*.csv", table, mode=Append(views="replay"), **FILES)["rows_written"] == 6
+    assert len(lab.rows(fed)) == 3
+    if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
+        return
+    lab.everywhere(f"REVOKE INSERT ON {fed if is_seen else f'{lab.database}.*'} FROM feeding_{is_seen}")
+    capsys.readouterr()
+    main(["doctor", *arguments, "--json"])
+    said = {one["check"]: one for one in json.loads(capsys.readouterr().out)}["rights"]
+    assert said["state"] == "failed"
+    assert f"INSERT ON {fed}" in said["text"]
+
+
+def test_a_distributed_table_whose_cluster_the_connection_does_not_name(
+    strict_lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = strict_lab
+    table = lab.distribute(lab.create("t", COLUMNS, BY_TENS))
+    become(lab, "unnamed")
+    login = {"login": "unnamed", "password": "secret of unnamed"}
+    lab.connect_clickhouse({"cluster": None, "ddl_mode": None, "http_endpoints": None}, **login)
+    run_block(lab, capsys)
+    cluster = lab.sandbox.cluster
+    said = coded("cluster-not-named", f"set the connection's field cluster to '{cluster}'", "run GRANT", "REMOTE")
+    with pytest.raises(ConfigError, match=said):
+        lab.load("in/*.csv", table, **FILES)
+    assert main(["doctor", *lab.arguments(table)]) == 1
+    assert f"field cluster to '{cluster}'" in capsys.readouterr().out
+    lab.connect_clickhouse(**login)
+    run_block(lab, capsys)
+    assert lab.load("in/*.csv", table, **FILES)["rows_written"] == 3
+
+
 def test_a_right_that_an_expression_needs_is_named(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     lab = strict_lab
     if lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]:
@@ -160,6 +210,7 @@ def test_all_that_is_missing_is_said_at_once(strict_lab: Lab, capsys: pytest.Cap
         f"INSERT ON {table}",
         "TABLE ENGINE ON Memory",
         f"TABLE ENGINE ON {engine}",
+        *(["CLUSTER ON *.*"] if lab.sandbox.replicas > 1 else []),
     ]
     lab.everywhere(f"REVOKE {', '.join(missing)} FROM lacking")
     is_old = lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]

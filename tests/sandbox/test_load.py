@@ -17,6 +17,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, SourceError, TargetError
 from airflow_provider_ch_s3.load.planning import Planning
+from airflow_provider_ch_s3.modes import ReplacePartitions
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
@@ -153,6 +154,29 @@ class TestReport:
         said = {key.rpartition(":")[2]: node["initial_parts"] for key, node in report["nodes"].items()}
         assert said == dict(zip(map(str, lab.sandbox.tcp_ports), parts, strict=True))
         assert report["initial_parts"] == sum(parts)
+
+    def test_the_last_line_says_how_many_rows_the_table_holds(
+        self, lab: Lab, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO")
+        table = lab.create("t", "n UInt32", "MergeTree PARTITION BY n % 2 ORDER BY n")
+        folding = lab.create("folding", "n UInt32", "ReplacingMergeTree ORDER BY n")
+        lab.put("in/a.csv", b"1\n2\n3\n")
+        lab.put("in/b.csv", b"5\n")
+
+        def load(glob: str, into: str, **arguments: Any) -> Any:
+            rows_now = lab.load(glob, into, task_id=f"t{len(caplog.records)}", **arguments)["rows_now"]
+            assert (f"into {into} ({rows_now} row" in caplog.messages[-1]) == (rows_now is not None)
+            return rows_now
+
+        assert load("in/a.csv", lab.distribute(table)) == 3
+        assert load("in/*.csv", table) == 4
+        assert load("in/b.csv", table, mode=ReplacePartitions(on_partial="replace")) == 2
+        lab.ddl(f"DELETE FROM {table} WHERE n = 5")
+        assert load("in/a.csv", table, mode="replace_table") == 3
+        lab.ddl(f"DELETE FROM {table} WHERE n = 1")
+        assert load("in/b.csv", table) is None
+        assert load("in/a.csv", folding) is None
 
     @pytest.mark.thorough
     def test_settings_are_those_that_the_server_ran_with(self, lab: Lab) -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 from datetime import timedelta
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
 
 from airflow_provider_ch_s3.arguments import Csv, NamedCollection
 from airflow_provider_ch_s3.errors import ChS3Error
+from airflow_provider_ch_s3.load.staged import StagedLoad
 from airflow_provider_ch_s3.operators.s3_query import S3QueryOperator
+from airflow_provider_ch_s3.triggers.load import LoadTrigger
 from tests.failures import coded, own_errors
+from tests.marks import thorough
 from tests.sandbox.conftest import SLOW, Lab, bag, put_slow_files
+from tests.sandbox.few import is_clean
+from tests.sandbox.test_deferral import collect
+from tests.sandbox.written import parquet_file
 
 pytestmark = pytest.mark.sandbox
 
@@ -67,18 +77,65 @@ def test_a_distributed_table_and_a_connection_without_a_cluster(lab: Lab) -> Non
         lab.load("in/*", f"{table}_all")
 
 
+@pytest.mark.parametrize("ending", ["csv", thorough("parquet")])
+def test_a_file_that_is_deleted_after_the_listing(lab: Lab, ending: str) -> None:
+    """The load plans with the file, and the file is gone when the INSERT begins."""
+    lab.connect_one_node()
+    table = lab.create("t", "n UInt64")
+    body = parquet_file(pa.table({"n": [1]})) if ending == "parquet" else b"n\n1\n"
+    for name in "ab":
+        lab.put(f"in/{name}.{ending}", body)
+    submit = StagedLoad.submit
+
+    def submit_later(load: StagedLoad, *given: Any) -> Any:
+        lab.s3.delete_object(Bucket=lab.bucket, Key=f"in/a.{ending}")
+        return submit(load, *given)
+
+    lab.monkeypatch.setattr(StagedLoad, "submit", submit_later)
+    said = coded("file-changed-meanwhile", "a file was removed after it was listed: load again")
+    with pytest.raises(ChS3Error, match=said) as refused:
+        lab.load("in/*", table)
+    assert not refused.value.is_final
+    assert lab.rows(table) == []
+    lab.load("in/*", table)
+    assert lab.rows(table) == [{"n": 1}]
+
+
+STOPPED = ("longer than the task's execution_timeout of", "raise the limit")
+
+
 @pytest.mark.thorough
 def test_a_query_that_takes_longer_than_the_task_allows(lab: Lab) -> None:
-    """The limit of a deferred task is the same: the servers stop the query, before the triggerer would."""
     put_slow_files(lab)
     table = lab.create("t", "n UInt64")
-    words = (
-        "failed, and nothing of it was committed: it took longer than the task's execution_timeout of 2.0 s",
-        "raise",
-    )
-    with pytest.raises(ChS3Error, match=coded("execution-timeout", *words)):
+    with pytest.raises(ChS3Error, match=coded("execution-timeout", "nothing of it was committed", *STOPPED)):
         lab.load("in/*", table, execution_timeout=timedelta(seconds=2), **SLOW)
     assert lab.rows(table) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seconds", [2, 60])
+def test_a_deferred_query_that_takes_longer_than_the_task_allows(lab: Lab, seconds: int) -> None:
+    """The servers, or the triggerer, may see the limit first; the triggerer does if the limit is over at once."""
+    put_slow_files(lab)
+    table = lab.create("t", "n UInt64")
+    limit = {"execution_timeout": timedelta(seconds=seconds)}
+    operator, again = (lab.operator("in/*", table, deferrable=True, **limit, **SLOW) for _ in range(2))
+    with pytest.raises(TaskDeferred) as deferral:
+        operator.execute(lab.context(operator))
+    trigger = deferral.value.trigger
+    assert isinstance(trigger, LoadTrigger)
+    if seconds == 60:
+        trigger.deadline = 0.0
+    (event,) = asyncio.run(collect(trigger))
+    said = ("was stopped", "nothing of it was committed") if seconds == 60 else ()
+    with (
+        pytest.raises(ChS3Error, match=coded("execution-timeout", STOPPED[0], *said, STOPPED[1])),
+        own_errors(),
+    ):
+        again.execute_complete(lab.context(again), event)
+    assert lab.rows(table) == []
+    assert is_clean(lab)
 
 
 @pytest.mark.parametrize("kind", ["Decimal(9, 2)", "Nullable(Float64)"])

@@ -169,6 +169,10 @@ class TestTarget:
         words = (f"table {lab.database}.nope does not exist on the connected server", "create it on every node")
         refuse(lab, TargetError, "in/**", f"{lab.database}.nope", *words)
 
+    def test_a_misspelt_table(self, lab: Lab) -> None:
+        lab.create("sales", "id UInt32")
+        refuse(lab, TargetError, "in/**", f"{lab.database}.sale", "did you mean 'sales'? Otherwise create it")
+
     def test_not_a_table_name(self, lab: Lab) -> None:
         refuse(lab, ConfigError, "in/**", "a.b.c", "table 'a.b.c' is not a table name", "database.table")
 

@@ -163,6 +163,7 @@ EMPTY: dict[str, Any] = {
     "checks": [],
     "partitions": {},
     "replaced": {},
+    "rows_now": None,
     "merge": {},
     "commit_seconds": 0.0,
     "plan_seconds": 0.0,
@@ -442,6 +443,9 @@ def test_the_outcome_is_one_sentence() -> None:
         "loaded 990 rows from 5 files into d.t in 2 partitions, in the place of 7 rows, after 5.2 s; 1 file skipped;"
         " 2 rows rejected"
     )
+    assert dataclasses.replace(report, rows_now=1_000).outcome.startswith(
+        "loaded 990 rows from 5 files into d.t (1,000 rows now) in 2 partitions, in the place of 7 rows, after 5.2 s;"
+    )
     assert LoadReport.nothing_new("d.t").outcome == "nothing new for d.t: no file matches the source"
 
 
@@ -564,10 +568,10 @@ def test_a_commit_adds_to_the_report_what_it_did_to_the_table() -> None:
         report=dataclasses.replace(COMMITTED, partitions={"b": 4}, replaced={}, commit_seconds=0.0),
         replaced={"a": 7},
     )
-    report = Committed.of(plan, commit_seconds=0.5).report
+    report = Committed.of(plan, commit_seconds=0.5, rows_now=9).report
     # partition a has only lost rows
     assert report == dataclasses.replace(
-        COMMITTED, partitions={"a": 0, "b": 4}, replaced={"a": 7}, commit_seconds=0.5
+        COMMITTED, partitions={"a": 0, "b": 4}, replaced={"a": 7}, rows_now=9, commit_seconds=0.5
     )
 
 

@@ -98,7 +98,9 @@ class MovingCommit(Commit):
                 f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
                 f" {target}, so the commit is incomplete; load again, which finishes it",
             )
-        self.tables.agree(target, role)
+        nodes = self.tables.agree(target, role)
+        if not role:
+            self.rows_now = self.tables.count_rows(nodes)
 
     def _drop_moved(self, role: str) -> None:
         """Drop staged parts that the target already has, because their node died while moving them."""

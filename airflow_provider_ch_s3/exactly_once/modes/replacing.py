@@ -109,7 +109,7 @@ class ReplacingCommit(Commit):
         )
         for hosts, some in self._split(partitions, nodes):
             self.tables.alter(hosts, some, render, self._check_unchanged)
-        self.tables.agree(self.tables.target, role)
+        self.rows_now = self.tables.count_rows(self.tables.agree(self.tables.target, role))
 
     def _split(
         self, partitions: Collection[str], nodes: Mapping[str, str]

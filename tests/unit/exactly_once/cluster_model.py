@@ -793,6 +793,11 @@ class Cluster:
             for partition, rows in sorted(table.partitions.items() if table else ())
         ]
 
+    def _count_target(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
+        table = self._table(node, _match(r"table = '(\w+)'", statement.text)[1])
+        count = sum(rows.total() for rows in table.partitions.values())
+        return [{"node": node.name, "rows": count, "has_deleted": 0}]
+
     def _touched_partitions(self, node: Node, statement: Statement, _: str | None) -> list[dict[str, Any]]:
         table = self._table(node, _match(r"clusterAllReplicas\('c', 'd', '(\w+)'\)", statement.text)[1])
         found = table.partitions.items()

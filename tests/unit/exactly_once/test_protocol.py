@@ -132,6 +132,7 @@ STATEMENTS = (
     "read_tables",
     "read_partitions",
     "read_blocks",
+    "count_target",
     "read_digests",
     "read_parts",
     "running_queries",

@@ -221,6 +221,7 @@ CASES: dict[str, Statement] = {
     **at_both(
         "read_some_partitions_cluster", staging_queries.render_read_partitions, TARGET, partitions=["a", PARTITION]
     ),
+    **at_both("count_target_cluster", staging_queries.render_count_target, TARGET),
     **at_both("read_blocks_cluster", staging_queries.render_read_blocks, [STAGING, TARGET]),
     **at_both(
         "read_digests_cluster",
@@ -386,6 +387,7 @@ def test_a_statement_is_called_as_its_template() -> None:
         "rename_staging",
         "drop_staging",
         "read_partitions",
+        "count_target",
         "read_blocks",
         "read_digests",
         "read_broken_parts",

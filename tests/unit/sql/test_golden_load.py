@@ -310,6 +310,7 @@ CASES: dict[str, Statement] = {
     **at_both("read_volumes_cluster", table_queries.render_read_volumes, ["default", "it's"]),
     "largest_row_group": load_queries.render_largest_row_group(source().read_with(**SETTINGS)),
     **at_both("read_table_cluster", table_queries.render_read_table, TABLE),
+    "read_names": table_queries.render_read_names("it's"),
     **at_both("read_columns_cluster", table_queries.render_read_columns, TABLE),
     "find_on_nodes": table_queries.render_find_on_nodes(TABLE, CLUSTER),
     "check_grant": server_queries.render_check_grant(

@@ -71,6 +71,11 @@ def test_on_a_cluster_held_views_are_dropped_like_tables() -> None:
     assert right in named(use(has_cluster=True), Need.OPTIONAL)
 
 
+def test_without_a_cluster_its_rights_are_for_distributed_tables() -> None:
+    right, why = "GRANT REMOTE, CLUSTER ON *.* TO u;", "-- loads into Distributed tables; set the connection's field"
+    assert f"{why} cluster, too\n-- {right}" in show_grants(declare_rights(use()), "u")
+
+
 def test_names_are_quoted() -> None:
     block = show_grants(declare_rights(use(database="it's", collection="a b")), "it's me")
     assert "ON `it's`.ch_s3_*" in block
@@ -94,7 +99,9 @@ def test_an_administrator_runs_a_single_statement() -> None:
         pytest.param({"has_cluster": True}, "REMOTE ON *.*", id="cluster"),
         pytest.param({"is_replicated": True}, "SELECT ON system.replicas", id="replicas"),
         pytest.param({"settles": True}, "SELECT ON system.merges", id="settle"),
-        pytest.param({"views": ["d.v"]}, "INSERT ON d.v", id="views"),
+        pytest.param({"has_cluster": True, "on_cluster": True}, "CLUSTER ON *.*", id="on-cluster"),
+        pytest.param({"views": ["d.v"]}, "SHOW TABLES ON d.v", id="views"),
+        pytest.param({"view_tables": ["d.v"]}, "INSERT ON d.v", id="tables-of-views"),
         pytest.param({"new_tables": ["d.new"]}, "CREATE TABLE ON d.new", id="new-table"),
         pytest.param({"holds": True}, "DROP VIEW ON d.*", id="held"),
         pytest.param({"holds": True, "is_replicated": True}, "DROP TABLE ON d.*", id="held-on-cluster"),

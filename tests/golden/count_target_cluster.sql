@@ -1,0 +1,4 @@
+SELECT concat(hostName(), ':', toString(tcpPort())) AS node, sum(rows) AS rows, max(has_lightweight_delete) AS has_deleted
+FROM clusterAllReplicas('it\'s', system.parts)
+WHERE database = 'it\'s' AND table = 'a`b' AND active
+GROUP BY node

@@ -1,0 +1,1 @@
+SELECT name FROM system.tables WHERE database = 'it\'s' ORDER BY name
