@@ -163,8 +163,7 @@ def _choose_text(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Choose the types of the columns of text files; returns also column → reason, where the values are texts."""
     guessed = _guess_types(client, source)
-    marks_texts = source.format.tells_null_from_empty
-    marked = {name for name, kind in guessed.items() if marks_texts and base_type(kind) == "String"}
+    marked = {name for name, kind in guessed.items() if source.format.is_json and base_type(kind) == "String"}
     scalars = [FileColumn(name=name, type="Nullable(String)") for name, kind in guessed.items() if is_scalar(kind)]
     seen = _observe(client, source, scalars)
     chosen = {

@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.files.data_format import (
     CSV_SKIP_SETTING,
     TRIM_SETTING,
     TSV_END_SETTING,
+    TSV_OF_WINDOWS_SETTING,
     TSV_SKIP_SETTING,
     Csv,
 )
@@ -29,7 +30,6 @@ class FileFormat:
     :param is_typed: the files contain the types of their columns; otherwise types are guesses.
     :param is_text: values are parsed from text, field by field; ClickHouse may split a file into pieces for parsing.
     :param with_names: the variant whose first line contains the column names; '' if there is none.
-    :param tells_null_from_empty: an empty string is never a NULL.
     :param may_lack_fields: every row names its columns, and may lack some.
     :param has_null_lists: rows may have NULL in place of an array, map or tuple, for which servers have no type.
     :param has_footers: files end with a list of their columns and rows, and nodes can share the pieces of a file.
@@ -47,7 +47,6 @@ class FileFormat:
     is_typed: bool = False
     is_text: bool = False
     with_names: str = ""
-    tells_null_from_empty: bool = False
     may_lack_fields: bool = False
     has_null_lists: bool = False
     has_footers: bool = False
@@ -73,9 +72,24 @@ class FileFormat:
         return self.variants == "JSON"
 
     @property
+    def is_tsv(self) -> bool:
+        """Whether the format is a variant of TSV."""
+        return self.variants in ("TSV", "TabSeparated")
+
+    @property
+    def is_escaped_tsv(self) -> bool:
+        """Whether the format is a variant of TSV with backslashes before some characters of a text."""
+        return self.is_tsv and "Raw" not in self.name
+
+    @property
+    def tells_null_from_empty(self) -> bool:
+        """Whether an empty text is never a NULL, and a NULL never a text."""
+        return self.is_json or self.is_escaped_tsv
+
+    @property
     def has_lines(self) -> bool:
         """Whether the files are CSV, TSV or JSON: text that begins like text, and has at least one row."""
-        return self.variants in ("CSV", "TSV", "TabSeparated", "JSON")
+        return self.is_csv or self.is_tsv or self.is_json
 
     @property
     def has_names(self) -> bool:
@@ -89,7 +103,9 @@ class FileFormat:
 
 _PARSING = "input_format_parallel_parsing"
 _CSV = frozenset({_PARSING, "input_format_csv_empty_as_default", TRIM_SETTING, CSV_SKIP_SETTING, CSV_END_SETTING})
-_TSV = frozenset({_PARSING, "input_format_tsv_empty_as_default", TSV_SKIP_SETTING, TSV_END_SETTING})
+_TSV = frozenset(
+    {_PARSING, "input_format_tsv_empty_as_default", TSV_OF_WINDOWS_SETTING, TSV_SKIP_SETTING, TSV_END_SETTING}
+)
 JSON_AS_TEXT = ("input_format_json_read_numbers_as_strings", "input_format_json_read_bools_as_strings")
 _JSON = frozenset(
     {
@@ -183,7 +199,6 @@ _KNOWN = (
         variants="JSON",
         extensions=("jsonl", "ndjson", "json"),
         is_text=True,
-        tells_null_from_empty=True,
         may_lack_fields=True,
         has_null_lists=True,
         settings=_JSON,

@@ -85,7 +85,7 @@ def _find_format(
     data_format, compression = infer_format(
         (file.key for file in files), given, request.data_format.compression, request.unnamed_format
     )
-    return SourceSpec(
+    source = SourceSpec(
         pattern=request.pattern,
         access=access,
         files=files,
@@ -94,6 +94,9 @@ def _find_format(
         columns=(),
         settings=request.settings,
     )
+    if not source.format.is_tsv:
+        return source
+    return source.read_with(**{TSV_OF_WINDOWS_SETTING: int(source.format.is_escaped_tsv)})
 
 
 def check_readable(
@@ -220,10 +223,8 @@ def _read_typed(
 
 
 def with_dialect(request: LoadRequest, source: SourceSpec) -> LoadRequest:
-    """Add to the settings what was found out: the delimiter, how to take lines apart, and the line ends of TSV."""
-    found = {name: value for name, value in source.settings.items() if name == TSV_OF_WINDOWS_SETTING}
-    if source.delimiter:
-        found |= Csv(delimiter=source.delimiter).settings
+    """Add to the settings what was found out: the delimiter, and how to take lines apart."""
+    found = Csv(delimiter=source.delimiter).settings if source.delimiter else {}
     if request.csv.escape:
         found |= request.csv.line_settings(delimiter_of(source, request), len(source.in_files))
     return replace(request, settings={**found, **request.settings}) if found else request

@@ -20,7 +20,6 @@ from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.data_format import (
     DELIMITER_SETTING,
     DELIMITERS,
-    TSV_OF_WINDOWS_SETTING,
     TSV_SKIP_SETTING,
     find_rivals,
     guess_delimiter,
@@ -102,10 +101,6 @@ def look_at_files(
             " 'windows-1252'",
             foreign,
         )
-    # Raw formats would keep the carriage returns in the texts; without the setting, servers refuse the files.
-    is_escaped_tsv = not (is_json or source.format.is_csv or "Raw" in source.data_format)
-    if is_escaped_tsv and any(b"\r\n" in head.content for head in heads):
-        source = source.read_with(**{TSV_OF_WINDOWS_SETTING: 1})
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)

@@ -199,6 +199,10 @@ def _read_text(column: FileColumn) -> Sql:
         text = Sql(f"trim(BOTH {literal(BLANKS)} FROM {text})")
         if column.conversion and column.conversion.is_nullable:
             text = Sql(f"nullIf({text}, '')")
+    if column.is_empty_missing:
+        text = Sql(f"nullIf({text}, '')")
+    if column.is_required:
+        text = cast(text, column.type)
     if column.encoding:
         text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
     if column.null_words:
@@ -227,6 +231,8 @@ def _without_marks(text: Sql) -> Sql:
 
 def _parse_whole(text: Sql, column: FileColumn) -> Sql:
     """Render the only value of a list with the text in it: text has no cast to Map."""
+    if column.is_unescaped:
+        text = Sql(f"replaceAll({text}, '\\\\', '\\\\\\\\')")
     whole = Sql(f"concat('[', {text}, ']')")
     if column.has_bare_values:
         # The regular expression passes over NULL before the next value, so a value is appended.

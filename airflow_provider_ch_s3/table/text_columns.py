@@ -134,6 +134,8 @@ def read_text_strictly(
     read = [c if c.in_path else _read_by(dialect, c) for c in strict]
     if source.format.is_csv:
         read = [replace(c, is_trimmed=_has_blanks_around(c)) for c in read]
+    if source.format.is_tsv:
+        read = [c if c.in_path else _read_tsv(c, source.format) for c in read]
     if source.format.is_json:
         read = [c if c.in_path else replace(c, is_from_json=_may_be_broken(c.type)) for c in read]
     if is_escaped:
@@ -161,6 +163,18 @@ def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[Fil
         return replace(column, may_be_marked=column.parsed_type in ("String", "Nullable(String)"))
 
     return tuple(map(note, columns))
+
+
+def _read_tsv(column: FileColumn, file_format: FileFormat) -> FileColumn:
+    """Have an empty field read as a missing value, unless the column is a text, and NULL refused for a given text."""
+    if column.is_parsed_whole:
+        return replace(column, is_unescaped=file_format.is_escaped_tsv)
+    base = base_type(column.type)
+    if _is_parsed(base):
+        return replace(column, is_empty_missing=True)
+    if file_format.is_escaped_tsv and family(base) == "string" and not is_nullable(column.type):
+        return replace(column, read_as=f"Nullable({base})", is_required=True)
+    return column
 
 
 def _has_blanks_around(column: FileColumn) -> bool:

@@ -115,6 +115,13 @@ def skip_empty_end(facts: LoadFacts) -> Decision:
     return Decision(1, "rows of several columns have delimiters, so an empty line at the end of a file is not a row")
 
 
+def input_format_tsv_crlf_end_of_line(facts: PlanFacts) -> Decision:
+    """1: a line may end as on Windows; 0 in raw formats."""
+    if facts.format.is_escaped_tsv:
+        return Decision(1, "a carriage return before the end of a line does not belong to the last field")
+    return Decision(0, "in raw formats a carriage return belongs to the text")
+
+
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:
     """Off (0) unless ``columns`` or ``select`` is given: a column that only later files have must not be dropped.
 

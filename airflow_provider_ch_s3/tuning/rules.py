@@ -263,7 +263,13 @@ RULES: tuple[Rule[LoadFacts], ...] = (
     *(fixed(name, 0, _TYPES, protects_data=True) for name in ("cast_keep_nullable", "data_type_default_nullable")),
     fixed("transform_null_in", 0, "NULL IN (…) must yield what the load checked", protects_data=True),
     fixed("input_format_csv_empty_as_default", 1, _EMPTY, protects_data=True),
-    fixed("input_format_tsv_empty_as_default", 1, _EMPTY, protects_data=True),
+    fixed(
+        "input_format_tsv_empty_as_default",
+        0,
+        "an empty field is an empty text; the load itself makes a NULL of an empty number",
+        protects_data=True,
+    ),
+    computed(read.input_format_tsv_crlf_end_of_line, is_pinned=True, protects_data=True),
     fixed(
         "precise_float_parsing",
         1,

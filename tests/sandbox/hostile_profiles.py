@@ -53,6 +53,7 @@ PROFILES = f"""
       <prefer_column_name_to_alias>1</prefer_column_name_to_alias>
       <asterisk_include_alias_columns>1</asterisk_include_alias_columns>
       <asterisk_include_materialized_columns>1</asterisk_include_materialized_columns>
+      <input_format_tsv_crlf_end_of_line>1</input_format_tsv_crlf_end_of_line>
       <describe_compact_output>1</describe_compact_output>
       <describe_include_subcolumns>1</describe_include_subcolumns>
       <describe_include_virtual_columns>1</describe_include_virtual_columns>

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.arguments import Chunks, Format
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, PlanError, SourceError
 from airflow_provider_ch_s3.modes import Append, Merge, ReplaceWhere
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from ch_s3_lab.errors import SandboxError
@@ -99,6 +99,15 @@ def test_a_table_is_made_as_for_others(lab: Lab) -> None:
         for user in ("sandbox", "hostile")
     )
     assert columns == other
+
+
+@pytest.mark.thorough
+def test_a_carriage_return_of_raw_tsv_is_found(lab: Lab) -> None:
+    log_in(lab, HOSTILE)
+    lab.put("raw/a.tsv", b"1\t2\r\n")
+    table = lab.create("raw", "p UInt8, s String")
+    with pytest.raises(SourceError, match="carriage return"):
+        lab.load("raw/*", table, data_format=Format("TSVRaw", structure="p UInt8, s String"))
 
 
 @pytest.mark.thorough

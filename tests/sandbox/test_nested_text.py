@@ -53,7 +53,8 @@ TSV: list[tuple[str, str, Any]] = [
     ("Array(Array(Nullable(UInt8)))", "[[1, 255],[],[NULL]]", [[1, 255], [], [None]]),
     ("Array(Bool)", "[true,'false']", [True, False]),
     ("Map(UInt64, Float32)", f"{{{2**64 - 1}:1.5}}", {str(2**64 - 1): 1.5}),
-    ("Tuple(a String, b Decimal(9, 2))", "('it\\\\'s',1.99)", {"a": "it's", "b": 1.99}),
+    ("Map(String, UInt8)", r"{'C:\\new':1}", {r"C:\new": 1}),
+    ("Tuple(a String, b Decimal(9, 2))", r"('C:\\new',1.99)", {"a": r"C:\new", "b": 1.99}),
 ]
 REFUSED = [
     ("jsonl", "Tuple(d Date)", '{"d":"2024-02-30"}'),
@@ -75,6 +76,7 @@ REFUSED = [
     ("tsv", "Array(Date)", "['2024-02-30']"),
     ("tsv", "Map(String, UInt256)", f"{{'a':{HUGE + 1}}}"),
     ("tsv", "Tuple(a String, b Decimal(9, 2))", "('x',1.999)"),
+    ("tsv", "Tuple(a String, b Decimal(9, 2))", r"('it\'s',1.99)"),
     ("tsv", "Array(Float32)", "[9.4e39]"),
     ("tsv", "Array(Int64)", "['']"),
     ("tsv", "Map(String, UInt8)", '{"a":1}'),

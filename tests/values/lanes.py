@@ -115,8 +115,6 @@ def inside(verdict: Verdict, kind: Kind, wrapper: str, text: str) -> Verdict:
 
 
 def judge_quoted(kind: Kind, wrapper: str, text: str) -> Verdict:
-    if text == "" and kind.family == "text" and wrapper == "Nullable":
-        return may(NULL, *kind.judge("").values)
     return inside(judge_padded(kind, text), kind, wrapper, text)
 
 

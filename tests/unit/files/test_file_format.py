@@ -17,7 +17,12 @@ from airflow_provider_ch_s3.files.file_format import FORMAT_SETTINGS, FORMATS, f
         pytest.param("ArrowStream", {"is_typed": True, "has_footers": False}, id="typed"),
         pytest.param("CSV", {"is_text": True, "with_names": "CSVWithNames"}, id="csv"),
         pytest.param("CSVWithNames", {"is_text": True, "with_names": ""}, id="variant"),
-        pytest.param("TSVRaw", {"is_text": True, "with_names": ""}, id="variant-without-a-header"),
+        pytest.param(
+            "TSVRaw",
+            {"with_names": "", "tells_null_from_empty": False},
+            id="variant-without-a-header",
+        ),
+        pytest.param("TabSeparatedWithNames", {"is_text": True, "tells_null_from_empty": True}, id="tsv"),
         pytest.param("JSONCompactEachRow", {"is_text": True, "tells_null_from_empty": True}, id="json"),
         pytest.param("JSONAsString", {"is_text": True, "tells_null_from_empty": False}, id="json-as-one-text"),
         pytest.param("ParquetMetadata", {"is_typed": False, "has_footers": False}, id="no-variant-of-parquet"),
@@ -50,6 +55,7 @@ def test_what_is_known_of_a_format(name: str, known: dict[str, Any]) -> None:
             "TabSeparatedRaw",
             {
                 "input_format_parallel_parsing",
+                "input_format_tsv_crlf_end_of_line",
                 "input_format_tsv_empty_as_default",
                 "input_format_tsv_skip_first_lines",
                 "input_format_tsv_skip_trailing_empty_lines",

@@ -110,6 +110,21 @@ TEXT = dataclasses.replace(
     ),
     open_quote=OpenQuote(column="it's at", rows=r"\n[^,\n]*,'\n$", is_fixed=False),
 )
+TABS = dataclasses.replace(
+    source(KEYS, data_format="TSVWithNames"),
+    columns=(
+        FileColumn(name="id", type="Nullable(Int64)", read_as="Nullable(String)", is_empty_missing=True),
+        FileColumn(name="tail`num", type="String", read_as="Nullable(String)", is_required=True),
+        FileColumn(
+            name="m",
+            type="Map(String, UInt8)",
+            read_as="Map(String, String)",
+            is_parsed_whole=True,
+            has_bare_values=True,
+            is_unescaped=True,
+        ),
+    ),
+)
 ESCAPED = dataclasses.replace(
     source(KEYS, data_format="Regexp"),
     header=("id", "it's"),
@@ -162,6 +177,7 @@ def insert(
 
 CASES: dict[str, Statement] = {
     "insert_load_keys": insert(source(KEYS)),
+    "insert_load_tsv": insert(TABS),
     "insert_load_escaped": insert(ESCAPED, where="id > 1"),
     "insert_load_session_token": insert(source(TEMPORARY)),
     "insert_load_nosign": insert(source(ANONYMOUS)),

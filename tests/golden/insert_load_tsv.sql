@@ -1,0 +1,15 @@
+INSERT INTO `d`.`all`
+    (`id`, `tail\`num`)
+WITH
+    if(nullIf(`ch_s3_files`.`id`, '') IS NULL, NULL, accurateCast(assumeNotNull(nullIf(`ch_s3_files`.`id`, '')), 'Int64')) AS `id`,
+    accurateCast(`ch_s3_files`.`tail\`num`, 'String') AS `tail\`num`,
+    CAST(mapFromArrays(mapKeys(arrayElement(CAST(substring(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\''), 1, length(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\'')) - 3), 'Array(Map(String, String))'), accurateCast(if(length(CAST(substring(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\''), 1, length(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\'')) - 3), 'Array(Map(String, String))')) <= 1 AND NOT endsWith(trimRight(replaceAll(`ch_s3_files`.`m`, '\\', '\\\\')), ','), '1', concat(replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ' does not fit')), 'UInt8'))), arrayMap(ch_s3_0 -> accurateCast(ch_s3_0, 'UInt8'), mapValues(arrayElement(CAST(substring(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\''), 1, length(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\'')) - 3), 'Array(Map(String, String))'), accurateCast(if(length(CAST(substring(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\''), 1, length(replaceRegexpAll(concat(concat('[', replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ']'), '!'), '((?:\'(?:[^\'\\\\]|\\\\.)*\'|[\\s\\[\\](){},:\\"]|(?i:NULL))*)([^\\s\\[\\](){},:\'\\"\\\\]+)', '\\1\'\\2\'')) - 3), 'Array(Map(String, String))')) <= 1 AND NOT endsWith(trimRight(replaceAll(`ch_s3_files`.`m`, '\\', '\\\\')), ','), '1', concat(replaceAll(`ch_s3_files`.`m`, '\\', '\\\\'), ' does not fit')), 'UInt8'))))), 'Map(String, UInt8)') AS `m`
+SELECT
+    `id`, `tail\`num`
+FROM s3Cluster('it\'s',
+    'http://s3:9000/flights/dt={1,2}/a.parquet',
+    {s3_access_key:String}, {s3_secret_key:String},
+    'TSVWithNames', '`id` Nullable(String), `tail\\`num` Nullable(String), `m` String', 'auto')
+    AS `ch_s3_files`
+SETTINGS
+    max_insert_threads = 4, date_time_input_format = 'best_effort', log_comment = '{"dag": "it\'s"}'
