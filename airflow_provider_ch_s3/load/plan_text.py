@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.load.selection import ChunkSelection, LeftOut
 from airflow_provider_ch_s3.report import describe_snapshot
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.tuning import Setting
+from airflow_provider_ch_s3.tuning.predict import FEW_PARTS
 
 log = get_log(__name__)
 
@@ -57,10 +58,16 @@ def format_elsewhere(prepared: PreparedLoad) -> str:
         if name in plan.sent
     )
     least, most = (plan.prediction.load_seconds * factor for factor in plan.trusted_range)
+    few = (
+        [f"merges    leave {count_of(FEW_PARTS, 'part')} after {format_estimate(plan.few_parts_seconds)}"]
+        if plan.few_parts_seconds is not None
+        else []
+    )
     lines = [
         f"on        {prepared.cluster.node_count} x {count_of(node.vcpus, 'core')},"
         f" {format_bytes(node.memory_bytes)}: {plan.prediction}; {plan.basis}",
         f"with      {settings}",
+        *few,
         f"trust     {format_estimate(least)} to {format_estimate(most)} to load: published loads took"
         f" {plan.trusted_range[0]:g} to {plan.trusted_range[1]:g} times the seconds of such a prediction",
     ]

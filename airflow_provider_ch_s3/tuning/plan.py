@@ -11,7 +11,14 @@ from airflow_provider_ch_s3.common.text import GIB, did_you_mean
 from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Reduction, Senders
-from airflow_provider_ch_s3.tuning.predict import Prediction, describe_basis, predict, trusted_range
+from airflow_provider_ch_s3.tuning.predict import (
+    FEW_PARTS,
+    Prediction,
+    describe_basis,
+    few_parts_seconds,
+    predict,
+    trusted_range,
+)
 from airflow_provider_ch_s3.tuning.rule import (
     Decision,
     Facts,
@@ -72,6 +79,7 @@ class LoadPlan(Plan):
     """The settings of a load, and the expected outcome.
 
     :param basis: where the constants of the prediction come from.
+    :param few_parts_seconds: seconds from the start of the INSERT until few parts are left; None if few are made.
     :param trusted_range: how many times the predicted seconds the load may take, least and most.
     :param sends_rows: nodes send rows to their shards.
     :param reduction: how far the load is reduced.
@@ -79,6 +87,7 @@ class LoadPlan(Plan):
 
     prediction: Prediction
     basis: str
+    few_parts_seconds: float | None = None
     trusted_range: tuple[float, float] = (1.0, 1.0)
     sends_rows: bool = False
     reduction: Reduction = field(default_factory=Reduction)
@@ -101,12 +110,14 @@ def plan_load(
     operator, connection = operator or {}, connection or {}
     facts = replace(facts, given_senders=_given_senders(facts, {**connection, **operator}, server))
     plan = plan_query(RULES, facts, server=server, operator=operator, connection=connection)
+    prediction = _predict(facts, plan, server)
     return LoadPlan(
         settings=plan.settings,
         kept=plan.kept,
         left_out=plan.left_out,
-        prediction=_predict(facts, plan, server),
+        prediction=prediction,
         basis=describe_basis(facts),
+        few_parts_seconds=few_parts_seconds(facts, prediction) if prediction.initial_parts > FEW_PARTS else None,
         trusted_range=trusted_range(facts),
         sends_rows=facts.senders is not Senders.NONE,
         reduction=facts.reduction,

@@ -27,6 +27,9 @@ PARTS_PER_MERGE = 10
 # and 16 merges leave more than 8 free, so that the largest merges are not put off
 # (number_of_free_entries_in_pool_to_lower_max_size_of_merge).
 MERGE_THREADS = 16
+# So many parts in all count as few in the published loads; by default a partition with as many refuses INSERTs
+# (parts_to_throw_insert).
+FEW_PARTS = 3_000
 # No merge makes a larger part on disk, by default (max_bytes_to_merge_at_max_space_in_pool).
 LARGEST_PART_BYTES = 150 * GIB
 # Core seconds per GiB of rows in memory, on 2 cores of a virtual machine (docs/benchmarks.md): to read Parquet, to
@@ -85,6 +88,20 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
         load_seconds=load_seconds,
         settled_seconds=load_seconds + _merge_seconds(facts, parts, load_seconds),
     )
+
+
+def few_parts_seconds(facts: LoadFacts, expected: Prediction) -> float:
+    """Predict when merges will have left few parts on all nodes: seconds from the start of the INSERT.
+
+    Merges begin in earnest after the INSERT, whose threads use all cores. Each merge leaves one of ten parts.
+    """
+    parts, merged_ratio = float(expected.initial_parts), 0.0
+    while parts > FEW_PARTS:
+        merges = min(parts / PARTS_PER_MERGE, (parts - FEW_PARTS) / (PARTS_PER_MERGE - 1))
+        merged_ratio += merges * PARTS_PER_MERGE / parts
+        parts -= merges * (PARTS_PER_MERGE - 1)
+    core_seconds = merged_ratio * facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB
+    return expected.load_seconds + core_seconds / min(facts.vcpus, MERGE_THREADS)
 
 
 def slowdown(data_format: FileFormat, *, vcpus: int, threads: int) -> float:

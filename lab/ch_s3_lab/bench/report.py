@@ -31,11 +31,13 @@ SECONDS = (
     "load s: defaults",
     "formula",
     "plan",
+    "predicted",
     "x",
     "read ceiling",
     "settled s: defaults",
     "formula",
     "plan",
+    "predicted",
     "x",
     "best of grid",
     "x",
@@ -126,7 +128,7 @@ def _line(cells: Sequence[str]) -> str:
 def _seconds(result: Result) -> tuple[str, ...]:
     def compare(figure: str) -> list[str]:
         seconds = (result.median(name, figure) for name in (DEFAULTS, FORMULA, OURS))
-        return [*map(format_figure, seconds), format_figure(result.ratio(DEFAULTS, figure))]
+        return [*map(format_figure, (*seconds, result.predicted[figure], result.ratio(DEFAULTS, figure)))]
 
     best = best_of_grid(result.grid)
     return (

@@ -315,3 +315,9 @@ with      max_threads = 8
 trust     4.0 s to 16.0 s to load: published loads took 0.5 to 2 times the seconds of such a
           prediction"""
     )
+
+
+def test_a_load_of_many_parts_says_when_few_are_left() -> None:
+    many = dataclasses.replace(PREPARED, plan=dataclasses.replace(PLAN, few_parts_seconds=4_728.0))
+    assert "\nmerges    leave 3,000 parts after 1 h 18 min\n" in format_elsewhere(many)
+    assert "merges" not in format_elsewhere(PREPARED)

@@ -103,6 +103,8 @@ SERIES = (
         for threads, rows, seconds in ((59, 5, 3885.054), (32, 10, 4759.683), (16, 20, 6776.534), (8, 40, 10824.317))
     ),
 )
+# About 80 minutes until the load with 59 threads had 3,000 parts.
+FEW_PARTS_SECONDS = 4_800
 LOADS = [(load, series[0]) for series in SERIES for load in series]
 
 
@@ -110,6 +112,25 @@ def expect(load: Published, first: Published) -> tuple[float, float]:
     """Return the seconds by the built-in constants, and after the first load of the series."""
     learnt = replace(load.facts, calibration=Calibration(core_seconds_per_gib=first.core_seconds))
     return load.expected_seconds(load.facts), load.expected_seconds(learnt)
+
+
+def expect_few_parts() -> tuple[float, float]:
+    """Return the seconds of the first load of PyPI until few parts are left, in the same way."""
+    load = SERIES[1][0]
+    learnt = replace(load.facts, calibration=Calibration(core_seconds_per_gib=load.core_seconds))
+    built_in, after = (
+        predict.few_parts_seconds(facts, predict.predict(facts, threads=load.threads, block_bytes=load.block_bytes))
+        for facts in (load.facts, learnt)
+    )
+    return built_in, after
+
+
+def few_parts_line() -> str:
+    built_in, after = expect_few_parts()
+    return (
+        f"| PyPI, until 3,000 parts | 3 x 59 | 59 | about {FEW_PARTS_SECONDS:,}"
+        f" | {built_in:,.0f} | {FEW_PARTS_SECONDS / built_in:.2f} | {after:,.0f} | {FEW_PARTS_SECONDS / after:.2f} |"
+    )
 
 
 def test_the_page_has_the_predictions() -> None:
@@ -121,6 +142,7 @@ def test_the_page_has_the_predictions() -> None:
             f"| {load.title} | {load.nodes} x {load.cores} | {load.threads} | {load.seconds:,.0f}"
             f" | {built_in:,.0f} | {load.seconds / built_in:.2f} | {after} |"
         )
+    lines.insert(4, few_parts_line())
     table = "\n".join(lines)
     assert table in PAGE.read_text(), table
 
@@ -131,3 +153,21 @@ def test_published_loads_are_within_the_trusted_range(load: Published, first: Pu
         expect(load, first), (predict.BUILT_IN_RANGE, predict.MEASURED_RANGE), strict=True
     ):
         assert least <= round(load.seconds / seconds, 2) <= most
+
+
+@pytest.mark.parametrize(
+    ("load", "first"), [pytest.param(*pair, id=str(n)) for n, pair in enumerate(LOADS) if pair[0] is not pair[1]]
+)
+def test_after_one_load_published_loads_take_at_most_half_as_long_again(load: Published, first: Published) -> None:
+    _, learnt = expect(load, first)
+    assert 1 / 1.5 <= load.seconds / learnt <= 1.5
+
+
+def test_until_few_parts_are_left() -> None:
+    """12,810 parts: 1,090 merges of ten parts, which have 85.1 % of the rows, leave 3,000.
+
+    Each node merges 4,469.6 of 5,252.8 GiB, with 3 core seconds a GiB on 16 threads: 838 s.
+    """
+    _, after = expect_few_parts()
+    assert after - SERIES[1][0].seconds == pytest.approx(838, abs=0.1)
+    assert 0.5 <= FEW_PARTS_SECONDS / after <= 2

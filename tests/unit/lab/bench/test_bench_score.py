@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +12,7 @@ from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.trials.measurement import DEFAULTS, OURS, Measurement
 from ch_s3_lab.bench.charts import draw_bars
 from ch_s3_lab.bench.compare import published_formula
+from ch_s3_lab.bench.report import make_seconds
 from ch_s3_lab.bench.score import BEST, Result, best_of_grid, score_results
 
 
@@ -88,3 +91,14 @@ def test_the_published_formula(vcpus: int, memory_bytes: int, threads: int, bloc
 
 def test_the_same_results_give_the_same_chart() -> None:
     assert draw_bars([TWICE], "load_seconds", "seconds") == draw_bars([TWICE], "load_seconds", "seconds")
+
+
+def test_the_predicted_seconds_stand_beside_the_plans() -> None:
+    predicted = {"load_seconds": 1.5, "settled_seconds": 2.5}
+    table = make_seconds([replace(TWICE, predicted=predicted)])
+    cells = list(zip(table.columns, table.rows[0], strict=True))
+    pairs = [(plan, next_to) for plan, next_to in pairwise(cells) if plan[0] == "plan"]
+    assert pairs == [
+        (("plan", "2.00"), ("predicted", "1.50")),
+        (("plan", "3.00"), ("predicted", "2.50")),
+    ]

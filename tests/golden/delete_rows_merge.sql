@@ -1,3 +1,0 @@
-ALTER TABLE `it's`.`a\`b`
-DELETE WHERE ifNull(((`id`, `tail\`num`) IN (SELECT `ch_s3_key_1`, `ch_s3_key_2` FROM `it's`.`ch_s3_stage_52115f13b013_0123_2_8_8_changes` WHERE ch_s3_drops)), 0) != 0
-SETTINGS mutations_sync = 0, allow_nondeterministic_mutations = 1
