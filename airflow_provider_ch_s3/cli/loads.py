@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.cli.request import (
 )
 from airflow_provider_ch_s3.cli.screen import clean_output, confirm, print_json, print_table, print_text
 from airflow_provider_ch_s3.cluster.fields import DEFAULT_CONNECTION
+from airflow_provider_ch_s3.common.timing import REAL_TIME
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -59,7 +60,7 @@ def add_parser(subparsers: Subparsers) -> None:
         default=50,
         help="number of latest loads to list (default: 50)",
     )
-    parser.set_defaults(run=run, action="list")
+    parser.set_defaults(run=run, action="list", timing=REAL_TIME)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     show = actions.add_parser(
         "show",
@@ -264,7 +265,7 @@ def _find_target(hook: ClickHouseS3Hook, args: argparse.Namespace, table: str) -
         declaration = dataclasses.replace(declaration, cluster=args.cluster)
     run_id = getattr(args, "load_id", "")
     identity = LoadIdentity(dag_id="ch-s3", task_id=args.action, run_id=run_id, table=table, since=datetime.now(UTC))
-    return find_target(hook, declaration, identity)
+    return find_target(hook, declaration, identity, timing=args.timing)
 
 
 def _print_values(page: DataclassInstance) -> None:

@@ -102,6 +102,7 @@ def declared(
     default: Any = dataclasses.MISSING,
     *,
     decides_rows: bool = True,
+    is_of_folders: bool = False,
     is_secret: bool = False,
     kw_only: bool = True,
 ) -> Any:
@@ -109,9 +110,15 @@ def declared(
 
     :param default: a field without a default is required.
     :param decides_rows: whether a retry with another value has to stage the rows again.
+    :param is_of_folders: a lake table, whose snapshots name the files, does not take the field.
     :param is_secret: the value is shown nowhere.
     """
-    metadata = {"kind": kind, "decides_rows": decides_rows, "is_secret": is_secret}
+    metadata = {
+        "kind": kind,
+        "decides_rows": decides_rows,
+        "is_of_folders": is_of_folders,
+        "is_secret": is_secret,
+    }
     if isinstance(default, (dict, list)):
         return dataclasses.field(default_factory=lambda: default, metadata=metadata, kw_only=kw_only)
     return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)

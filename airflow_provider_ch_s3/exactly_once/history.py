@@ -111,6 +111,22 @@ class AttemptId:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Abandoned:
+    """Why an attempt has ended without a commit.
+
+    :param is_broken: in the middle of a commit that could not be finished.
+    :param is_validated_only: the load only validates, and the rows were as they should be.
+    """
+
+    is_broken: bool = False
+    is_validated_only: bool = False
+
+
+ABANDONED = Abandoned()
+"""Of an attempt that failed, or was replaced by another attempt."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """One row of the ledger.
 
@@ -201,15 +217,22 @@ class Attempt:
         """Whether the staged rows wait for a person's decision."""
         return (self.held_seconds_left or 0.0) > 0
 
+    @cached_property
+    def abandoned(self) -> Abandoned | None:
+        """Why the attempt was abandoned; None if the attempt was not."""
+        if self.state is not EventKind.ABANDONED:
+            return None
+        return decode(Abandoned, self.detail(EventKind.ABANDONED))
+
     @property
     def is_broken(self) -> bool:
         """Whether the attempt was abandoned in the middle of a commit that could not be finished."""
-        return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_broken"))
+        return self.abandoned is not None and self.abandoned.is_broken
 
     @property
     def is_validated_only(self) -> bool:
         """Whether the attempt was abandoned because the load only validates, and the rows were as they should be."""
-        return self.state is EventKind.ABANDONED and bool(self.detail(EventKind.ABANDONED).get("is_validated_only"))
+        return self.abandoned is not None and self.abandoned.is_validated_only
 
     @cached_property
     def planned(self) -> Planned:

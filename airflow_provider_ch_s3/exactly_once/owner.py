@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.steps import timed_step
@@ -30,7 +30,15 @@ from airflow_provider_ch_s3.errors import (
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
-from airflow_provider_ch_s3.exactly_once.history import CLOCK_MARGIN_SECONDS, Attempt, AttemptId, EventKind, History
+from airflow_provider_ch_s3.exactly_once.history import (
+    ABANDONED,
+    CLOCK_MARGIN_SECONDS,
+    Abandoned,
+    Attempt,
+    AttemptId,
+    EventKind,
+    History,
+)
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_of
@@ -49,6 +57,9 @@ from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 log = get_log(__name__)
 
@@ -207,8 +218,8 @@ class Owner:
             log.info("abandoning %s", attempt.query_id)
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, timing=self.timing)
-            detail = {"is_validated_only": True} if is_validated_only else None
-            return self._record_abandoned(attempt, keep_seconds, detail)
+            abandoned = Abandoned(is_validated_only=is_validated_only)
+            return self._record_abandoned(attempt, keep_seconds, abandoned)
         elif found is not None:
             # Its earlier owner has closed it, but cannot drop tables that it no longer finds under their names.
             self.staging.drop(attempt, self.epoch)
@@ -231,7 +242,7 @@ class Owner:
         """
         self._planned = attempt
         self.ledger.write_files(attempt, files, pattern)
-        self._write(EventKind.PLANNED, attempt, asdict(planned))
+        self._write(EventKind.PLANNED, attempt, planned)
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
 
@@ -245,8 +256,8 @@ class Owner:
     ) -> None:
         """Record files whose rows the target has already, written by others, as a committed attempt."""
         self.ledger.write_files(attempt, files, pattern)
-        self._write(EventKind.PLANNED, attempt, asdict(planned))
-        self._write(EventKind.COMMITTED, attempt, asdict(committed))
+        self._write(EventKind.PLANNED, attempt, planned)
+        self._write(EventKind.COMMITTED, attempt, committed)
         # Until the name is there, the table counts as unknown, and this can be repeated.
         self.ledger.write_names()
 
@@ -281,7 +292,7 @@ class Owner:
         """
         view = str(held_view(self.staging, attempt))
         held = HeldPlan(plan=plan, view=view, hold_seconds=seconds, present=present)
-        self._write(EventKind.HELD, attempt, asdict(held))
+        self._write(EventKind.HELD, attempt, held)
         self.show(attempt)
         return held
 
@@ -308,7 +319,7 @@ class Owner:
             return False
         # Before the commit: those who look for it find the table's names first.
         self.ledger.write_names()
-        self._write(EventKind.COMMITTING, attempt, asdict(commit.plan))
+        self._write(EventKind.COMMITTING, attempt, commit.plan)
         with self._telling_unfinished(attempt):
             self._carry_out(commit)
         return True
@@ -422,7 +433,7 @@ class Owner:
         if not plan.is_set_aside:
             self._collecting = commit.attempt
         commit.plan = replace(plan, revision=plan.revision + 1)
-        self._write(EventKind.COMMITTING, commit.attempt, asdict(commit.plan))
+        self._write(EventKind.COMMITTING, commit.attempt, commit.plan)
 
     def _finish_despite(self, error: LoadError | ServerError, commit: Commit) -> None:
         """After an error, abandon an interrupted commit, finish the commit with altered tables, or break it off.
@@ -473,13 +484,13 @@ class Owner:
         """Abandon a commit that cannot be finished, so that later loads need not wait."""
         log.error("%s", BROKEN.format(query_id=attempt.query_id, target=self.ledger.target))
         self._hide(attempt)
-        self._write(EventKind.ABANDONED, attempt, {"is_broken": True})
+        self._write(EventKind.ABANDONED, attempt, Abandoned(is_broken=True))
 
     def _record_abandoned(
-        self, attempt: AttemptId, keep_seconds: float = 0.0, detail: dict[str, Any] | None = None
+        self, attempt: AttemptId, keep_seconds: float = 0.0, abandoned: Abandoned = ABANDONED
     ) -> TableName | None:
         self._hide(attempt)
-        self._write(EventKind.ABANDONED, attempt, detail)
+        self._write(EventKind.ABANDONED, attempt, abandoned)
         kept = self.staging.keep(attempt, self.epoch, keep_seconds) if keep_seconds else None
         self.staging.drop(attempt, self.epoch)
         return kept
@@ -508,15 +519,15 @@ class Owner:
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():
             undone = Committed(load_mode=Append.name, partitions=partitions, table_uuids=commit.plan.table_uuids)
-            self._write(EventKind.UNDONE, AttemptId.parse(query_id), asdict(undone))
+            self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
         done = Committed.of(commit.plan, round(commit.seconds, 3), commit.rows_now)
-        self._write(EventKind.COMMITTED, commit.attempt, asdict(done))
+        self._write(EventKind.COMMITTED, commit.attempt, done)
         for table in tables:
             self.staging.drop_table(table)
 
-    def _write(self, kind: EventKind, attempt: AttemptId, detail: dict[str, Any] | None = None) -> None:
+    def _write(self, kind: EventKind, attempt: AttemptId, record: DataclassInstance) -> None:
         try_number = self.identity.try_number
-        event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=detail)
+        event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=asdict(record))
         self.history = replace(self.history, events=[*self.history.events, event])
 
 

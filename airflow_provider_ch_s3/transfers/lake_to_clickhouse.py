@@ -15,12 +15,13 @@ from airflow_provider_ch_s3.arguments import (
     OwnKeys,
     Role,
 )
-from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind, count
+from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind, count, declared_fields
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern
 from airflow_provider_ch_s3.lakes.table import SNAPSHOT
+from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.opening import find_store, open_store
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.lake import Lake
     from airflow_provider_ch_s3.lakes.store import LakeStore
 
-OF_FOLDERS = {"data_format", "bad_rows", "after_load"}
+OF_FOLDERS = {name for name, field in declared_fields(LoadRequest).items() if field.metadata["is_of_folders"]}
+"""Arguments that no lake table takes."""
 
 
 class LakeToClickHouseOperator(FilesToClickHouseOperator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,9 @@ class LakeStore:
 
     def path(self, key: str, version: int) -> str:
         return self._paths[key][version - 1]
+
+    def tags(self) -> Mapping[str, Collection[str]]:
+        return {}
 
     @property
     def _lake(self) -> IcebergLake | DeltaLake:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,8 +24,8 @@ from airflow_provider_ch_s3.operators.held import ClickHouseCommitHeldOperator
 from airflow_provider_ch_s3.transfers.clickhouse_to_s3 import ClickHouseToS3Operator
 from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from tests.combinations import oracle
-from tests.combinations.factors import COLUMN_TYPES, ESCAPED, PROVENANCE_TYPES, Case
-from tests.combinations.files import write
+from tests.combinations.factors import COLUMN_TYPES, ESCAPED, FOLDER, LAKES, PROVENANCE_TYPES, Case
+from tests.combinations.files import BAD_LINE, write
 from tests.combinations.oracle import DAYS, DELETED, ELSEWHERE, Expected, World
 from tests.combinations.stores import Store, opened_store
 from tests.combinations.together import NEW, apart_of, but
@@ -40,6 +41,9 @@ NOT_IN_STAR = ("twice", "half")
 """Columns that the table computes, and that ``SELECT *`` leaves out."""
 COMMITS = ("move_partitions", "replace_partitions", "replace_partitions_by_nothing")
 KILLED = {"killed while staging": ("insert_load", "insert_lines"), "killed in the commit": COMMITS}
+TAG = "ch-s3-load"
+KNOWN_TABLES = r"(t(_all|_local)?(_rejected)?|seen|mv)$|ch_s3_"
+"""What a case makes, or asks for, and the ledger; ``left_overs`` looks for others of the provider."""
 _DIE = """
 import os
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
@@ -94,6 +98,7 @@ class Trial:
     store: Store
     world: World = field(default_factory=World)
     last_load: str = ""
+    moved: list[str] = field(default_factory=list)
 
     @property
     def local(self) -> str:
@@ -145,6 +150,7 @@ class Trial:
         """Load once; returns whether the levels cannot go together, and were to be refused."""
         code = self._refusal()
         rows, commits = [dict(row) for row in self.world.rows], self.world.commits
+        files = self.world.files
         reads_changes = self._version >= (26, 7)
         expected = (
             Expected(error=code) if code else oracle.run_night(self.case, self.world, reads_changes=reads_changes)
@@ -172,6 +178,7 @@ class Trial:
                 self.last_load = report["query_id"].rsplit("-", 3)[0]
                 outcome.failures += [f"{where}{one}" for one in self._judge_ledger(expected)]
         self._compare(where, outcome)
+        outcome.failures += [f"{where}{one}" for one in self._judge_store(files)]
         return False
 
     def _refusal(self) -> str:
@@ -443,6 +450,29 @@ class Trial:
             wrong.append(f"the report has {report['rows_rejected']} bad rows instead of {expected.rejected}")
         return wrong
 
+    def _judge_store(self, before: Mapping[str, oracle.File]) -> list[str]:
+        """Compare which files are there, which are moved and which have tags; not those without a byte.
+
+        :param before: the files before the load.
+        """
+        if self.case.is_in(store=("web", *LAKES)):
+            return []
+        if self.case["after_load"] == "move":
+            self.moved += before.keys() - self.world.files.keys()
+        tags, world = self.store.tags(), self.world
+        there = [key.removeprefix(FOLDER).partition("/")[2] if key.startswith(FOLDER) else key for key in tags]
+        wanted = [*(key for key, file in world.files.items() if write(self.case, file)), *self.moved]
+        wrong = []
+        if sorted(there) != sorted(wanted):
+            wrong.append(f"the store has {sorted(tags)} instead of {sorted(wanted)}")
+        if moved := [key for key in tags if key.startswith(FOLDER)]:
+            wrong += [f"{len(moved)} files are moved instead of {self.moved}"] * (len(moved) != len(self.moved))
+        loaded = {key for key, file in world.files.items() if file.version in world.loaded.get(key, ())}
+        tagged = {key for key, names in tags.items() if TAG in names}
+        if tagged != (loaded & tags.keys() if self.case["after_load"] == "tag" else set()):
+            wrong.append(f"tags are at {sorted(tagged)}, and {sorted(loaded)} are loaded")
+        return wrong
+
     def _shown_rows(self) -> list[tuple[tuple[str, Any], ...]]:
         """Return the rows that the table has to show."""
         case, path = self.case, self.store.path
@@ -484,9 +514,17 @@ class Trial:
             count = sum(rows[0]["n"] for rows in rejected)
             if count != self.world.rejected:
                 outcome.failures.append(f"{where}{count} rejected lines instead of {self.world.rejected}")
-        left = [*self.lab.left_overs(), *self.lab.running()]
+            lines = self._read(f"SELECT DISTINCT line FROM {self.local}_rejected", outcome)
+            if {row["line"] for rows in lines for row in rows} != {BAD_LINE}:
+                outcome.failures.append(f"{where}other lines are rejected: {lines}")
+        left = [*self.lab.left_overs(), *self._unknown_tables(), *self.lab.running()]
         if left and self.case["checks"] != "failed":
             outcome.failures.append(f"{where}left behind: {left}")
+
+    def _unknown_tables(self) -> list[str]:
+        """List the tables and views that nobody asked for, on any node."""
+        found = self.lab.everywhere(f"SELECT name FROM system.tables WHERE database = '{self.lab.database}'")
+        return [row["name"] for row in found if not re.match(KNOWN_TABLES, row["name"])]
 
     def _wait_for_replicas(self) -> None:
         for node in self.lab.nodes():

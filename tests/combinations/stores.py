@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,9 @@ class Store(Protocol):
 
     def path(self, key: str, version: int) -> str:
         """Return what the provenance of a row says."""
+
+    def tags(self) -> Mapping[str, Collection[str]]:
+        """Return key → names of tags, of all objects with bytes; of a store that no load changes, nothing."""
 
 
 @contextmanager
@@ -101,6 +104,11 @@ class S3Store:
     def path(self, key: str, version: int) -> str:
         return f"{self.lab.bucket}/{key}"
 
+    def tags(self) -> Mapping[str, Collection[str]]:
+        s3, bucket = self.lab.s3, self.lab.bucket
+        keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket).get("Contents", []) if one["Size"]]
+        return {key: [tag["Key"] for tag in s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"]] for key in keys}
+
 
 @dataclass(frozen=True, kw_only=True)
 class AzureStore:
@@ -121,6 +129,10 @@ class AzureStore:
 
     def path(self, key: str, version: int) -> str:
         return f"{CONTAINER}/{key}"
+
+    def tags(self) -> Mapping[str, Collection[str]]:
+        blobs = self.container.list_blobs(include=["tags"])
+        return {blob.name: list(blob.tags or ()) for blob in blobs if blob.size}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +155,6 @@ class WebStore:
 
     def path(self, key: str, version: int) -> str:
         return f"/{key}"
+
+    def tags(self) -> Mapping[str, Collection[str]]:
+        return {}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
 from tests.combinations.array import Levels, all_tuples, cover
 from tests.combinations.factors import FACTORS, Case
 from tests.combinations.process import SEED
-from tests.combinations.together import APART, apart_of, goes_together, is_meant, refused_cases
+from tests.combinations.together import APART, FOLLOWING, apart_of, goes_together, is_meant, refused_cases
 
 LETTERS = {"a": "pqr", "b": "st", "c": "uv", "d": "wx"}
 
@@ -43,6 +43,10 @@ def test_any_two_levels_are_in_a_run() -> None:
     of_refused = {frozenset(one) for case in refused_cases() for one in combinations(case.levels.items(), 2)}
     left = set(all_tuples(FACTORS, 2)) - covered - of_refused
     assert {one for one in left if is_meant(dict(one))} <= set(impossible)
+    following = [
+        product(*([(name, level) for level in of] for name, of in levels.items())) for levels, _ in FOLLOWING
+    ]
+    assert set(impossible) == {frozenset(pair) for pairs in following for pair in pairs}
     assert all(apart_of(Case(case)) is None for case in cases)
 
 

@@ -8,13 +8,17 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
+import pytest
+
 from airflow_provider_ch_s3 import arguments, modes
 from airflow_provider_ch_s3.common.declared import Value, declared_fields, default_of
 from airflow_provider_ch_s3.modes import MODES, Mode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.new_table import CreateTable
 from airflow_provider_ch_s3.table.row_check import Check, Expect
+from airflow_provider_ch_s3.transfers.files_to_clickhouse import FilesToClickHouseOperator
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
+from docs._site.reference_page import OPERATORS
 from tests.combinations.factors import ARGUMENTS, FACTORS, case_of
 
 GIVEN = {
@@ -22,19 +26,27 @@ GIVEN = {
     "table": "follows from the factors 'kind' and 'cluster'",
     "clickhouse_conn_id": "follows from the factor 'cluster'",
     "aws_conn_id": "the sandbox's",
+    "store_conn_id": "the sandbox's",
+    "wasb_conn_id": "the emulator's",
     "poll_interval": "short, so that tests are fast",
 }
 """Arguments without levels, with the reason."""
 ELSEWHERE = {
     "Role.arn": "tests/sandbox/test_credentials.py: no server of the sandbox assumes a role",
     "Role.external_id": "tests/sandbox/test_credentials.py: no server of the sandbox assumes a role",
+    "snapshot": "tests/sandbox/test_lakes.py: a case has no history that is worth reading",
+    "catalog_conn_id": "tests/unit/lakes/test_catalog.py and tests/sandbox/test_lakes.py: a case needs no catalog",
+    "max_metadata_bytes": "tests/unit/lakes/test_store.py: a case has small metadata",
+    "hmac_conn_id": "tests/sandbox/test_stores.py: Google's store is S3-compatible, but for the keys",
+    "OwnKeys": "the keys of the connection, which each case without credentials has",
+    "CatalogKeys": "tests/unit/lakes/test_catalog.py and tests/sandbox/test_lakes.py: a case needs no catalog",
     "requester_pays": "tests/sandbox/test_credentials.py: the sandbox's store has no other owner",
 }
 """What another test tries, because files in a sandbox cannot."""
 
 
-def declared_values() -> list[type[Value]]:
-    """List the classes of values with fields."""
+def every_kind() -> list[type[Value]]:
+    """List the classes of values."""
     found = {
         one
         for module in (arguments, modes)
@@ -75,16 +87,23 @@ def parsed() -> Iterator[Value]:
             yield from walk(kinds[name].parse(name, value))
 
 
-def test_each_argument_is_a_factor() -> None:
-    named = set(inspect.signature(S3ToClickHouseOperator.__init__).parameters) | {
+@pytest.mark.parametrize("operator", [one for one in OPERATORS if issubclass(one, FilesToClickHouseOperator)])
+def test_each_argument_is_a_factor(operator: type) -> None:
+    named = {
         name
-        for base in S3ToClickHouseOperator.__mro__
+        for base in operator.__mro__
         if base.__module__.startswith("airflow_provider_ch_s3")
         for name in inspect.signature(base.__init__).parameters
     }
     arguments_ = named - {"self", "kwargs", "args"}
     assert declared_fields(LoadRequest).keys() <= arguments_
     assert arguments_ - set(ARGUMENTS) - GIVEN.keys() - ELSEWHERE.keys() == set()
+
+
+def test_each_value_without_fields_is_in_a_level() -> None:
+    usual = {type(default_of(field)) for field in declared_fields(LoadRequest).values()}
+    wanted = {kind for kind in every_kind() if not declared_fields(kind)} - usual
+    assert {kind.__name__ for kind in wanted - {type(value) for value in parsed()}} - ELSEWHERE.keys() == set()
 
 
 def test_each_field_of_a_value_is_in_a_level() -> None:
@@ -94,7 +113,7 @@ def test_each_field_of_a_value_is_in_a_level() -> None:
         for name, field in declared_fields(type(value)).items()
         if getattr(value, name) != default_of(field)
     }
-    wanted = {f"{kind.__name__}.{name}" for kind in declared_values() for name in declared_fields(kind)}
+    wanted = {f"{kind.__name__}.{name}" for kind in every_kind() for name in declared_fields(kind)}
     assert wanted - used - ELSEWHERE.keys() == set()
 
 

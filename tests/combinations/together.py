@@ -465,6 +465,46 @@ def apart_of(case: Case) -> Apart | None:
     return next((one for one in APART if one.holds(case)), None)
 
 
+FOLLOWING: tuple[tuple[Levels, str], ...] = (
+    *(
+        ({"mode": ("merge changes",), name: levels}, "change data are of a Delta table, whose files are Parquet")
+        for name, levels in {
+            "format": but("format", "parquet"),
+            "compression": but("compression", "none"),
+            "files": ("folder",),
+            "objects": but("objects", "files alone"),
+            "after_load": DISPOSING,
+            "arrivals": ("min_age", "expected"),
+            "commit": HELD,
+            "credentials": ("collection",),
+        }.items()
+    ),
+    (
+        {"files": ("bare deletions",), "chunks": CHUNKED},
+        "only a merge by versions reads deletions, and only Append(…) has chunks",
+    ),
+    (
+        {"files": ("bare deletions",), "bad_rows": REJECTS},
+        "only merges read deletions, only Append(…) has bad rows",
+    ),
+    ({"files": ("bare deletions",), "feature": ("view",)}, "only merges read deletions, and no merge feeds a view"),
+    (
+        {"files": ("bare deletions",), "kind": ("summing", "collapsing")},
+        "only merges read deletions, and fold nothing",
+    ),
+    (
+        {"bad_rows": REJECTS, "feature": ("view",)},
+        "views need Append(views='replay') or Direct()",
+    ),
+    ({"bad_rows": REJECTS, "kind": NEW}, "the bad row of each text format is among the first rows"),
+    ({"bad_rows": REJECTS, "mode": REPLACING_FILES}, "files that changed need provenance, which bad rows lack"),
+    ({"compression": ("unnamed gz",), "provenance": ("row",)}, "only rows of Parquet files have numbers"),
+    ({"format": ("csv bare",), "select": ("op",)}, "columns without names are the table's, which has no op"),
+    ({"format": ("csv bare",), "where": ("op",)}, "columns without names are the table's, which has no op"),
+)
+"""Pairs that no run can have, because of a further factor: the levels, and how this follows from the table."""
+
+
 def holds_of(levels: Levels, some: Mapping[str, str]) -> bool:
     """Whether levels of some factors contain these."""
     return all(name in some and some[name] in of for name, of in levels.items())

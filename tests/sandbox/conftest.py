@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,6 @@ from airflow_provider_ch_s3.cli import build_parser, main
 from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.planned import read_settings
@@ -181,9 +179,8 @@ class Lab:
     def undo(self, load_id: str) -> None:
         """Run ``ch-s3 loads undo`` without a question; raises its error."""
         args = build_parser("loads").parse_args(self._loads(["undo", "--yes", load_id]))
-        with self.monkeypatch.context() as patch:
-            patch.setattr(wiring, "find_target", partial(wiring.find_target, timing=self.timing))
-            args.run(args)
+        args.timing = self.timing
+        args.run(args)
 
     def _loads(self, arguments: Iterable[str]) -> list[str]:
         return ["loads", "--conn-id", "ch", "--database", self.database, *arguments]

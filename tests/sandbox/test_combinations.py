@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
 PARTS = 12
 """Of the cases; each part is a test, so that processes share them."""
+PUSHED_SEED = 8
 PUSHED_RUNS = 6
 PUSHED_FOUND = 2
 
@@ -65,7 +66,7 @@ def is_quick(some: Levels) -> bool:
 
 @pytest.mark.push
 def test_many_levels_go_together(runner: Runner) -> None:
-    cases, _ = cover(FACTORS, 1, is_quick, SEED)
+    cases, _ = cover(FACTORS, 1, is_quick, PUSHED_SEED)
     outcomes = [runner.run(Case(levels)) for levels in cases[:PUSHED_RUNS]]
     assert [str(one) for one in outcomes if one.failures or one.refused] == []
 
