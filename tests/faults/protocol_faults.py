@@ -69,11 +69,19 @@ def people_at_work(scene: Scene) -> None:
     """The worker stops, people write to the table, and the worker dies: what they did has to be there at the end.
 
     People wait for statements that the worker has sent to other nodes: docs/exactly-once.md says that a REPLACE takes
-    away what is written while it runs.
+    away what is written while it runs. The worker stands still, because other threads of it may not have sent theirs.
     """
-    wait_for(lambda: not scene.statements_underway())
+    while not has_stopped(scene):
+        send_signal(scene.hit, "pid", signal.SIGCONT)
     let_people_act(scene)
     send_signal(scene.hit, "pid", signal.SIGKILL)
+
+
+def has_stopped(scene: Scene) -> bool:
+    """Stop the worker between two statements; returns whether none has begun meanwhile."""
+    wait_for(lambda: not scene.statements_underway())
+    send_signal(scene.hit, "pid", signal.SIGSTOP)
+    return not scene.statements_underway()
 
 
 def let_people_act(scene: Scene) -> None:

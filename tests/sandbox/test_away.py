@@ -6,7 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -91,12 +91,14 @@ def test_a_replica_is_down(replicated_lab: Lab, capsys: pytest.CaptureFixture[st
 
 
 @only_on("on-cluster", "old", "database")
-@pytest.mark.parametrize("mode", [*MODES, "undo"])
+@pytest.mark.parametrize("mode", ["append", *MODES, "undo"])
 def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     lab = replicated_lab
     make_impatient(lab)
     table, first = two_loads(lab)
     before = held(lab, table)
+    source = "more/*.csv" if mode == "append" else "in/*.csv"
+    put(lab, "more/b.csv", (33, "new", 3))
     capsys.readouterr()
     with suspended_keeper(lab.sandbox):
         if mode == "undo":
@@ -104,7 +106,7 @@ def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys:
             said = capsys.readouterr().err
         else:
             with pytest.raises(ChS3Error) as caught:
-                lab.load("in/*.csv", table, **GIVEN, **MODES[mode])
+                lab.load(source, table, **GIVEN, **MODES.get(mode, {}))
             said = caught.value.sentence
     assert "has lost the connection to Keeper; start Keeper (ZooKeeper)" in said
     assert held(lab, table) == before
@@ -112,9 +114,38 @@ def test_keeper_is_away_for_a_whole_load(replicated_lab: Lab, mode: str, capsys:
         assert lab.loads("undo", "--yes", first) == 0
         assert held(lab, table) == {1: ["2 old"], 2: ["2 old"]}
     else:
-        lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES[mode])
-        left = ["1 new"] if mode == "replace_partitions" else ["1 new", "2 old"]
+        lab.load(source, table, try_number=2, **GIVEN, **MODES.get(mode, {}))
+        first_row = "1 old" if mode == "append" else "1 new"
+        left = [first_row] if mode == "replace_partitions" else [first_row, "2 old"]
         assert held(lab, table) == {1: left, 2: left, 3: ["3 new"]}
+    assert lab.left_overs() == []
+
+
+@only_on("on-cluster", "old", "database")
+@pytest.mark.parametrize("name", ["find_changes", "replace_partitions"])
+def test_a_node_dies_in_the_middle_of_a_merge(replicated_lab: Lab, name: str) -> None:
+    """The error names the node, and has no raw text of a server; the next try finishes."""
+    lab = replicated_lab
+    make_impatient(lab)
+    table, _ = two_loads(lab)
+    real = ClickHouseS3Hook._run
+    with ExitStack() as down:
+
+        def run(hook: ClickHouseS3Hook, statement: Statement, *given: Any, **named: Any) -> Any:
+            if statement.name == name:
+                patch.setattr(ClickHouseS3Hook, "_run", real)
+                down.enter_context(kept_down(lab.sandbox, 3))
+            return real(hook, statement, *given, **named)
+
+        with lab.monkeypatch.context() as patch:
+            patch.setattr(ClickHouseS3Hook, "_run", run)
+            with pytest.raises(ChS3Error) as caught:
+                lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
+    assert f"127.0.0.1:{lab.sandbox.tcp_ports[3]}" in caught.value.sentence
+    assert "DB::" not in caught.value.sentence
+    wait_until(lambda: all_answer(lab.sandbox), "the nodes")
+    lab.load("in/*.csv", table, try_number=2, **GIVEN, **MODES["merge"])
+    assert held(lab, table) == AFTER_A_MERGE
     assert lab.left_overs() == []
 
 

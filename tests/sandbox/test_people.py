@@ -32,6 +32,8 @@ pytestmark = pytest.mark.sandbox
 
 COLUMNS = "k UInt32, v String, day UInt8, load String, path String"
 BY_DAY = "MergeTree PARTITION BY day ORDER BY k"
+WITH_PATCHES = f"{BY_DAY} SETTINGS enable_block_number_column = 1, enable_block_offset_column = 1"
+PATCHING = {"enable_lightweight_update": 1}
 CSV: dict[str, Any] = {"data_format": Format("CSV", structure="k UInt32, v String, day UInt8")}
 ORIGIN: dict[str, Any] = {"provenance": {"load": "load", "path": "path"}}
 
@@ -93,6 +95,10 @@ ACTS: list[tuple[list[str], list[str]]] = [
     ([DROP], ["1 new"]),
     ([DROP, INSERT], ["1 new", "9 mine"]),
     ([INSERT, "OPTIMIZE TABLE {t} PARTITION {day} FINAL", DROP, INSERT], ["1 new", "9 mine"]),
+    (
+        ["UPDATE {t} SET v = 'mine' WHERE k = {day}2", "OPTIMIZE TABLE {t} PARTITION {day} FINAL"],
+        ["1 new", "2 mine", "3 old"],
+    ),
 ]
 DAYS = range(1, len(ACTS) + 1)
 MODES: dict[str, dict[str, Any]] = {
@@ -168,7 +174,7 @@ def test_what_people_write_stays(
 ) -> None:
     """Late: when ClickHouse no longer lists the parts that were merged, as after 8 minutes."""
     lab.connect_one_node()
-    table = lab.create("t", COLUMNS, BY_DAY)
+    table = lab.create("t", COLUMNS, WITH_PATCHES)
     given = {**CSV, **ORIGIN}
     put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in DAYS))
     first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
@@ -179,7 +185,7 @@ def test_what_people_write_stays(
         run_mode(lab, mode, table, first)
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):
         for sql in acts:
-            lab.query(sql.format(t=table, day=day))
+            lab.query(sql.format(t=table, day=day), settings=PATCHING)
     if is_late:
         hide_inactive_parts(lab)
     put(lab, "other/z.csv", (1000, "other", 100))
@@ -189,6 +195,33 @@ def test_what_people_write_stays(
         is_dropped = mode in TAKE_BACK or (day in replaced and DROP in acts)
         expected[day] = [row for row in rows if not (is_dropped and row == "1 new")]
     assert held(lab, table) == {day: rows for day, rows in expected.items() if rows}
+    assert lab.left_overs() == []
+
+
+@pytest.mark.parametrize(("name", "nth", "replaced"), BREAKS)
+@pytest.mark.parametrize(
+    "mode", ["merge", *(thorough(mode) for mode in ("replace_where", "changed", "replace_partitions", *TAKE_BACK))]
+)
+@pytest.mark.usefixtures("impatient")
+def test_what_people_truncate_stays_away(lab: Lab, mode: str, name: str, nth: int, replaced: Sequence[int]) -> None:
+    """What had not been replaced by then comes afterwards."""
+    lab.connect_one_node()
+    table, days = lab.create("t", COLUMNS, BY_DAY), range(1, 4)
+    given = {**CSV, **ORIGIN}
+    put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in days))
+    first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
+    change_file(lab, mode, *((10 * day + 1, "new", day) for day in days))
+    lab.query(f"INSERT INTO {table} (k, v, day) SELECT 10 * number + 2, 'old', number FROM numbers(1, 3)")
+    with killed_before(lab, name, nth_of(mode, name, nth)):
+        run_mode(lab, mode, table, first)
+    lab.query(f"TRUNCATE TABLE {table}")
+    if mode != "replace_partitions":  # which would stop because of this row
+        lab.query(INSERT.format(t=table, day=1))
+    put(lab, "other/z.csv", (1000, "other", 100))
+    lab.load("other/*.csv", table, task_id="other", **given)
+    expected = {day: [] if mode in TAKE_BACK or day in replaced else ["1 new"] for day in days}
+    expected[1] += [] if mode == "replace_partitions" else ["9 mine"]
+    assert held(lab, table) == {**{day: rows for day, rows in expected.items() if rows}, 100: ["0 other"]}
     assert lab.left_overs() == []
 
 
@@ -419,14 +452,13 @@ UNWRITTEN = {
 def test_a_change_that_is_not_written_yet_stays(lab: Lab, pause: Freeze, act: str) -> None:
     """A REPLACE takes the changes away that are still to be written into the parts it removes."""
     lab.connect_one_node()
-    patches = "enable_block_number_column = 1, enable_block_offset_column = 1"
-    table = lab.create("t", COLUMNS, f"{BY_DAY} SETTINGS {patches}")
+    table = lab.create("t", COLUMNS, WITH_PATCHES)
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (11, 'old', 1), (12, 'old', 1)")
     put(lab, "in/a.csv", (11, "new", 1))
     gate = pause(Gate("write_event_committing"), run_mode, lab, "merge", table, "")
     lab.query(f"SYSTEM STOP MERGES {table}")
     sql, rows = UNWRITTEN[act]
-    lab.query(sql.format(t=table), settings={"enable_lightweight_update": 1} if act == "patch" else {})
+    lab.query(sql.format(t=table), settings=PATCHING if act == "patch" else {})
     error = gate.wake()
     assert isinstance(error, LoadError)
     lab.query(f"SYSTEM START MERGES {table}")
@@ -701,12 +733,11 @@ def test_an_append_whose_keys_are_on_no_replica_has_not_begun(replicated_lab: La
 def test_rows_that_have_arrived_and_were_patched_stay_single(lab: Lab) -> None:
     """A node died within MOVE, merges hide the parts, and a lightweight UPDATE leaves the versions of the parts."""
     lab.connect_one_node()
-    patches = "enable_block_number_column = 1, enable_block_offset_column = 1"
-    table, given = break_off(lab, f"{BY_DAY} SETTINGS {patches}")
+    table, given = break_off(lab, WITH_PATCHES)
     arrive(lab, table)
     lab.query(f"OPTIMIZE TABLE {table} PARTITION 1 FINAL")
     lab.query(f"SYSTEM STOP MERGES {table}")
-    lab.query(f"UPDATE {table} SET v = 'mine' WHERE v = 'new'", settings={"enable_lightweight_update": 1})
+    lab.query(f"UPDATE {table} SET v = 'mine' WHERE v = 'new'", settings=PATCHING)
     hide_inactive_parts(lab)
     before = held(lab, table)
     with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "can no longer be determined")):

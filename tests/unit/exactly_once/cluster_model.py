@@ -121,7 +121,10 @@ class Table:
     def drop(self, partition: str) -> None:
         """DROP PARTITION: an empty part takes the place of each part, which is gone at once."""
         for part in self.active(partition):
-            part.rows, part.digest, part.level = Counter(), "empty", part.level + 1
+            self.drop_part(part)
+
+    def drop_part(self, part: Part) -> None:
+        part.rows, part.digest, part.level = Counter(), "empty", part.level + 1
 
     def attach_again(self, partition: str) -> None:
         """DETACH PARTITION, then ATTACH PARTITION: the parts have new numbers."""
@@ -367,8 +370,10 @@ class Cluster:
         """Insert a row on some node, as somebody else."""
         self._add(self.rng.choice(self.nodes).tables[table], partition, [row], "before")
 
-    def delete(self, node: Node, table: str, partition: str, row: tuple[str, str]) -> None:
-        """Delete a row on one node, as somebody else, by a mutation of the parts that have it."""
+    def mutate(
+        self, node: Node, table: str, partition: str, row: tuple[str, str], new: tuple[str, str] | None = None
+    ) -> None:
+        """Delete or update a row on one node, as somebody else, by a mutation of the parts that have it."""
         held = node.tables[table]
         held.blocks += 1
         for part in held.active(partition):
@@ -376,6 +381,8 @@ class Cluster:
                 self._parts += 1
                 part.is_active = False
                 kept = Counter({one: count for one, count in part.rows.items() if one != row})
+                if new:
+                    kept[new] += part.rows[row]
                 mutated = replace(part, digest=f"part-{self._parts}", rows=kept, is_active=True, version=held.blocks)
                 held.parts.append(mutated)
 

@@ -914,6 +914,9 @@ def test_what_others_insert_while_a_commit_is_broken_off_is_kept(rounds: int) ->
     play._check_rest()
 
 
+ACTS = ("insert", "insert", "delete", "update", "drop", "drop part", "attach", "merge", "forget")
+
+
 class People:
     """Somebody who works with the table while a commit is broken off, and knows what it has to hold afterwards.
 
@@ -934,7 +937,7 @@ class People:
         node = self.rng.choice(self.cluster.nodes)
         partition = self.rng.choice(("0", "1", "2"))
         held = node.tables["t"].partitions.get(partition, Counter())
-        match self.rng.choice(("insert", "insert", "delete", "drop", "attach", "merge", "forget")):
+        match self.rng.choice(ACTS):
             case "insert":
                 row = f"kept by people {self.rng.random()}"
                 self.cluster._add(node.tables["t"], partition, [row], "before")
@@ -943,9 +946,22 @@ class People:
                 self.cluster.note(f"people: insert {row} into {partition} @{node.name}")
             case "delete" if held:
                 gone = self.rng.choice(sorted(held))
-                self.cluster.delete(node, "t", partition, gone)
+                self.cluster.mutate(node, "t", partition, gone)
                 self._forget(partition, Counter({gone: held[gone]}))
                 self.cluster.note(f"people: delete {gone} from {partition} @{node.name}")
+            case "update" if kept := sorted(row for row in held if not is_replaced(row[0])):
+                old, new = self.rng.choice(kept), f"kept by people {self.rng.random()}"
+                self.cluster.mutate(node, "t", partition, old, (new, old[1]))
+                self._forget(partition, Counter({old: held[old]}))
+                self.kept[partition][new] += held[old]
+                self.cluster.note(f"people: update {old} to {new} in {partition} @{node.name}")
+            case "drop part" if held:
+                part = self.rng.choice([part for part in node.tables["t"].active(partition) if part.rows])
+                self._forget(partition, part.rows)
+                node.tables["t"].drop_part(part)
+                node.part_log.append((node.tables["t"].uuid, partition, "people"))
+                self.has_hidden_something = True
+                self.cluster.note(f"people: drop {part.name} @{node.name}")
             case "drop":
                 node.tables["t"].drop(partition)
                 node.part_log.append((node.tables["t"].uuid, partition, "people"))
