@@ -97,7 +97,7 @@ _FUNCTIONS = (r"[Ff]unction(?: with name)? [`'](?P<name>.+?)[`']", r"Unknown fun
 _GUESS = r"Maybe you meant: \['(?P<name>\w+)'"
 MAX_NAMED_COLUMNS = 20
 
-# Where the messages of 26.7 name the column, the value, the row and the file; the first match counts.
+# Where the messages of 24.8 to 26.7 name the column, the value, the row and the file; the first match counts.
 _COLUMNS = (
     r"to destination column `?(?P<name>[^`:]+?)`?: ",
     r"while reading the value of key (?P<name>.+?)\)",

@@ -27,6 +27,7 @@ def undo(target: Target, name: str, *, confirm: Callable[[str], None] | None, ab
         interrupted commit is not finished.
     """
     target.check_commit([])
+    UNDO.check_known(target, name)  # nobody has to grant rights for an undo that is impossible
     check_tables(target, UNDO.effect, ())
     find = partial(UNDO.find, target, name, ignores_open=abandons_open)
     # An earlier undo may have died halfway, when a part of the rows was gone.

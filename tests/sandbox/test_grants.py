@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Columns
 from airflow_provider_ch_s3.cli import main
-from airflow_provider_ch_s3.errors import ConfigError
+from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.operators.held import ClickHouseDropHeldOperator
 from airflow_provider_ch_s3.sensors.parts_settled import ClickHousePartsSettledSensor
@@ -156,6 +156,25 @@ def test_the_block_of_a_load_that_feeds_views(
     said = {one["check"]: one for one in json.loads(capsys.readouterr().out)}["rights"]
     assert said["state"] == "failed"
     assert f"INSERT ON {fed}" in said["text"]
+
+
+@pytest.mark.thorough
+def test_an_undo_asks_for_no_right_that_would_not_help(strict_lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = strict_lab
+    table = lab.create("t", COLUMNS, BY_TENS)
+    become(lab, "undoing")
+    run_block(lab, capsys, *lab.arguments(table))
+    silent = {name: value for name, value in FILES.items() if name != "provenance"}
+    silent["columns"] = Columns(on_missing="default")
+    unknown = lab.load("in/a.csv", table, task_id="silent", **silent)["query_id"]
+    with pytest.raises(ChS3Error, match=coded("provenance-needed")):
+        lab.undo(unknown)
+    put(lab, "in/b.csv", 21)
+    known = lab.load("in/b.csv", table, **FILES)["query_id"]
+    is_old = lab.query("SELECT version() < '25' AS is_old")[0]["is_old"]  # such a server cannot tell
+    if not is_old:
+        with pytest.raises(ChS3Error, match=coded("grant-missing", "ALTER DELETE")):
+            lab.undo(known)
 
 
 def test_a_distributed_table_whose_cluster_the_connection_does_not_name(

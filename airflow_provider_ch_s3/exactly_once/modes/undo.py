@@ -29,6 +29,16 @@ class Undo(CommitMode):
     commit = ConditionCommit
     effect = Effect(replaced=Replaced.ROWS, undoes=True)
 
+    def check_known(self, target: Target, name: str) -> None:
+        """Check that a column identifies the rows, as :meth:`find` does, before anything else is asked for.
+
+        :raises ConfigError: if the ledger has no such load of this table.
+        :raises TargetError: if no column identifies the load's rows.
+        """
+        named = _named(target, name, _read_attempts(target, load_id_of(name)))
+        if committed := [one for one in named if one.state is EventKind.COMMITTED]:
+            _check_attempts(target, committed)
+
     def find(self, target: Target, name: str, *, ignores_open: bool) -> Removal | None:
         """Find the rows to take back, and check that exactly these can be removed; None if they are gone already.
 
@@ -38,15 +48,8 @@ class Undo(CommitMode):
         :raises TargetError: if no column identifies the load's rows, or they cannot be removed exactly.
         :raises LoadError: if the load is not over, or the table no longer holds exactly the load's rows.
         """
-        load_id = load_id_of(name)
-        of_load = replace(target.ledger, load_id=load_id).read().of_load(load_id)
-        named = [one for one in of_load if name in (load_id, one.id.query_id)]
-        if not named:
-            raise ConfigError(
-                "load-unknown",
-                f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
-                " those it has",
-            )
+        of_load = _read_attempts(target, load_id_of(name))
+        named = _named(target, name, of_load)
         unfinished = [one for one in of_load if one.is_open]
         if unfinished and not ignores_open:
             raise LoadError(
@@ -86,6 +89,21 @@ class Undo(CommitMode):
             condition=condition,
             undoes=added,
         )
+
+
+def _read_attempts(target: Target, load_id: str) -> Sequence[Attempt]:
+    return replace(target.ledger, load_id=load_id).read().of_load(load_id)
+
+
+def _named(target: Target, name: str, of_load: Sequence[Attempt]) -> Sequence[Attempt]:
+    found = [one for one in of_load if name in (load_id_of(name), one.id.query_id)]
+    if not found:
+        raise ConfigError(
+            "load-unknown",
+            f"the ledger {target.ledger.name} has no load {name!r} into {target.spec.local}; `ch-s3 loads` lists"
+            " those it has",
+        )
+    return found
 
 
 def load_id_of(name: str) -> str:
