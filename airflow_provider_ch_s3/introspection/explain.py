@@ -373,8 +373,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         return (
             f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"
         )
-    if told := _explain_guess(message) or read_misfit(message, types):
-        return str(told)
+    if told := _explain_guess(message) or str(read_misfit(message, types) or ""):
+        return told
     if is_removed(message):
         return f"{message}{REMOVED_REMEDY}"
     if damage := _DAMAGED.search(message):
@@ -398,13 +398,13 @@ def _explain_guess(message: str) -> str:
     if mixed := _MIXED.search(message):
         told = (
             f"column {mixed['name']!r} is {mixed['old']} in some rows, and {mixed['new']} in row"
-            f" {int(mixed['row']) + 1} of {file}, and no type of a new table holds both; create the table first, with a"
-            " String column for it"
+            f" {int(mixed['row']) + 1} of {file}, and no type of a new table holds both; create the table first, with"
+            " a String column for it"
         )
     if cut := _LONG_NUMBER.search(message):
         told = (
-            f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or a"
-            " comma is missing there; create the table first, with a String, Int256 or Decimal column for the number"
+            f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or"
+            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for the number"
         )
     return f"{told}\nClickHouse: {reason_of(message)}" if told else ""
 
