@@ -122,6 +122,13 @@ _UNEVEN = re.compile(
     r"|expected '.{1,3}' before: '(?:\\n|\n)",
     re.DOTALL,
 )
+# What the servers say if they cannot guess the type of a column: objects and texts, or a number beyond 64 bits.
+_MIXED = re.compile(
+    r"Automatically defined type (?P<new>.+?) for column '(?P<name>.+?)' in row (?P<row>\d+) differs from type"
+    r" defined by previous rows: (?P<old>.+?)\. You can"
+)
+_LONG_NUMBER = re.compile(r"extracted from a JSON.*expected ',' before: '(?P<rest>\d+)", re.DOTALL)
+_IN_FILE = r"in file/uri (?P<file>.+?)\)"
 # The words of the load's own SQL.
 _OTHER_FOLDER = re.compile(r"'the value (?P<value>.*?) is not that in the path (?P<path>.*?)' as")
 _DAY = re.compile(r"value (?P<day>-?\d+)\b.*? (?:range of type Date32|Date32 range)")
@@ -245,7 +252,8 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     is_null = code in _NULL
     if not (day or is_null or code in _MISFIT or code.startswith(_UNPARSED)):
         return None
-    column = named_column(message)
+    # The message does not say which column is the list.
+    column = "" if "does not start with '['" in message else named_column(message)
     uneven = None if "garbage after" in message else _UNEVEN.search(message)
     return Misfit(
         column=column,
@@ -365,8 +373,8 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         return (
             f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"
         )
-    if misfit := read_misfit(message, types):
-        return str(misfit)
+    if told := _explain_guess(message) or str(read_misfit(message, types) or ""):
+        return told
     if is_removed(message):
         return f"{message}{REMOVED_REMEDY}"
     if damage := _DAMAGED.search(message):
@@ -381,6 +389,24 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
     if "have an administrator run GRANT" in message:  # the remedy from hooks/driver_errors.py
         return message
     return f"{message}; {_other_remedy(code, message, endpoint)}"
+
+
+def _explain_guess(message: str) -> str:
+    """Say why no type of a new table holds the values of a column; '' for any other message."""
+    file = _first((_IN_FILE,), message) or "a file"
+    told = ""
+    if mixed := _MIXED.search(message):
+        told = (
+            f"column {mixed['name']!r} is {mixed['old']} in some rows, and {mixed['new']} in row"
+            f" {int(mixed['row']) + 1} of {file}, and no type of a new table holds both; create the table first, with"
+            " a String column for it"
+        )
+    if cut := _LONG_NUMBER.search(message):
+        told = (
+            f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or"
+            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for it"
+        )
+    return f"{told}\nClickHouse: {reason_of(message)}" if told else ""
 
 
 def explain_timeout(

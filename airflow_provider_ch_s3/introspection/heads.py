@@ -88,6 +88,12 @@ def look_at_files(
                 f"{head.file.key!r} begins with 'sep={delimiter}', a line for Excel; remove the line, or give"
                 f" data_format=Csv(delimiter={delimiter!r}, skip_lines=1)",
             )
+        if source.format.is_csv and request.csv.quote == '"' and _ends_lines_with_returns(head.content):
+            raise SourceError(
+                "format-wrong",
+                f"the lines of {head.file.key!r} end with a carriage return alone, as on old Macs"
+                f" ({show_head(head.content)}), and ClickHouse reads no such lines; write the file with line feeds",
+            )
         if source.data_format == "JSONEachRow" and states_types(head.content):
             raise SourceError(
                 "format-wrong",
@@ -104,6 +110,12 @@ def look_at_files(
     filled = tuple(head for head in heads if not (head.is_whole and is_blank(head.content, is_json=is_json)))
     skipped = request.csv.skip_lines if source.format.is_csv else int(str(request.settings.get(TSV_SKIP_SETTING, 0)))
     return _leave_out_blank(client, source), Beginnings(request=request, heads=filled, skipped_lines=skipped)
+
+
+def _ends_lines_with_returns(content: bytes) -> bool:
+    """Whether there are carriage returns outside of quotes, and no line feed after any of them."""
+    bare = re.sub(rb'"(?:[^"]|"")*(?:"|$)', b"", content)
+    return b"\n" not in bare and re.search(rb"\r[^\r]", bare) is not None
 
 
 @dataclass(frozen=True, kw_only=True)

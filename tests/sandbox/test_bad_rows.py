@@ -326,7 +326,7 @@ def test_an_open_quote_that_no_line_can_close(lab: Lab) -> None:
             id="beside-more-frequent-reasons",
             marks=pytest.mark.every_case,
         ),
-        pytest.param(("a\rb\r",), "n UInt8", SourceError, "no line of CSV", id="old-line-ends"),
+        pytest.param(("a\rb\r",), "n UInt8", SourceError, "carriage return alone", id="old-line-ends"),
     ],
 )
 def test_where_rows_begin_must_be_known(

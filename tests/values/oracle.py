@@ -547,7 +547,7 @@ def _times() -> list[Kind]:
 
 
 ENUMS = {
-    "Enum8('a' = 1, 'HI' = -5, '2' = 3, 'x y' = 0)": ("a", "HI", "2", "x y"),
+    "Enum8('a' = 1, 'HI' = -5, '2' = 3, 'x y' = 0, 'LOW' = 7)": ("a", "HI", "2", "x y", "LOW"),
     "Enum16('LOW' = 300, 'HIGH' = 301)": ("LOW", "HIGH"),
 }
 

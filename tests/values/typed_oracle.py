@@ -63,11 +63,6 @@ def integer_bounds(kind: Kind) -> tuple[int, int]:
     return (0, 2**bits - 1) if kind.type.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def members(kind: Kind) -> dict[str, int]:
-    listed = kind.type[kind.type.index("(") + 1 : -1].split(", ")
-    return {name.strip("'"): int(number) for name, number in (one.split(" = ") for one in listed)}
-
-
 def decimal_shape(kind: Kind) -> tuple[int, int]:
     precision, scale = kind.type.removeprefix("Decimal(").removesuffix(")").split(", ")
     return int(precision), int(scale)
@@ -107,8 +102,6 @@ def arrive_integer(value: int, kind: Kind) -> Verdict:
         return may(".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0)))
     if kind.type == "String":
         return may(str(value).encode().hex().upper())
-    if kind.family == "enum":  # ClickHouse itself writes an Enum to a file as its number
-        return may(*(name for name, number in members(kind).items() if number == value))
     found = arrive_number(Fraction(value), kind)
     return must(*found.values) if found.values and kind.family in ("integer", "decimal") else found
 
@@ -390,10 +383,10 @@ def _sources() -> list[Source]:
         low = -(2 ** (kind.bit_width - 1)) if is_signed else 0
         draw = partial(draw_integer, low=low, high=low + 2**kind.bit_width - 1)
         formats = frozenset({"parquet", "arrow", "orc"}) if is_signed else ARROW
-        found.append(Source(type=kind, plain=1, draw=draw, arrive=arrive_integer, formats=formats))
+        found.append(Source(type=kind, plain=0, draw=draw, arrive=arrive_integer, formats=formats))
     found += [
-        Source(type=pa.float64(), plain=1.0, draw=draw_float, arrive=partial(arrive_float, bits=64)),
-        Source(type=pa.float32(), plain=1.0, draw=_narrow_float, arrive=partial(arrive_float, bits=32)),
+        Source(type=pa.float64(), plain=0.0, draw=draw_float, arrive=partial(arrive_float, bits=64)),
+        Source(type=pa.float32(), plain=0.0, draw=_narrow_float, arrive=partial(arrive_float, bits=32)),
     ]
     for precision, scale in ((5, 2), (18, 6), (38, 10)):
         draw_one = partial(draw_decimal, precision=precision, scale=scale)
@@ -409,7 +402,7 @@ def _sources() -> list[Source]:
         )
     )
     for text in (pa.string(), pa.large_string()):
-        found.append(Source(type=text, plain="a", draw=draw_text, arrive=arrive_text, formats=ARROW))
+        found.append(Source(type=text, plain="LOW", draw=draw_text, arrive=arrive_text, formats=ARROW))
     found.append(Source(type=pa.binary(), plain=b"a", draw=draw_bytes, arrive=arrive_bytes))
     for length in (4, 16):
         found.append(
@@ -421,7 +414,7 @@ def _sources() -> list[Source]:
                 formats=ARROW,
             )
         )
-    found.append(Source(type=pa.bool_(), plain=True, draw=lambda chance: chance.random() < 0.5, arrive=arrive_bool))
+    found.append(Source(type=pa.bool_(), plain=False, draw=lambda chance: chance.random() < 0.5, arrive=arrive_bool))
     found.append(Source(type=pa.date32(), plain=19000, draw=draw_day, arrive=arrive_day, build=from_integers))
     for unit in ("s", "ms", "us", "ns"):
         for zone in (None, "UTC", "Europe/Berlin"):
@@ -450,7 +443,7 @@ def _sources() -> list[Source]:
     found.append(
         Source(
             type=pa.dictionary(pa.int32(), pa.string()),
-            plain="a",
+            plain="LOW",
             draw=draw_text,
             arrive=arrive_text,
             build=_dictionary,
@@ -460,7 +453,7 @@ def _sources() -> list[Source]:
     found.append(
         Source(
             type=pa.dictionary(pa.int8(), pa.int64()),
-            plain=1,
+            plain=0,
             draw=partial(draw_integer, low=-(2**63), high=2**63 - 1),
             arrive=arrive_integer,
             build=_dictionary,

@@ -123,6 +123,35 @@ def test_explain(message: str, what: str, remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(
+            "Code: 53. DB::Exception: Automatically defined type Array(Int64) for column 'v' in row 1 differs from"
+            " type defined by previous rows: Tuple(a Int64). You can specify the type for this column using setting"
+            " schema_inference_hints. (TYPE_MISMATCH)",
+            "column 'v' is Tuple(a Int64) in some rows, and Array(Int64) in row 2 of in/a.jsonl, ",
+            id="object-and-list",
+        ),
+        pytest.param(
+            "Code: 27. DB::Exception: Cannot parse input: expected ',' before: '251392}\\n'."
+            " (CANNOT_PARSE_INPUT_ASSERTION_FAILED)",
+            "a number goes on with '251392' in in/a.jsonl, ",
+            id="number-beyond-64-bits",
+        ),
+    ],
+)
+def test_what_no_type_of_a_new_table_holds(error: str, told: str) -> None:
+    message = (
+        "Code: 636. DB::Exception: The table structure cannot be extracted from a JSONEachRow format file."
+        f" Error: {error} . You can specify the structure manually: (in file/uri in/a.jsonl)."
+        " (CANNOT_EXTRACT_TABLE_STRUCTURE)"
+    )
+    explained = explain(message)
+    assert explained.startswith(told)
+    assert "create the table first, with a String" in explained
+
+
+@pytest.mark.parametrize(
     "message",
     [
         pytest.param(
