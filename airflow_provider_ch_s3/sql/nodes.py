@@ -2,8 +2,8 @@
 
 In the template environment: ``{{ node_name }}``; ``{{ cluster | all_nodes("system.parts") }}``, and in the same way
 ``all_replicas(table)``, ``all_shards(table)``, ``into_shards(table)`` and ``on_cluster``;
-``{{ shards | shard_here }}``; ``{{ table | is_table("name") }}``; ``{{ tables | are_tables("name") }}``;
-``{{ watched | are_watched }}``.
+``{{ shards | shard_here }}``; ``{{ shards | place_here }}``; ``{{ table | is_table("name") }}``;
+``{{ tables | are_tables("name") }}``; ``{{ watched | are_watched }}``.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ def shard_here(shards: Mapping[str, int]) -> Sql:
     return Sql(f"transform({NODE_NAME}, [{literals(shards)}], [{literals(shards.values())}], toUInt32(0))")
 
 
+def place_here(shards: Mapping[str, int]) -> Sql:
+    """Print a number for the shard and the partition of a row: 2 ** 32 times the shard, plus a checksum.
+
+    :param shards: node → shard.
+    """
+    return Sql(f"bitShiftLeft(toUInt64({shard_here(shards)}), 32) + CRC32(_partition_id)")
+
+
 def on_cluster(cluster: str | None) -> Sql:
     """Print `` ON CLUSTER `name` `` with a leading space, or nothing."""
     return Sql("" if cluster is None else f" ON CLUSTER {identifier(cluster)}")
@@ -90,6 +98,6 @@ def are_watched(watched: Sequence[TablePartitions]) -> Sql:
 
 
 FILTERS = (
-    *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, shard_here),
+    *(all_nodes, all_replicas, all_shards, into_shards, on_cluster, place_here, shard_here),
     *(is_table, are_tables, are_watched),
 )

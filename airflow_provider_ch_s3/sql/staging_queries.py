@@ -367,22 +367,19 @@ def render_hold_merges(merged: TableName, cluster: str | None) -> str:
 
 
 @statement
-def render_delete_rows(merged: TableName, *, condition: Sql, reads_table: bool = False) -> str:
-    """Start deleting the rows that fulfil a condition, on one node and the node's replicas.
-
-    :param reads_table: the condition reads a second table, equal on all replicas.
-    """
+def render_delete_rows(merged: TableName, *, condition: Sql) -> str:
+    """Start deleting the rows that fulfil a condition, on one node and the node's replicas."""
     # Only starts the deletion, so that all nodes work at the same time.
     return """
         ALTER TABLE {{ merged | table_name }}
         DELETE WHERE ifNull(({{ condition }}), 0) != 0
-        SETTINGS mutations_sync = 0{% if reads_table %}, allow_nondeterministic_mutations = 1{% endif %}
+        SETTINGS mutations_sync = 0
     """
 
 
 @statement
 def render_await_deletion(merged: TableName) -> str:
-    """Wait for the deletion started by :func:`render_delete_rows`; fails if the deletion failed."""
+    """Wait for the deletion started before; fails if the deletion failed."""
     # A mutation that changes nothing ends after earlier mutations, and fails if an earlier mutation fails.
     return """
         ALTER TABLE {{ merged | table_name }}

@@ -41,7 +41,7 @@ COMMIT_STEPS = {
     "replace_where": {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},
     "replace_table": {"replace_partitions"},
     MERGE: {
-        *("create_changes", "find_changes", "copy_changes", "copy_partitions", "delete_rows", "await_deletion"),
+        *("create_changes", "find_changes", "copy_changes", "copy_partitions", "delete_dropped", "await_deletion"),
         *("insert_winners", "replace_partitions"),
     },
     REPLACED: {"copy_partitions", "attach_partitions", "delete_rows", "await_deletion", "replace_partitions"},

@@ -6,10 +6,11 @@ CREATE TABLE IF NOT EXISTS `it's`.`ch_s3_stage_52115f13b013_0123_2_8_8_changes` 
     ch_s3_outcome LowCardinality(String),
     ch_s3_drops UInt8,
     ch_s3_source LowCardinality(String),
-    ch_s3_shard UInt32,
+    ch_s3_place UInt64,
+    ch_s3_held_in UInt32,
     ch_s3_staged_rows UInt64,
     ch_s3_held_rows UInt64
 )
-ENGINE = MergeTree ORDER BY tuple()
+ENGINE = MergeTree ORDER BY ch_s3_held_in
 COMMENT 'rows that will be committed to it\'s.a`b, staged by ch-s3-0123-2-8'
 SETTINGS allow_suspicious_low_cardinality_types = 1

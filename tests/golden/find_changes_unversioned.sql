@@ -3,6 +3,8 @@ WITH
     maxIf(ch_s3_version, ch_s3_is_staged) AS ch_s3_staged_version,
     maxIf(ch_s3_version, NOT ch_s3_is_staged) AS ch_s3_held_version,
     argMaxIf(ch_s3_is_deletion, ch_s3_version, ch_s3_is_staged) AS ch_s3_is_deleted,
+    minIf(toUInt32(ch_s3_place), NOT ch_s3_is_staged) AS ch_s3_first_partition,
+    maxIf(toUInt32(ch_s3_place), NOT ch_s3_is_staged) AS ch_s3_last_partition,
     argMaxIf(ch_s3_digest, ch_s3_version, ch_s3_is_staged) = argMaxIf(ch_s3_digest, ch_s3_version, NOT ch_s3_is_staged) AS ch_s3_is_same
 SELECT
     `ch_s3_key_1`, `ch_s3_key_2`,
@@ -15,7 +17,8 @@ SELECT
         'updated') AS ch_s3_outcome,
     ch_s3_held_rows > 1 OR ch_s3_outcome IN ('updated', 'deleted') AS ch_s3_drops,
     multiIf(ch_s3_outcome IN ('inserted', 'updated'), 'staged', ch_s3_held_rows > 1 AND ch_s3_outcome = 'late', 'held', '') AS ch_s3_source,
-    if(ch_s3_source = 'held', argMaxIf(ch_s3_place, ch_s3_version, NOT ch_s3_is_staged), argMaxIf(ch_s3_place, ch_s3_version, ch_s3_is_staged)) AS ch_s3_shard,
+    if(ch_s3_source = 'held', argMaxIf(ch_s3_place, ch_s3_version, NOT ch_s3_is_staged), argMaxIf(ch_s3_place, ch_s3_version, ch_s3_is_staged)) AS ch_s3_kept_place,
+    if(ch_s3_first_partition = ch_s3_last_partition, ch_s3_first_partition, 0) AS ch_s3_held_in,
     countIf(ch_s3_is_staged) AS ch_s3_staged_rows,
     countIf(NOT ch_s3_is_staged) AS ch_s3_held_rows
 FROM
@@ -25,7 +28,7 @@ FROM
         `tail\`num` AS `ch_s3_key_2`,
         0 AS ch_s3_version,
         reinterpretAsUInt128(sipHash128(formatRow('RowBinary', `id`, `tail\`num`, `dt`, `origin`))) AS ch_s3_digest,
-        transform(concat(hostName(), ':', toString(tcpPort())), ['it\'s:9000', 'b:9000'], [1, 2], toUInt32(0)) AS ch_s3_place,
+        bitShiftLeft(toUInt64(transform(concat(hostName(), ':', toString(tcpPort())), ['it\'s:9000', 'b:9000'], [1, 2], toUInt32(0))), 32) + CRC32(_partition_id) AS ch_s3_place,
         toBool(1) AS ch_s3_is_staged,
         ch_s3_deleted AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8')
@@ -36,7 +39,7 @@ FROM
         `tail\`num` AS `ch_s3_key_2`,
         0 AS ch_s3_version,
         reinterpretAsUInt128(sipHash128(formatRow('RowBinary', `id`, `tail\`num`, `dt`, `origin`))) AS ch_s3_digest,
-        transform(concat(hostName(), ':', toString(tcpPort())), ['it\'s:9000', 'b:9000'], [1, 2], toUInt32(0)) AS ch_s3_place,
+        bitShiftLeft(toUInt64(transform(concat(hostName(), ':', toString(tcpPort())), ['it\'s:9000', 'b:9000'], [1, 2], toUInt32(0))), 32) + CRC32(_partition_id) AS ch_s3_place,
         toBool(0) AS ch_s3_is_staged,
         toBool(0) AS ch_s3_is_deletion
     FROM cluster('it\'s', 'it\'s', 'a`b')

@@ -1,6 +1,7 @@
 SELECT `id`, `tail\`num`, count() AS ch_s3_rows
 FROM cluster('it\'s', 'it\'s', 'ch_s3_stage_52115f13b013_0123_2_8_8')
+WHERE 1
 GROUP BY `id`, `tail\`num`
 HAVING ch_s3_rows > 1
 LIMIT 5
-SETTINGS max_bytes_before_external_group_by = 500000000, max_execution_time = 0
+SETTINGS max_execution_time = 0

@@ -219,7 +219,7 @@ def test_a_merge_on_replicas_that_dies_before_any_of_its_statements(replicated_l
     points = statements_of(lab, table, **GIVEN, **MODES["merge"])
     assert held(lab, table) == AFTER_A_MERGE
     names = {name for name, _ in points}
-    assert {"find_changes", "delete_rows", "replace_partitions", "write_event_committed"} <= names
+    assert {"find_changes", "delete_dropped", "replace_partitions", "write_event_committed"} <= names
     for number, (name, nth) in enumerate(points):
         if name == "write_event_alive":  # depends on the clock
             continue

@@ -13,6 +13,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql import check_queries, merge_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import Sql
+from airflow_provider_ch_s3.sql.merge_queries import number_of
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
 from ch_s3_lab.sandbox import Sandbox
@@ -77,11 +78,11 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
     find = partial(
         merge_queries.render_find_changes, changes, staged, held, None, rule=rule, columns=["k", "v"], shards=shards
     )
-    parts = [merge_queries.is_in_part(rule, number, 3) for number in range(3)]
+    parts = [merge_queries.is_in_part(rule.key, number, 3) for number in range(3)]
     sides = [(f"{one}(v) = '{value}'", ()) for one, value in (("min", least), ("max", minus))]
     below = Sql(f"v < '{zero}'")
     answers: list[tuple[Statement, list[dict[str, Any]]]] = [
-        (merge_queries.render_sum_changes(changes), [SUMS]),
+        (merge_queries.render_sum_changes(changes, None), [SUMS]),
         (staging_queries.render_count_outside(held, None, condition=below), [outside(200, 100)]),
         (staging_queries.render_count_outside(staged, None, condition=below), [outside(600, 0)]),
         (staging_queries.render_touched_partitions(held, None, condition=below), [{"_partition_id": "1"}]),
@@ -108,7 +109,12 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
                 }
             ],
         ),
-        (merge_queries.render_read_ambiguous(staged, None, rule=rule, columns=["k", "v"], limit_rows=5), []),
+        (
+            merge_queries.render_read_ambiguous(
+                staged, None, rule=rule, columns=["k", "v"], limit_rows=5, in_part=Sql("1")
+            ),
+            [],
+        ),
     ]
     for _ in range(TIMES):
         lab.query(f"TRUNCATE TABLE {changes}")
@@ -124,7 +130,14 @@ def test_negative_values_are_less_however_often_they_are_compared(engine_lab: La
 # for a key of the latter, and the older one for each other key.
 SUMS = {
     **{"rows": 600, "inserted": 100, "updated": 100, "deleted": 0, "unchanged": 0, "late": 400},
-    **{"doubled": 0, "added": 200, "dropped": 100},
+    **{
+        "undecided": 0,
+        "doubled": 0,
+        "added": 200,
+        "dropped": 100,
+        "added_in": [number_of("all")],
+        "dropped_in": [number_of("1")],
+    },
 }
 
 

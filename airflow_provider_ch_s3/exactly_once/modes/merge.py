@@ -7,15 +7,17 @@ nothing: the newest row of a key stays unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.column_types import base_type
 from airflow_provider_ch_s3.clickhouse.expressions import split_expressions
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.common.text import count_of, did_you_mean, format_count, show_name, show_version
+from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import (
     CheckFailedError,
@@ -43,6 +45,7 @@ from airflow_provider_ch_s3.introspection.table import read_columns, read_sizes
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import check_queries, merge_queries
 from airflow_provider_ch_s3.sql.filters import Sql, identifier, short_identifier
+from airflow_provider_ch_s3.sql.merge_queries import SEVERAL
 from airflow_provider_ch_s3.table.merge_rule import DELETED, MergeRule
 from airflow_provider_ch_s3.table.new_table import NewColumn
 from airflow_provider_ch_s3.table.row_check import describe_row
@@ -51,7 +54,9 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName, TableSiz
 log = get_log(__name__)
 
 COMPARED_ROWS = 1_000_000
-"""How many new rows a statement compares with the table, which takes about a kilobyte of memory for each."""
+"""How many new rows a statement compares, with one another or with the table."""
+COPIED_ROWS = 4_000_000
+"""How many new rows a statement copies, unless a partition has more of them."""
 SHOWN_KEYS = 5
 SHOWN_ROWS = 5
 FLOATS = frozenset({"Float32", "Float64", "BFloat16"})
@@ -67,7 +72,6 @@ class SurvivorsOfMerge(Survivors):
     """The rows left over when newer rows replace the rows with the same keys."""
 
     rule: MergeRule
-    reads_table: ClassVar[bool] = True
 
     @property
     def _argument(self) -> str:
@@ -79,36 +83,50 @@ class SurvivorsOfMerge(Survivors):
         self.tables.agree(self.tables.target)
         new = count_of(self.plan.staged_rows, "new row")
         log.info("comparing %s with the rows of %s that have the same keys", new, self.tables.target)
-        parts = ceil(self.plan.staged_rows / COMPARED_ROWS)
-        for number in range(parts):
-            self.tables.client.execute(
-                merge_queries.render_find_changes(
-                    changes,
-                    self.tables.staged(),
-                    self.tables.target,
-                    cluster,
-                    rule=self.rule,
-                    columns=self.rule.compared_of(self._copied),
-                    shards=self._shards,
-                    in_part=merge_queries.is_in_part(self.rule, number, parts),
-                ),
-                query_id=self.tables.next_query_id(),
-            )
+        columns = self.rule.compared_of(self._copied)
+        found = self._compare(changes, columns=[] if self.rule.version else columns)
+        if found["undecided"]:
+            found = self._compare(changes, columns=columns, undecided=True)
         for shard in sorted(set(self._shards.values()) - {1}):
             self.tables.agree(changes)
             copy = merge_queries.render_copy_changes(changes, cluster, shards=self._shards, shard=shard)
             self.tables.client.execute(copy, query_id=self.tables.next_query_id())
         self.tables.agree(changes)
-        found = self.tables.client.query(
-            merge_queries.render_sum_changes(changes), query_id=self.tables.next_query_id()
-        )[0]
         self._check(changes, found)
-        dropped_in = self._find_partitions(self.tables.target, self._is_dropped) if found["dropped"] else set()
-        added_in = (
-            self._find_partitions(self.tables.staged(), self._is_winner(is_staged=True)) if found["added"] else set()
-        )
-        counts = {name: int(found[name]) for name in COUNTED} | self._measure(dropped_in)
+        sizes = read_sizes(self.tables.client, self.tables.target, cluster)
+        dropped_in = _numbered(sizes, found["dropped_in"])
+        if SEVERAL in found["dropped_in"]:
+            dropped_in |= self._find_partitions(self.tables.target, self._is_dropped(SEVERAL))
+        measured = self._measure([size for partition, size in sizes.items() if partition in dropped_in])
+        added_in = _numbered(self.plan.partitions, found["added_in"])
+        counts = {name: int(found[name]) for name in COUNTED} | measured
         return Collected(partitions=sorted(dropped_in | added_in), counts=counts)
+
+    def _compare(self, changes: TableName, *, columns: Sequence[str], undecided: bool = False) -> Mapping[str, Any]:
+        """Compare staged rows with the target's rows of the same keys; return how many keys have which outcome.
+
+        :param columns: as of ``find_changes``; without columns, only keys and versions are read.
+        :param undecided: compare only what an earlier comparison, without columns, left undecided.
+        """
+        key = self.rule.changed_key if undecided else self.rule.key
+        for in_part in _parts_of(key, self.plan.staged_rows):
+            self.tables.client.execute(
+                merge_queries.render_find_changes(
+                    changes,
+                    self.tables.staged(),
+                    self.tables.target,
+                    self.tables.cluster,
+                    rule=self.rule,
+                    columns=columns,
+                    shards=self._shards,
+                    in_part=in_part,
+                    undecided=undecided,
+                ),
+                query_id=self.tables.next_query_id(),
+            )
+        self.tables.agree(changes)
+        statement = merge_queries.render_sum_changes(changes, self.tables.cluster)
+        return self.tables.client.query(statement, query_id=self.tables.next_query_id())[0]
 
     def _create_changes(self) -> TableName:
         table, staging = self.tables.renew(CHANGES), self.tables.staging
@@ -141,15 +159,14 @@ class SurvivorsOfMerge(Survivors):
             " Merge(duplicates='collapse')",
         )
 
-    def _measure(self, partitions: Collection[str]) -> dict[str, int]:
+    def _measure(self, sizes: Sequence[TableSize]) -> dict[str, int]:
         """Measure how much the merge rewrites.
 
-        :param partitions: with rows that go.
+        :param sizes: of the partitions with rows that go.
         :raises LoadError: if the merge would rewrite more than the rule allows.
         """
         target, most = self.tables.target, self.rule.max_rewritten_bytes
-        sizes = read_sizes(self.tables.client, target, self.tables.cluster)
-        size = TableSize.total([one for partition, one in sizes.items() if partition in partitions])
+        size = TableSize.total(sizes)
         if most is not None and size.bytes > most and self.only is None:
             raise LoadError(
                 "merge-too-large",
@@ -163,17 +180,17 @@ class SurvivorsOfMerge(Survivors):
     def _fill(self, touched: Collected) -> None:
         merged = self._create()
         self._copy(merged, self.tables.target, touched.partitions)
-        count = self._delete if touched.counts["dropped"] else self._count
-        _, kept = count(merged, self._is_dropped)
-        sources = {self.tables.staged(): True, **({self.tables.target: False} if self._collapses else {})}
-        for source, is_staged in sources.items():
+        if touched.counts["dropped"]:
+            _, kept = self._delete(merged, self._is_dropped(), touched.partitions)
+        else:
+            _, kept = self._count(merged, self._is_dropped())
+        staged = {name: rows for name, rows in self.plan.partitions.items() if name in touched.partitions}
+        copies = [(self.tables.staged(), self._is_winner(some)) for some in _bins(staged, COPIED_ROWS)]
+        if self._collapses:
+            copies.append((self.tables.target, self._is_winner(self.only, is_staged=False)))
+        for source, condition in copies:
             statement = merge_queries.render_insert_winners(
-                merged,
-                source,
-                self.tables.cluster,
-                rule=self.rule,
-                columns=self._copied,
-                condition=self._is_winner(is_staged=is_staged),
+                merged, source, self.tables.cluster, rule=self.rule, columns=self._copied, condition=condition
             )
             try:
                 self.tables.client.execute(statement, query_id=self.tables.next_query_id())
@@ -186,13 +203,18 @@ class SurvivorsOfMerge(Survivors):
         new = touched.counts["added"] if self.only is None else self._count(merged, Sql("0"))[0] - kept
         self._check_complete(merged, touched, kept=kept, new=new)
 
-    @property
-    def _is_dropped(self) -> Sql:
-        return merge_queries.is_dropped(self.tables.staged(CHANGES), self.rule)
+    def _deletions(self, merged: TableName, condition: Sql, partitions: Sequence[str]) -> Iterable[Statement]:
+        """Delete in each partition by the keys of the partition: each set of keys is small, and found fast."""
+        for some in batches(partitions, self.tables.staging.partitions_per_statement):
+            conditions = {one: self._is_dropped(SEVERAL, merge_queries.number_of(one)) for one in some}
+            yield merge_queries.render_delete_dropped(merged, conditions=conditions)
 
-    def _is_winner(self, *, is_staged: bool) -> Sql:
+    def _is_dropped(self, *held_in: int) -> Sql:
+        return merge_queries.is_dropped(self.tables.staged(CHANGES), self.rule, held_in=held_in)
+
+    def _is_winner(self, partitions: Collection[str] | None, *, is_staged: bool = True) -> Sql:
         return merge_queries.is_winner(
-            self.tables.staged(CHANGES), self.rule, self._shards, is_staged=is_staged, partitions=self.only
+            self.tables.staged(CHANGES), self.rule, self._shards, is_staged=is_staged, partitions=partitions
         )
 
     @property
@@ -210,6 +232,31 @@ class SurvivorsOfMerge(Survivors):
     @property
     def _shards(self) -> dict[str, int]:
         return {node.host: node.shard for node in self.tables.staging.replicas.nodes}
+
+
+def _parts_of(key: Sequence[str], rows: int) -> Iterator[Sql]:
+    """The conditions for parts of all keys, with about as many rows as a statement compares."""
+    parts = ceil(rows / COMPARED_ROWS)
+    return (merge_queries.is_in_part(key, number, parts) for number in range(parts))
+
+
+def _numbered(partitions: Collection[str], numbers: Collection[int]) -> set[str]:
+    """The partitions with these numbers in the table of changes."""
+    return {one for one in partitions if merge_queries.number_of(one) in numbers}
+
+
+def _bins(rows_in: Mapping[str, int], most: int) -> Iterator[list[str]]:
+    """Divide partitions into groups with at most so many rows together, or with a single partition."""
+    group: list[str] = []
+    rows = 0
+    for partition in sorted(rows_in):
+        if group and rows + rows_in[partition] > most:
+            yield group
+            group, rows = [], 0
+        group.append(partition)
+        rows += rows_in[partition]
+    if group:
+        yield group
 
 
 @dataclass(kw_only=True)
@@ -424,15 +471,15 @@ def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> st
         )
     target.check_all_seen(staged, seen=counted["ch_s3_rows"], unchecked="their keys cannot be compared")
     _check_zeros(target, staged, rule)
-    rows = client.query(
-        merge_queries.render_read_ambiguous(
-            staged,
-            cluster,
-            rule=rule,
-            columns=rule.compared_of([column.name for column in target.spec.columns if column.is_insertable]),
-            limit_rows=SHOWN_ROWS,
+    columns = rule.compared_of([column.name for column in target.spec.columns if column.is_insertable])
+    for in_part in _parts_of(rule.key, counted["ch_s3_rows"]):
+        statement = merge_queries.render_read_ambiguous(
+            staged, cluster, rule=rule, columns=columns, limit_rows=SHOWN_ROWS, in_part=in_part
         )
-    )
+        if rows := client.query(statement):
+            break
+    else:
+        rows = []
     if rows:
         what, remedy = (
             "contain a key more than once",

@@ -57,7 +57,7 @@ class SurvivorsOfCondition(Survivors):
         merged = self._create()
         # First only to check the new rows: a repeated commit would double any for which the condition does not hold.
         self._copy(merged, staged, with_new_rows)
-        new, left = self._delete(merged, condition)
+        new, left = self._delete(merged, condition, touched.partitions)
         if left:
             raise LoadError(
                 "expression-not-repeatable",
@@ -65,7 +65,7 @@ class SurvivorsOfCondition(Survivors):
                 f" from the rows to keep; {self._remedy}",
             )
         self._copy(merged, self.tables.target, touched.partitions)
-        _, kept = self._delete(merged, condition)
+        _, kept = self._delete(merged, condition, touched.partitions)
         # The REPLACE removed from Keeper what was attached before: a replica skips a part that Keeper knows.
         render = partial(staging_queries.render_attach_partitions, merged, staged)
         self.tables.alter(self.tables.agree(staged).values(), with_new_rows, render)

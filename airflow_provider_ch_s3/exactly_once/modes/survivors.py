@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
+from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.work import batches
@@ -62,7 +63,6 @@ class Survivors(ABC):
     tables: AttemptTables
     plan: CommitPlan
     only: Collection[str] | None = None
-    reads_table: ClassVar[bool] = False
 
     def collect(self) -> Collected:
         """Fill the table.
@@ -114,7 +114,7 @@ class Survivors(ABC):
         render = partial(staging_queries.render_copy_partitions, merged, source, allow_empty=self.plan.allow_empty)
         self.tables.alter(self.tables.agree(source).values(), partitions, render)
 
-    def _delete(self, merged: TableName, condition: Sql) -> tuple[int, int]:
+    def _delete(self, merged: TableName, condition: Sql, partitions: Sequence[str]) -> tuple[int, int]:
         """Delete the rows that fulfil a condition; return the number of all rows, and of the rows left.
 
         :raises LoadError: if the mutation, which runs with the server's own settings, left another number of rows.
@@ -122,7 +122,7 @@ class Survivors(ABC):
         rows, expected = self._count(merged, condition)
         nodes = self.tables.agree(merged).values()
         for statement in (
-            staging_queries.render_delete_rows(merged, condition=condition, reads_table=self.reads_table),
+            *self._deletions(merged, condition, partitions),
             staging_queries.render_await_deletion(merged),
         ):
             self.tables.client.execute_on(nodes, statement, query_id=self.tables.next_query_id())
@@ -135,6 +135,10 @@ class Survivors(ABC):
                 f" {format_count(left)}; {self._remedy}",
             )
         return rows, left
+
+    def _deletions(self, merged: TableName, condition: Sql, partitions: Sequence[str]) -> Iterable[Statement]:
+        """The statements that start deleting the rows that fulfil a condition; only these partitions have rows."""
+        return [staging_queries.render_delete_rows(merged, condition=condition)]
 
     @property
     def _remedy(self) -> str:

@@ -57,15 +57,34 @@ CASES: dict[str, Statement] = {
         STAGED,
         TARGET,
         rule=RULE,
-        columns=COLUMNS,
+        columns=[],
         shards=SHARDS,
-        in_part=merge_queries.is_in_part(RULE, 1, 3),
+        in_part=merge_queries.is_in_part(RULE.key, 1, 3),
     ),
     **at_both("copy_changes_cluster", merge_queries.render_copy_changes, CHANGES, shards=SHARDS, shard=2),
-    "sum_changes": merge_queries.render_sum_changes(CHANGES),
+    **at_both(
+        "find_changes_undecided_cluster",
+        merge_queries.render_find_changes,
+        CHANGES,
+        STAGED,
+        TARGET,
+        rule=RULE,
+        columns=COLUMNS,
+        shards=SHARDS,
+        in_part=merge_queries.is_in_part(RULE.changed_key, 1, 3),
+        undecided=True,
+    ),
+    **at_both("sum_changes_cluster", merge_queries.render_sum_changes, CHANGES),
     "read_doubled": merge_queries.render_read_doubled(CHANGES, rule=RULE, limit_rows=5),
-    "delete_rows_merge": staging_queries.render_delete_rows(
-        TARGET, condition=merge_queries.is_dropped(CHANGES, RULE), reads_table=True
+    "delete_dropped": merge_queries.render_delete_dropped(
+        MERGED,
+        conditions={
+            name: merge_queries.is_dropped(CHANGES, RULE, held_in=(0, merge_queries.number_of(name)))
+            for name in ("it's", "202402")
+        },
+    ),
+    "count_outside_dropped": staging_queries.render_count_outside(
+        MERGED, CLUSTER, condition=merge_queries.is_dropped(CHANGES, RULE)
     ),
     **at_both(
         "insert_winners_cluster",
@@ -74,7 +93,7 @@ CASES: dict[str, Statement] = {
         STAGED,
         rule=RULE,
         columns=COLUMNS,
-        condition=merge_queries.is_winner(CHANGES, RULE, SHARDS, is_staged=True),
+        condition=merge_queries.is_winner(CHANGES, RULE, SHARDS, is_staged=True, partitions=["it's", "202402"]),
     ),
     "insert_winners_held": merge_queries.render_insert_winners(
         TARGET,
@@ -100,7 +119,7 @@ CASES: dict[str, Statement] = {
         rule=UNVERSIONED,
         columns=COLUMNS,
         shards=SHARDS,
-        in_part=merge_queries.is_in_part(UNVERSIONED, 0, 1),
+        in_part=merge_queries.is_in_part(UNVERSIONED.key, 0, 1),
     ),
     **at_both(
         "count_unmergeable_cluster",
@@ -115,9 +134,15 @@ CASES: dict[str, Statement] = {
         rule=RULE,
         columns=COLUMNS,
         limit_rows=5,
+        in_part=merge_queries.is_in_part(RULE.key, 1, 3),
     ),
     "read_ambiguous_unversioned": merge_queries.render_read_ambiguous(
-        STAGED, CLUSTER, rule=UNVERSIONED, columns=COLUMNS, limit_rows=5
+        STAGED,
+        CLUSTER,
+        rule=UNVERSIONED,
+        columns=COLUMNS,
+        limit_rows=5,
+        in_part=merge_queries.is_in_part(UNVERSIONED.key, 0, 1),
     ),
     "try_merge_key": merge_queries.render_try_merge_key(TARGET, rule=RULE),
     "try_merge_key_unversioned": merge_queries.render_try_merge_key(TARGET, rule=UNVERSIONED),

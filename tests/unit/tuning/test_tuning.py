@@ -134,6 +134,64 @@ def test_threads_and_parts_by_the_number_of_cores(
 
 
 @pytest.mark.parametrize(
+    ("changes", "mib"),
+    [
+        pytest.param({"volume_bytes": 4 * GIB}, (1024.0,) * 7, id="fits"),
+        pytest.param({"volume_bytes": 67_000_000}, (64.0,) * 7, id="a-million-rows"),
+        # what memory allows, as worked out above; a single core writes four blocks
+        pytest.param(
+            {"volume_bytes": 32 * GIB},
+            (8192.0, 4632.9, 3468.4, 2303.9, 1143.4, 563.1, 273.0),
+            id="too-large-for-four",
+        ),
+        # eight blocks up to 16 cores; then one for each of 5 and 4 threads
+        pytest.param(
+            {"volume_bytes": 4 * GIB, **DAYS}, (512.0, 512.0, 512.0, 512.0, 512.0, 819.2, 1024.0), id="by-day"
+        ),
+    ],
+)
+def test_blocks_by_the_number_of_cores(changes: dict[str, Any], mib: tuple[float, ...]) -> None:
+    blocks = [insert.min_insert_block_size_bytes(facts(vcpus=cores, **changes)).value for cores in CORES]
+    assert tuple(round(int(one or 0) / MIB, 1) for one in blocks) == mib
+
+
+@pytest.mark.parametrize(
+    ("changes", "load_seconds", "merge_seconds"),
+    [
+        # 24 core seconds, of which 3.5 / 6.5 read on all cores and 3 / 6.5 write on four at most; 0.1 s, and 0.01 s
+        # for each of 48, 24, 12, 6, 3, 2, 1 files one after the other. Four parts are not merged.
+        pytest.param(
+            {"volume_bytes": 4 * GIB}, (24.58, 12.34, 6.22, 4.54, 3.71, 3.29, 3.08), (0.0,) * 7, id="nothing-to-merge"
+        ),
+        # Four times the rows; 16 parts are two merges with 48 core seconds.
+        pytest.param(
+            {"volume_bytes": 16 * GIB},
+            (96.58, 48.34, 24.22, 17.7, 14.44, 12.81, 11.99),
+            (48.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0),
+            id="two-merges",
+        ),
+        # 8 GiB; 64 partitions with 8 parts each are 64 merges with 24 core seconds, 16 at a time.
+        pytest.param(
+            {"volume_bytes": 8 * GIB, "partition_count": 64.0, "partitions_per_file": 64.0},
+            (48.58, 24.34, 12.22, 8.93, 7.28, 6.47, 6.05),
+            (24.0, 12.0, 6.0, 3.0, 1.5, 1.5, 1.5),
+            id="sixty-four-merges",
+        ),
+    ],
+)
+def test_seconds_by_the_number_of_cores(
+    changes: dict[str, Any], load_seconds: tuple[float, ...], merge_seconds: tuple[float, ...]
+) -> None:
+    calibration = Calibration(core_seconds_per_gib=6.0)
+    expected = [
+        predict.predict(facts(vcpus=cores, calibration=calibration, **changes), threads=4, block_bytes=GIB)
+        for cores in CORES
+    ]
+    assert tuple(round(one.load_seconds, 2) for one in expected) == load_seconds
+    assert tuple(round(one.settled_seconds - one.load_seconds, 2) for one in expected) == merge_seconds
+
+
+@pytest.mark.parametrize(
     ("changes", "said"),
     [
         pytest.param(
