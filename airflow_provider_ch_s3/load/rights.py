@@ -152,7 +152,7 @@ def _runs_on_cluster(
 
 
 def _with_views(client: ClickHouseClient, use: Use, rows: Sequence[Mapping[str, Any]]) -> Use:
-    """Add the views that a table feeds, and the tables of the views: any, as far as the user does not see the views.
+    """Add the views of a table, and the tables of the views: all tables, unless the user sees the views.
 
     :param rows: of the table, by :func:`read_table`.
     """

@@ -75,7 +75,7 @@ class Use:
     :param database: the database of the loaded table; loads keep their own tables there.
     :param tables: what is loaded, as SQL: tables, or all tables of the database.
     :param new_tables: tables that a load may create, as SQL.
-    :param views: materialized views of the table that the load feeds, as SQL.
+    :param views: materialized views fed by the load, as SQL.
     :param view_tables: tables that the views write to, as SQL.
     :param ledger: the ledger, as SQL, if the ledger is not among the other tables of loads.
     :param engines: of the loaded table, and of the tables that loads create besides locks; none if unknown.

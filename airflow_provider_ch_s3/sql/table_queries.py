@@ -21,7 +21,7 @@ def render_read_table(table: TableName, cluster: str | None) -> str:
 
 @statement
 def render_read_names(database: str) -> str:
-    """Read the names of the tables of a database that the user may see on the connected server."""
+    """Read the names of the tables in a database, as far as the user may see the tables on the connected server."""
     return "SELECT name FROM system.tables WHERE database = {{ database | literal }} ORDER BY name"
 
 

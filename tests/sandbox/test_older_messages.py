@@ -1,4 +1,4 @@
-"""What the messages about files and names say on older servers, whose own words are others than those of 26.7."""
+"""The messages about files and names on older servers, which use different words than 26.7."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_database(replicated_lab: Lab) -> None:
 
 
 def refuse(lab: Lab, columns: str, *, match: str | None = None, **arguments: Any) -> ChS3Error:
-    """Load the files into a new table, which stays empty; returns the error."""
+    """Load the files into a new table, which stays empty, and return the error."""
     table = lab.create("t", columns)
     with pytest.raises(ChS3Error, match=match) as refused:
         lab.load("in/*", table, **arguments)

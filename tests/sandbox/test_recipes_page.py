@@ -1,4 +1,4 @@
-"""The loads of docs/recipes.md, as they are printed, into tables and with files like those that the page speaks of.
+"""The loads of docs/recipes.md as printed, with tables and files that fit the recipes.
 
 ``tests/airflow/test_recipes.py`` imports each DAG of the page.
 """

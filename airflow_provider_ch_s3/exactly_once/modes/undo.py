@@ -30,7 +30,7 @@ class Undo(CommitMode):
     effect = Effect(replaced=Replaced.ROWS, undoes=True)
 
     def check_known(self, target: Target, name: str) -> None:
-        """Check that a column identifies the rows, as :meth:`find` does, before anything else is asked for.
+        """Check, like :meth:`find`, for a column with the ids of loads, and read nothing but the ledger.
 
         :raises ConfigError: if the ledger has no such load of this table.
         :raises TargetError: if no column identifies the load's rows.
