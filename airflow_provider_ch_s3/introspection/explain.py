@@ -404,7 +404,7 @@ def _explain_guess(message: str) -> str:
     if cut := _LONG_NUMBER.search(message):
         told = (
             f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or"
-            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for the number"
+            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for it"
         )
     return f"{told}\nClickHouse: {reason_of(message)}" if told else ""
 
