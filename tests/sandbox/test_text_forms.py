@@ -1,4 +1,4 @@
-"""The texts that people report, loaded in each format of text: each is the value worked out by hand, or refused."""
+"""The texts that people report, loaded in each format of text: each is the value worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pytest
 
 from airflow_provider_ch_s3.errors import MisfitError
-from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
@@ -30,22 +29,6 @@ VALUES = [
     ("Enum8('LOW' = 1, '2' = 5)", "2", "2"),
     ("IPv4", "192.168.1.10", "192.168.1.10"),
     ("String", "007", "007"),
-]
-REFUSED = [
-    ("Int32", ""),
-    ("Int32", "true"),
-    ("Float64", "--1.5"),
-    ("Float64", "1e400"),
-    ("Decimal(18, 4)", "1.234.567"),
-    ("Decimal(18, 4)", "31.12.23"),
-    ("Decimal(18, 4)", "192.168.1.10"),
-    ("Date", "2024-02-30"),
-    ("DateTime64(3, 'UTC')", "1700000000123"),
-    ("DateTime('UTC')", "Jan  2 10:00:00 +0000"),
-    ("DateTime('Europe/Berlin')", "2024-03-31 02:30:00"),
-    ("Time", "25:61:61"),
-    ("Enum8('LOW' = 1, '2' = 5)", "1"),
-    ("IPv4", "4294967301"),
 ]
 
 
@@ -73,18 +56,6 @@ def test_values(lab: Lab, data_format: str) -> None:
     put(lab, data_format, [text for _, text, _ in VALUES])
     lab.load("in/*", table)
     assert [list(row.values()) for row in lab.rows(table)] == [[value for _, _, value in VALUES]]
-
-
-@pytest.mark.parametrize(("kind", "text"), [REFUSED[0], *(thorough(*case) for case in REFUSED[1:])])
-def test_other_texts_are_refused(lab: Lab, kind: str, text: str) -> None:
-    lab.connect_one_node()
-    table = lab.create("t", f"c0 {kind}, c1 String")
-    for data_format in FORMATS:
-        put(lab, data_format, [text, "x"])
-        with pytest.raises(MisfitError, match="column c0"):
-            lab.load("in/*", table, task_id=data_format)
-        assert lab.rows(table) == []
-        lab.s3.delete_object(Bucket=lab.bucket, Key=f"in/a.{data_format.partition('-')[0]}")
 
 
 @pytest.mark.thorough
