@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from airflow import settings
 
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.files.regions import Region
@@ -67,7 +68,7 @@ def test_a_task_of_a_dag(lab: Lab, table: str, tmp_path: Path, capsys: pytest.Ca
         f"    S3ToClickHouseOperator(task_id='load', source='{lab.uri('in/{{ ds }}/*')}', table={table!r},"
         " clickhouse_conn_id='ch', aws_conn_id='aws', mode='replace_table')\n"
     )
-    lab.monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))
+    lab.monkeypatch.setattr(settings, "DAGS_FOLDER", str(tmp_path))
     lab.monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(tmp_path))
     task = ["--dag", "nightly", "--task", "load", "--date", "2013-01-02"]
     put_numbers(lab, "in/2013-01-02/a.csv", FEW[:3])

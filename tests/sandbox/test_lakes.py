@@ -818,7 +818,7 @@ def test_a_loaded_file_that_is_added_again_is_refused(lab: Lab, server: S3Server
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.add_again()
-    with pytest.raises(SnapshotError, match=r"was added to the lake table again after.*mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=coded("lake-file-twice", "mode='replace_table'")):
         lab.load(LOCATION, table, task_id="second")
     with pytest.raises(SnapshotError, match=coded("lake-file-twice")):
         lab.load(LOCATION, table, task_id="third", mode="replace_table")
