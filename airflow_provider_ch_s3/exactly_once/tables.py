@@ -100,13 +100,17 @@ class AttemptTables:
         return {place_of(row): row for row in self._read(table, role, staging_queries.render_read_partitions)}
 
     def count_rows(self, nodes: Collection[str]) -> int | None:
-        """Count the rows of the target; None if merges change the number.
+        """Count the rows of the target; None if merges change the number, or a node does not answer.
 
         :param nodes: hold each row once, as :meth:`agree` has found.
         """
         if not self.keeps_all_rows:
             return None
-        rows = self.client.query(staging_queries.render_count_target(self.target, self.cluster))
+        try:
+            rows = self.client.query(staging_queries.render_count_target(self.target, self.cluster))
+        except ServerError as error:  # the rows are committed, and the number is only told
+            log.warning("the rows of %s cannot be counted: %s", self.target, error)
+            return None
         found = [row for row in rows if row["node"] in nodes]
         return None if any(row["has_deleted"] for row in found) else sum(row["rows"] for row in found)
 

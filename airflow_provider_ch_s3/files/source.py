@@ -149,7 +149,6 @@ class FileColumn:
     :param missing: the text in place of a missing value; '' for NULL.
     :param is_trimmed: spaces around the text do not belong to the value.
     :param is_empty_missing: an empty text is a missing value.
-    :param is_required: a missing value fails, because the user gives a type without NULL.
     :param is_unescaped: the server removes one of two backslashes in a text that is parsed whole.
     :param within: the list of structs with this field, at ``place`` from 1; '' for a separate column.
     :param is_escaped: the text is read with the quotes around it, and with a backslash before each quote of the
@@ -173,7 +172,6 @@ class FileColumn:
     missing: str = ""
     is_trimmed: bool = False
     is_empty_missing: bool = False
-    is_required: bool = False
     is_unescaped: bool = False
     within: str = ""
     place: int = 0

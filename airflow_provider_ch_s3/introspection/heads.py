@@ -88,7 +88,8 @@ def look_at_files(
                 f"{head.file.key!r} begins with 'sep={delimiter}', a line for Excel; remove the line, or give"
                 f" data_format=Csv(delimiter={delimiter!r}, skip_lines=1)",
             )
-        if source.format.is_csv and request.csv.quote == '"' and _ends_lines_with_returns(head.content):
+        plain_quotes = source.format.is_csv and request.csv.quote == '"' and not request.csv.escape
+        if plain_quotes and _ends_lines_with_returns(head.content):
             raise SourceError(
                 "format-wrong",
                 f"the lines of {head.file.key!r} end with a carriage return alone, as on old Macs"

@@ -201,8 +201,6 @@ def _read_text(column: FileColumn) -> Sql:
             text = Sql(f"nullIf({text}, '')")
     if column.is_empty_missing:
         text = Sql(f"nullIf({text}, '')")
-    if column.is_required:
-        text = cast(text, column.type)
     if column.encoding:
         text = Sql(f"convertCharset({text}, {literal(column.encoding)}, 'UTF-8')")
     if column.null_words:

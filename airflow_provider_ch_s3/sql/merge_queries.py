@@ -129,7 +129,7 @@ SEVERAL = 0
 def number_of(partition: str) -> int:
     """The number of a partition in the table of changes: ``CRC32()`` of the partition's id.
 
-    Two partitions may have the same number: so the number finds all partitions with a key, and maybe more.
+    Two partitions may have the same number: so a search by the number may find more partitions than those with a key.
     """
     return crc32(partition.encode())
 

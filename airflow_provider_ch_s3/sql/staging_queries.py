@@ -97,9 +97,10 @@ def render_read_partitions(table: TableName, cluster: str | None, *, partitions:
 
 @statement
 def render_count_target(table: TableName, cluster: str | None) -> str:
-    """Count the rows of a table on each node; ``has_deleted`` as in :func:`render_read_partitions`."""
+    """Count the rows of a table on each node; ``has_deleted``: the parts count deleted or changed rows, too."""
     return """
-        SELECT {{ node_name }} AS node, sum(rows) AS rows, max(has_lightweight_delete) AS has_deleted
+        SELECT {{ node_name }} AS node, sum(rows) AS rows,
+            max(has_lightweight_delete OR startsWith(partition_id, 'patch-')) AS has_deleted
         FROM {{ cluster | all_nodes("system.parts") }}
         WHERE {{ table | is_table("table") }} AND active
         GROUP BY node

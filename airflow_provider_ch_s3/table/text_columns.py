@@ -166,14 +166,14 @@ def _note_places(source: SourceSpec, columns: Sequence[FileColumn]) -> tuple[Fil
 
 
 def _read_tsv(column: FileColumn, file_format: FileFormat) -> FileColumn:
-    """Have an empty field read as a missing value, unless the column is a text, and NULL refused for a given text."""
+    """Have an empty field read as a missing value, unless the column is a text, which only NULL misses."""
     if column.is_parsed_whole:
         return replace(column, is_unescaped=file_format.is_escaped_tsv)
     base = base_type(column.type)
     if _is_parsed(base):
         return replace(column, is_empty_missing=True)
     if file_format.is_escaped_tsv and family(base) == "string" and not is_nullable(column.type):
-        return replace(column, read_as=f"Nullable({base})", is_required=True)
+        return replace(column, type=f"Nullable({base})", read_as="")
     return column
 
 

@@ -17,7 +17,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, SourceError, TargetError
 from airflow_provider_ch_s3.load.planning import Planning
-from airflow_provider_ch_s3.modes import ReplacePartitions
+from airflow_provider_ch_s3.modes import Append, ReplacePartitions
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
@@ -177,6 +177,13 @@ class TestReport:
         lab.ddl(f"DELETE FROM {table} WHERE n = 1")
         assert load("in/b.csv", table) is None
         assert load("in/a.csv", folding) is None
+        lab.connect_one_node()
+        with_patches = "enable_block_number_column = 1, enable_block_offset_column = 1"
+        patched = lab.create("patched", "n UInt32, v UInt8", f"MergeTree ORDER BY n SETTINGS {with_patches}")
+        lab.query(f"INSERT INTO {patched} VALUES (1, 1), (2, 2)")
+        lab.query(f"UPDATE {patched} SET v = 3 WHERE n = 1", settings={"enable_lightweight_update": 1})
+        lab.put("in/c.csv", b"7,7\n")
+        assert load("in/c.csv", patched, mode=Append(on_unknown_rows="keep")) is None
 
     @pytest.mark.thorough
     def test_settings_are_those_that_the_server_ran_with(self, lab: Lab) -> None:

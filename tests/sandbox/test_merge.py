@@ -390,6 +390,31 @@ def test_checks_and_validation(lab: Lab) -> None:
         lab.load("in/*.csv", table, task_id="doubled", **VERSIONED, checks=Checks(validate_only=True))
 
 
+@pytest.mark.parametrize("is_moved", [True, thorough(False)])
+def test_others_write_a_key_into_another_partition(lab: Lab, is_moved: bool) -> None:
+    """Between the comparison and the copy: the merge begins again, and replaces this row, too."""
+    lab.connect_one_node()
+    table = lab.create("t", COLUMNS, BY_DAY)
+    for one in (row(1, v="old"), row(2, v="old", day=2)):
+        scatter(lab, table, one)
+    put(lab, row(1, at=5, v="new"), row(2, at=5, v="new", day=2))
+    fill, rounds = merge.SurvivorsOfMerge._fill, []
+
+    def others(survivors: merge.SurvivorsOfMerge, touched: Any) -> None:
+        rounds.append(touched)
+        if len(rounds) == 1:
+            if is_moved:
+                lab.query(f"ALTER TABLE {table} DELETE WHERE id = 1 SETTINGS mutations_sync = 2")
+            scatter(lab, table, row(1, at=2, v="other", day=2))
+        fill(survivors, touched)
+
+    lab.monkeypatch.setattr(merge.SurvivorsOfMerge, "_fill", others)
+    rule = Merge(**BY_VERSION, duplicates="refuse" if is_moved else "collapse")
+    lab.load("in/*.csv", table, **{**FILES, "mode": rule})
+    assert (len(rounds), held(lab, table)) == (2, these(row(1, at=5, v="new"), row(2, at=5, v="new", day=2)))
+    assert is_clean(lab)
+
+
 @pytest.mark.thorough
 @topologies("on-cluster")
 @pytest.mark.parametrize("sharding_key", ["rand()", "1"])

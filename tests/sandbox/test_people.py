@@ -140,6 +140,16 @@ def run_mode(lab: Lab, mode: str, table: str, first: str, **how: Any) -> None:
         lab.load("in/*.csv", table, **CSV, **ORIGIN, **MODES[mode], **how)
 
 
+def has_patches(lab: Lab, table: str) -> bool:
+    """Whether a lightweight UPDATE has left what a merge has to write: until then, no load finishes a commit."""
+    return bool(
+        lab.query(
+            f"SELECT name FROM system.parts WHERE database || '.' || table = '{table}' AND active"
+            " AND startsWith(name, 'patch-')"
+        )
+    )
+
+
 def hide_inactive_parts(lab: Lab) -> None:
     """Answer as servers do when parts that were merged or dropped are no longer listed, and the log is written."""
     real = ClickHouseS3Hook.query
@@ -186,6 +196,7 @@ def test_what_people_write_stays(
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):
         for sql in acts:
             lab.query(sql.format(t=table, day=day), settings=PATCHING)
+    wait_until(lambda: not has_patches(lab, table), "the end of what the UPDATE has written for merges")
     if is_late:
         hide_inactive_parts(lab)
     put(lab, "other/z.csv", (1000, "other", 100))

@@ -64,7 +64,7 @@ def test_a_null_is_no_text(engine_lab: Lab, kind: str, is_given: bool) -> None:
     with pytest.raises(MisfitError, match=coded("value-does-not-fit", "column t:", "row 2 of")):
         engine_lab.load("in/*", table, **more)
     assert engine_lab.rows(table) == []
-    engine_lab.load("in/*", table, task_id="chosen", select={"t": "ifNull(t, '')"})
+    engine_lab.load("in/*", table, task_id="chosen", select={"t": "ifNull(t, '')"}, **more)
     assert len(engine_lab.rows(table)) == 2
 
 

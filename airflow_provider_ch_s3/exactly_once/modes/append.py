@@ -45,8 +45,8 @@ class MovingCommit(Commit):
 
     def run(self) -> None:
         """Move what is staged."""
-        for role in self.tables.roles:
-            self._move(role)
+        nodes = {role: self._move(role) for role in self.tables.roles}
+        self.rows_now = self.tables.count_rows(nodes[""])
 
     def resume(self, record: Record) -> None:
         """Drop what has arrived already."""
@@ -87,7 +87,8 @@ class MovingCommit(Commit):
     def _count_replaced(self) -> dict[str, int]:
         return {}
 
-    def _move(self, role: str) -> None:
+    def _move(self, role: str) -> Collection[str]:
+        """Move the rows of a role; return nodes that hold each row of the destination once."""
         staged, target = self.tables.staged(role), self.tables.destination(role)
         partitions = {partition for (_, partition), _ in self._before(role)}
         render = partial(staging_queries.render_move_partitions, staged, target)
@@ -98,9 +99,7 @@ class MovingCommit(Commit):
                 f"{staged} still holds rows of {count_of(len(left), 'partition')} after they were moved to"
                 f" {target}, so the commit is incomplete; load again, which finishes it",
             )
-        nodes = self.tables.agree(target, role)
-        if not role:
-            self.rows_now = self.tables.count_rows(nodes)
+        return self.tables.agree(target, role)
 
     def _drop_moved(self, role: str) -> None:
         """Drop staged parts that the target already has, because their node died while moving them."""

@@ -235,14 +235,15 @@ class SurvivorsOfMerge(Survivors):
 
 
 def _parts_of(key: Sequence[str], rows: int) -> Iterator[Sql]:
-    """The conditions for parts of all keys, with about as many rows as a statement compares."""
+    """Divide all keys into parts with about as many rows as a statement compares; the condition of each part."""
     parts = ceil(rows / COMPARED_ROWS)
     return (merge_queries.is_in_part(key, number, parts) for number in range(parts))
 
 
-def _numbered(partitions: Collection[str], numbers: Collection[int]) -> set[str]:
+def _numbered(partitions: Collection[str], numbers: Iterable[int]) -> set[str]:
     """The partitions with these numbers in the table of changes."""
-    return {one for one in partitions if merge_queries.number_of(one) in numbers}
+    known = set(numbers)
+    return {one for one in partitions if merge_queries.number_of(one) in known}
 
 
 def _bins(rows_in: Mapping[str, int], most: int) -> Iterator[list[str]]:

@@ -362,6 +362,8 @@ class KeepingCommit(ReplacingCommit):
         self._limit_to(places)
         self.plan = replace(self.plan, is_set_aside=False)
         record(self.plan)
+        if not places:
+            return
         only = sorted({partition for _, partition in places})
         for _ in range(MERGE_ROUNDS):
             self._collected = self._survivors(only).collect()

@@ -75,7 +75,12 @@ class Survivors(ABC):
             touched = found if self.only is None else replace(found, partitions=sorted(self.only))
             collected = replace(touched, versions=self._count_existing(before, touched.partitions))
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
-            self._fill(touched)
+            try:
+                self._fill(touched)
+            except LoadError:
+                if collected.is_up_to_date(self.read_versions(touched.partitions)):
+                    raise
+                continue
             check_changes_applied(self.tables.client, self.tables.target, self.tables.cluster)
             if collected.is_up_to_date(self.read_versions(touched.partitions)):
                 return collected

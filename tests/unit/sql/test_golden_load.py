@@ -114,7 +114,7 @@ TABS = dataclasses.replace(
     source(KEYS, data_format="TSVWithNames"),
     columns=(
         FileColumn(name="id", type="Nullable(Int64)", read_as="Nullable(String)", is_empty_missing=True),
-        FileColumn(name="tail`num", type="String", read_as="Nullable(String)", is_required=True),
+        FileColumn(name="tail`num", type="Nullable(String)"),
         FileColumn(
             name="m",
             type="Map(String, UInt8)",
