@@ -125,6 +125,10 @@ _UNEVEN = re.compile(
 # How the parsers of TSV say that a field is empty, or no list, where a list, a map or a tuple has to begin.
 _UNOPENED = re.compile(r"Array does not start with '\['|expected '(?P<open>[{(\[])' before: '(?:\\[nrt]|[\n\r\t])")
 _UNOPENED_COLUMN = r"name: (?P<name>[^,]+?), type: (?:Array|Map|Tuple)\b[^:]+?, parsed text: <EMPTY>ERROR"
+# How TSV in a raw format is refused: the setting that the servers advise would not change the texts of such a format.
+_OF_WINDOWS = "You have carriage return"
+_OF_WINDOWS_FAULT = "ends with a carriage return: the file has line ends of Windows, which raw formats do not know"
+_OF_WINDOWS_REMEDY = "use data_format='TSV', or write line feeds alone"
 _UNOPENED_FAULT = "is not a list, a map or a tuple"
 _UNOPENED_REMEDY = "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}"
 # What the servers say if they cannot guess the type of a column: objects and texts, or a number beyond 64 bits.
@@ -258,7 +262,8 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     day = _DAY.search(message)
     unopened = _UNOPENED.search(message)
     is_null = code in _NULL
-    if not (day or is_null or code in _MISFIT or code.startswith(_UNPARSED)):
+    is_of_windows = _OF_WINDOWS in message
+    if not (day or is_null or is_of_windows or code in _MISFIT or code.startswith(_UNPARSED)):
         return None
     # The server may have read the fields once more, and then names the column where the second reading ended.
     column = _first((_UNOPENED_COLUMN,), message) if unopened else named_column(message)
@@ -268,6 +273,8 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
         value, fault, cure = None, f"is {_shown_day(day)}, outside of 1900 to 2299", _far_day(column)
     elif unopened:
         value, fault, cure = "" if unopened["open"] else None, _UNOPENED_FAULT, _UNOPENED_REMEDY
+    elif is_of_windows:
+        fault, cure = _OF_WINDOWS_FAULT, _OF_WINDOWS_REMEDY
     return Misfit(
         column=column,
         type=types.get(column, ""),
@@ -417,8 +424,9 @@ def _explain_guess(message: str) -> str:
         )
     if cut := _LONG_NUMBER.search(message):
         told = (
-            f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or"
-            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for it"
+            f"a comma is missing before {cut['rest']!r} in {file}, or the digits belong to a number with more than"
+            " the 64 bits that the servers guess types for; write the comma, or, for a new table, create the table"
+            " first, with a String, Int256 or Decimal column for the number"
         )
     return f"{told}\nClickHouse: {reason_of(message)}" if told else ""
 
