@@ -198,7 +198,7 @@ def _read_core_seconds_per_gib(data_format: FileFormat) -> float:
 
 
 def _merge_seconds(facts: LoadFacts, parts: int, load_seconds: float) -> float:
-    """Duration of the merges after the load: of the last pass at least, which needs the parts of all passes before."""
+    """Duration of the merges after the load: at least of the last pass, which needs the parts of all others."""
     core_seconds = facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB
     passes = [0.0]
     for per_partition in _merged(facts, parts)[1:]:
