@@ -119,9 +119,18 @@ _VALUES = (
 # How the parsers say that a row has another number of fields than the columns are.
 _UNEVEN = re.compile(
     r"Line \"(?P<line>.*?)\" doesn't match the regexp|Expected end of line|(?:Line feed|End of file) found where"
-    r"|expected '.{1,3}' before: '(?:\\n|\n)",
+    r"|expected '(?![{(\[]').{1,3}' before: '(?:\\n|\n)",
     re.DOTALL,
 )
+# How the parsers of TSV say that a field is empty, or no list, where a list, a map or a tuple has to begin.
+_UNOPENED = re.compile(r"Array does not start with '\['|expected '(?P<open>[{(\[])' before: '(?:\\[nrt]|[\n\r\t])")
+_UNOPENED_COLUMN = r"name: (?P<name>[^,]+?), type: (?:Array|Map|Tuple)\b[^:]+?, parsed text: <EMPTY>ERROR"
+# How TSV in a raw format is refused: the setting that the servers advise would not change the texts of such a format.
+_OF_WINDOWS = "You have carriage return"
+_OF_WINDOWS_FAULT = "ends with a carriage return: the file has line ends of Windows, which raw formats do not know"
+_OF_WINDOWS_REMEDY = "use data_format='TSV', or write line feeds alone"
+_UNOPENED_FAULT = "is not a list, a map or a tuple"
+_UNOPENED_REMEDY = "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}"
 # What the servers say if they cannot guess the type of a column: objects and texts, or a number beyond 64 bits.
 _MIXED = re.compile(
     r"Automatically defined type (?P<new>.+?) for column '(?P<name>.+?)' in row (?P<row>\d+) differs from type"
@@ -153,6 +162,7 @@ class Misfit:
     :param type: the type of the column; '' if unknown.
     :param value: the value as the file has it; None if unknown.
     :param fault: what is wrong with the value; '' if the type of the column does not take the value.
+    :param cure: what to do about the fault.
     :param is_held: the value's form is wrong, perhaps not the value: ``007`` does not fit a number.
     :param is_uneven: the row has another number of fields than the columns are.
     :param is_null: the value is missing.
@@ -165,6 +175,7 @@ class Misfit:
     type: str = ""
     value: str | None = None
     fault: str = ""
+    cure: str = ""
     is_null: bool = False
     is_held: bool = False
     is_uneven: bool = False
@@ -228,7 +239,7 @@ class Misfit:
                 " out with where"
             )
         if self.fault:
-            return _far_day(self.column)
+            return self.cure
         if self.is_torn:
             return "correct the text there, or have the file written again"
         text = self.expression or short_identifier(self.column or "column")
@@ -249,18 +260,28 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     if _OTHER_FOLDER.search(message) or "Unknown field found" in message or _NEWER_TYPE in message:
         return None
     day = _DAY.search(message)
+    unopened = _UNOPENED.search(message)
     is_null = code in _NULL
-    if not (day or is_null or code in _MISFIT or code.startswith(_UNPARSED)):
+    is_of_windows = _OF_WINDOWS in message
+    if not (day or is_null or is_of_windows or code in _MISFIT or code.startswith(_UNPARSED)):
         return None
-    # The message does not say which column is the list.
-    column = "" if "does not start with '['" in message else named_column(message)
+    # The server may have read the fields once more, and then names the column where the second reading ended.
+    column = _first((_UNOPENED_COLUMN,), message) if unopened else named_column(message)
     uneven = None if "garbage after" in message else _UNEVEN.search(message)
+    value, fault, cure = _first(_VALUES, message) or None, "", ""
+    if day:
+        value, fault, cure = None, f"is {_shown_day(day)}, outside of 1900 to 2299", _far_day(column)
+    elif unopened:
+        value, fault, cure = "" if unopened["open"] else None, _UNOPENED_FAULT, _UNOPENED_REMEDY
+    elif is_of_windows:
+        fault, cure = _OF_WINDOWS_FAULT, _OF_WINDOWS_REMEDY
     return Misfit(
         column=column,
         type=types.get(column, ""),
-        value=uneven["line"] if uneven else None if is_null or day else _first(_VALUES, message) or None,
+        value=uneven["line"] if uneven else None if is_null else value,
         is_uneven=uneven is not None,
-        fault=f"is {_shown_day(day)}, outside of 1900 to 2299" if day else "",
+        fault=fault,
+        cure=cure,
         is_null=is_null,
         place=_place(message),
         reason=reason_of(message),
@@ -403,8 +424,9 @@ def _explain_guess(message: str) -> str:
         )
     if cut := _LONG_NUMBER.search(message):
         told = (
-            f"a number goes on with {cut['rest']!r} in {file}, after the 64 bits that the servers guess types for, or"
-            " a comma is missing there; create the table first, with a String, Int256 or Decimal column for it"
+            f"a comma is missing before {cut['rest']!r} in {file}, or the digits belong to a number with more than"
+            " the 64 bits that the servers guess types for; write the comma, or, for a new table, create the table"
+            " first, with a String, Int256 or Decimal column for the number"
         )
     return f"{told}\nClickHouse: {reason_of(message)}" if told else ""
 

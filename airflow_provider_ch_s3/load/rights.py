@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, DdlMode, parse_version
 from airflow_provider_ch_s3.create.make import LOCAL_SUFFIX
-from airflow_provider_ch_s3.errors import TargetError
+from airflow_provider_ch_s3.errors import ClusterError, ConfigError, TargetError
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.ledger import ledger_name
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
@@ -138,7 +138,9 @@ def find_use(
 def _runs_on_cluster(
     client: ClickHouseClient, declaration: ClusterDeclaration, use: Use, is_replicated: bool | None
 ) -> bool:
-    """Whether a load runs statements ON CLUSTER; False as long as the user may not read how the servers are set up.
+    """Whether a load runs statements ON CLUSTER; False if the user may not read how the servers are set up.
+
+    False also if the connection is wrong about the cluster, for example if the cluster does not exist.
 
     :param is_replicated: as for :meth:`.ConnectedServer.ddl_mode`.
     """
@@ -146,9 +148,12 @@ def _runs_on_cluster(
     if not (use.is_staged or use.new_tables) or not _has(client, reading):
         return False
     server = read_server(client)
-    cluster = declaration.cluster and server.fill_in(declaration.cluster)
-    known = dataclasses.replace(declaration, cluster=cluster)
-    return server.ddl_mode(known, use.database, is_replicated=is_replicated) is DdlMode.ON_CLUSTER
+    try:
+        cluster = declaration.cluster and server.fill_in(declaration.cluster)
+        known = dataclasses.replace(declaration, cluster=cluster)
+        return server.ddl_mode(known, use.database, is_replicated=is_replicated) is DdlMode.ON_CLUSTER
+    except (ClusterError, ConfigError):  # a load is told so, and so is the doctor, by other checks
+        return False
 
 
 def _with_views(client: ClickHouseClient, use: Use, rows: Sequence[Mapping[str, Any]]) -> Use:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import count_of
+from airflow_provider_ch_s3.tuning.read import input_format_tsv_crlf_end_of_line
 from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts, Rule, Source, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY
 
@@ -36,5 +37,6 @@ IN_PLACE_RULES: tuple[Rule[InPlaceFacts], ...] = (
         "files that disappear between listing and reading must fail the query, not be missing from its result",
         protects_data=True,
     ),
+    computed(input_format_tsv_crlf_end_of_line, is_pinned=True, protects_data=True),
     *EVERY_QUERY,
 )

@@ -12,7 +12,6 @@ from airflow_provider_ch_s3.errors import ConfigError, PlanError
 from airflow_provider_ch_s3.tuning import insert
 from airflow_provider_ch_s3.tuning.facts import LoadFacts, PastLoad, Reduction, Senders
 from airflow_provider_ch_s3.tuning.predict import (
-    FEW_PARTS,
     Prediction,
     describe_basis,
     few_parts_seconds,
@@ -79,7 +78,8 @@ class LoadPlan(Plan):
     """The settings of a load, and the expected outcome.
 
     :param basis: where the constants of the prediction come from.
-    :param few_parts_seconds: seconds from the start of the INSERT until few parts are left; None if few are made.
+    :param few_parts_seconds: seconds from the start of the INSERT until few parts are left; None if few are made, or
+        merges leave more.
     :param trusted_range: how many times the predicted seconds the load may take, least and most.
     :param sends_rows: nodes send rows to their shards.
     :param reduction: how far the load is reduced.
@@ -117,7 +117,7 @@ def plan_load(
         left_out=plan.left_out,
         prediction=prediction,
         basis=describe_basis(facts),
-        few_parts_seconds=few_parts_seconds(facts, prediction) if prediction.initial_parts > FEW_PARTS else None,
+        few_parts_seconds=few_parts_seconds(facts, prediction),
         trusted_range=trusted_range(facts),
         sends_rows=facts.senders is not Senders.NONE,
         reduction=facts.reduction,

@@ -90,11 +90,18 @@ def predict(facts: LoadFacts, *, threads: int, block_bytes: int) -> Prediction:
     )
 
 
-def few_parts_seconds(facts: LoadFacts, expected: Prediction) -> float:
+def few_parts_seconds(facts: LoadFacts, expected: Prediction) -> float | None:
     """Predict when merges will have left few parts on all nodes: seconds from the start of the INSERT.
 
     Merges begin in earnest after the INSERT, whose threads use all cores. Each merge leaves one of ten parts.
+
+    :return: None if the load makes few parts, or if its merges leave more: no merge crosses a partition or a node.
     """
+    least_parts = (
+        facts.node_count * facts.partition_count * _merged(facts, expected.initial_parts / facts.node_count)[-1]
+    )
+    if expected.initial_parts <= FEW_PARTS or least_parts > FEW_PARTS:
+        return None
     parts, merged_ratio = float(expected.initial_parts), 0.0
     while parts > FEW_PARTS:
         merges = min(parts / PARTS_PER_MERGE, (parts - FEW_PARTS) / (PARTS_PER_MERGE - 1))
@@ -191,17 +198,25 @@ def _read_core_seconds_per_gib(data_format: FileFormat) -> float:
 
 
 def _merge_seconds(facts: LoadFacts, parts: int, load_seconds: float) -> float:
-    """Duration of the merges after the load: of the last pass at least, as it needs all parts of the passes before.
-
-    Each pass leaves a tenth of the parts, until a partition has few parts, or the parts are too large to be merged.
-    """
-    per_partition = parts / facts.partition_count
-    part_bytes = facts.size_bytes / facts.node_count / parts
+    """Duration of the merges after the load: at least of the last pass, which needs the parts of all others."""
     core_seconds = facts.node_volume_bytes / GIB * MERGE_CORE_SECONDS_PER_GIB
     passes = [0.0]
-    while per_partition > PARTS_WITHOUT_MERGE and PARTS_PER_MERGE * part_bytes <= LARGEST_PART_BYTES:
-        per_partition = math.ceil(per_partition / PARTS_PER_MERGE)
-        part_bytes *= PARTS_PER_MERGE
+    for per_partition in _merged(facts, parts)[1:]:
         merges = max(1, round(per_partition * facts.partition_count))
         passes.append(core_seconds / min(facts.vcpus, MERGE_THREADS, merges))
     return max(passes[-1], sum(passes) - load_seconds)
+
+
+def _merged(facts: LoadFacts, parts: float) -> list[float]:
+    """Parts of a partition on a node: at first, and after each pass of merges.
+
+    Each pass leaves a tenth of the parts, until a partition has few parts, or the parts are too large to be merged.
+
+    :param parts: of a node, before merges.
+    """
+    per_partition = [parts / facts.partition_count]
+    part_bytes = facts.size_bytes / facts.node_count / parts
+    while per_partition[-1] > PARTS_WITHOUT_MERGE and PARTS_PER_MERGE * part_bytes <= LARGEST_PART_BYTES:
+        per_partition.append(math.ceil(per_partition[-1] / PARTS_PER_MERGE))
+        part_bytes *= PARTS_PER_MERGE
+    return per_partition

@@ -119,7 +119,9 @@ def input_format_tsv_crlf_end_of_line(facts: PlanFacts) -> Decision:
     """1: a line may end as on Windows; 0 in raw formats."""
     if facts.format.is_escaped_tsv:
         return Decision(1, "a carriage return before the end of a line does not belong to the last field")
-    return Decision(0, "in raw formats a carriage return belongs to the text")
+    return Decision(
+        0, "in raw formats a carriage return belongs to the text; ClickHouse refuses one in the first row"
+    )
 
 
 def input_format_skip_unknown_fields(facts: LoadFacts) -> Decision:

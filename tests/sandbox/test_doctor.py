@@ -104,6 +104,16 @@ def test_a_server_that_is_away_ends_what_rests_on_it(lab: Lab, capsys: pytest.Ca
     }
 
 
+def test_a_cluster_that_does_not_exist_leaves_the_grants(
+    lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.connect_clickhouse({"cluster": "misspelt"})
+    assert main(["doctor", *lab.arguments(table), "--grants"]) == 0
+    assert "GRANT " in capsys.readouterr().out
+    found = examine(capsys, *lab.arguments(table))
+    assert [check for check, (_, said) in found.items() if "misspelt" in said] == ["nodes"]
+
+
 @pytest.mark.thorough
 def test_a_store_that_refuses_and_a_table_that_one_node_lacks(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]

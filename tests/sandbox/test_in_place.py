@@ -55,6 +55,13 @@ def test_only_the_files_of_the_source_are_read(files: Lab) -> None:
     assert ask(files, sql, "in/*/a b.parquet") == [{"s": 100}]
 
 
+def test_tsv_of_windows(lab: Lab) -> None:
+    """An empty number is the server's 0: the setting that makes it NULL would make NULL of empty texts as well."""
+    lab.put("in/a.tsv", b"n\tt\r\n1\tx\r\n\ty\r\n3\t\r\n")
+    rows = ask(lab, "SELECT n, t FROM {files} ORDER BY n")
+    assert [tuple(row.values()) for row in rows] == [(0, "y"), (1, "x"), (3, "")]
+
+
 def test_more_rows_than_allowed_are_refused(files: Lab) -> None:
     assert len(ask(files, "SELECT n FROM {files}", max_rows="6")) == 6
     with pytest.raises(LoadError, match="yields more than max_rows=5 rows"):

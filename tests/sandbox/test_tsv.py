@@ -69,6 +69,20 @@ def test_a_null_is_no_text(engine_lab: Lab, kind: str, is_given: bool) -> None:
 
 
 @pytest.mark.every_case
+@pytest.mark.parametrize(
+    "kind",
+    ["Map(String, String)", *map(thorough, ("Tuple(String, String)", "Array(String)", "Array(Array(String))"))],
+)
+@pytest.mark.parametrize("after", ["", thorough("\t5")])
+def test_an_empty_field_is_no_list_of_texts(engine_lab: Lab, kind: str, after: str) -> None:
+    engine_lab.put("in/a.tsv", f"1\t{after}\n".encode())
+    table = engine_lab.create("t", f"n Int32, m {kind}{', k Int32' if after else ''}")
+    words = ("column m:", "is not a list, a map or a tuple", "row 1 of", "write [] or {}")
+    with pytest.raises(MisfitError, match=coded("value-does-not-fit", *words)):
+        engine_lab.load("in/*", table)
+
+
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ["TSV", thorough("TabSeparatedWithNames"), thorough("TSVRaw")])
 def test_what_clickhouse_writes(engine_lab: Lab, name: str) -> None:
     """ClickHouse writes NULL as ``\\N``, and an empty text as an empty field."""

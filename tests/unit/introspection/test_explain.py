@@ -135,7 +135,7 @@ def test_explain(message: str, what: str, remedy: str) -> None:
         pytest.param(
             "Code: 27. DB::Exception: Cannot parse input: expected ',' before: '251392}\\n'."
             " (CANNOT_PARSE_INPUT_ASSERTION_FAILED)",
-            "a number goes on with '251392' in in/a.jsonl, ",
+            "a comma is missing before '251392' in in/a.jsonl, or the digits belong to a number with more than",
             id="number-beyond-64-bits",
         ),
     ],

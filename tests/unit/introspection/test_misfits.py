@@ -195,3 +195,36 @@ def test_a_file_that_is_cut_off_is_told() -> None:
         "b/a.json",
         "correct the text there, or have the file written again",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "value"),
+    [
+        pytest.param(r"Cannot parse input: expected '{' before: '\n2\t\n'", "Map(String, String)", "''", id="map"),
+        pytest.param("Cannot parse input: expected '{' before: '\n'", "Map(String, String)", "''", id="raw-line-end"),
+        pytest.param(r"Cannot parse input: expected '(' before: '\t3\n'", "Tuple(a String)", "''", id="tuple"),
+        pytest.param("Array does not start with '[' character", "Array(String)", "a value", id="array"),
+    ],
+)
+def test_an_empty_field_is_no_list(said: str, kind: str, value: str) -> None:
+    fields = f'Column 0, name: n, type: Nullable(String), parsed text: "1" Column 1, name: m, type: {kind}'
+    code = "(CANNOT_READ_ARRAY_FROM_TEXT)" if "Array" in said else "(CANNOT_PARSE_INPUT_ASSERTION_FAILED)"
+    message = (
+        f"Code: 27. DB::Exception: {said}: (at row 1) : Row 1: {fields}, parsed text: <EMPTY>ERROR Code: 27."
+        f" DB::Exception: {said}. {code} : (in file/uri b/a.tsv): While executing ParallelParsing. {code}"
+    )
+    assert str(read_misfit(message)).splitlines()[:3] == [
+        f"column m: {value} is not a list, a map or a tuple",
+        "row 1 of b/a.tsv",
+        "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}",
+    ]
+
+
+def test_no_column_is_named_for_a_row_that_was_read_from_its_middle() -> None:
+    """A server that parses pieces of a file at the same time describes the fields of another row."""
+    message = (
+        r"Code: 27. DB::Exception: Cannot parse input: expected '{' before: '\t3\n': (at row 2) : Row 1: Column 1,"
+        ' name: m, type: Map(String, String), parsed text: "{}" Column 2, name: k, type: Nullable(String), parsed'
+        ' text: "1" ERROR: There is no line feed. : (in file/uri b/a.tsv): While. (CANNOT_PARSE_TEXT)'
+    )
+    assert str(read_misfit(message)).startswith("'' is not a list, a map or a tuple\nrow 2 of b/a.tsv\n")

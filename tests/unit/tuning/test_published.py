@@ -122,6 +122,8 @@ def expect_few_parts() -> tuple[float, float]:
         predict.few_parts_seconds(facts, predict.predict(facts, threads=load.threads, block_bytes=load.block_bytes))
         for facts in (load.facts, learnt)
     )
+    assert built_in
+    assert after
     return built_in, after
 
 
@@ -171,3 +173,17 @@ def test_until_few_parts_are_left() -> None:
     _, after = expect_few_parts()
     assert after - SERIES[1][0].seconds == pytest.approx(838, abs=0.1)
     assert 0.5 <= FEW_PARTS_SECONDS / after <= 2
+
+
+def test_merges_that_never_leave_few_parts() -> None:
+    """12 nodes with 400 partitions each have 4,800 parts at least: no merge crosses a partition or a node."""
+    facts = replace(SERIES[1][0].facts, node_count=12, partition_count=400)
+    expected = replace(predict.predict(facts, threads=8, block_bytes=2**30), initial_parts=48_000)
+    assert predict.few_parts_seconds(facts, expected) is None
+    assert predict.few_parts_seconds(replace(facts, partition_count=50), expected) is not None
+
+
+def test_parts_too_large_to_be_merged_stay() -> None:
+    facts = replace(SERIES[1][0].facts, size_bytes=2**60)
+    expected = predict.predict(facts, threads=59, block_bytes=SERIES[1][0].block_bytes)
+    assert predict.few_parts_seconds(facts, expected) is None
