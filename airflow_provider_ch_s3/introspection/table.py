@@ -81,8 +81,8 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         raise TargetChangingError(
             "table-missing",
             f"table {name} does not exist on the connected server, or this user may not see it; {guess}create the"
-            " table on every node, have the load create it with create_table='auto', correct table=, or grant the user"
-            " the rights in `ch-s3 docs permissions`",
+            " table on every node, have the load create it with create_table='auto', correct table=, or grant the"
+            " user the rights in `ch-s3 docs permissions`",
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":
