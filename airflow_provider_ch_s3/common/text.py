@@ -91,8 +91,10 @@ SIMILARITY = 0.71
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
-    """Find the name that a misspelt name was meant as; '' if none is near."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=SIMILARITY)), "")
+    """Find the name that a misspelt name was meant as, in whatever case; '' if none is near."""
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=SIMILARITY)
+    return by_lower[near[0]] if near else ""
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str) -> str:

@@ -80,9 +80,9 @@ def find_table(client: ClickHouseClient, text: str) -> FoundTable:
         guess = f"did you mean {near!r}? Otherwise " if near else ""
         raise TargetChangingError(
             "table-missing",
-            f"table {name} does not exist on the connected server, or this user may not see it; {guess}create it on"
-            " every node, have the load create it with create_table='auto', correct table=, or grant the user the"
-            " rights in `ch-s3 docs permissions`",
+            f"table {name} does not exist on the connected server, or this user may not see it; {guess}create the"
+            " table on every node, have the load create it with create_table='auto', correct table=, or grant the"
+            " user the rights in `ch-s3 docs permissions`",
         )
     distribution = None
     if rows[0]["engine"] == "Distributed":

@@ -104,8 +104,9 @@ def lacks_column(name: str, having: str, lacking: str, scheme: Scheme) -> Source
     """
     return SourceError(
         "files-lack-column",
-        f"{having!r} has a column {name!r}, and {lacking!r} has none; use Columns(on_missing='default'), list the"
-        f" columns that every file has in columns=[…], or {remedy_for(scheme)}",
+        f"{having!r} has a column {name!r}, and {lacking!r} has none; use Columns(on_missing='default')"
+        f" (of text files, if the column is Nullable), list the columns that every file has in columns=[…], or"
+        f" {remedy_for(scheme)}",
     )
 
 

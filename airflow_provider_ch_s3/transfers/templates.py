@@ -100,7 +100,8 @@ class RendersArguments:
         try:
             if form is Form.ANY:
                 rendered = self.render_template(given, context, env, set())  # type: ignore[attr-defined]
-                return None if rendered == "None" else rendered
+                # an object such as a table of pandas, of a DAG with native objects, compares with a text by elements
+                return None if isinstance(rendered, str) and rendered == "None" else rendered
             template = env.get_template(given) if is_file else env.from_string(given)
             return _as_text(template, context)
         except ChS3Error:

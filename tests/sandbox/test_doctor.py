@@ -107,7 +107,7 @@ def test_a_server_that_is_away_ends_what_rests_on_it(lab: Lab, capsys: pytest.Ca
 def test_a_cluster_that_does_not_exist_leaves_the_grants(
     lab: Lab, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lab.connect_clickhouse({"cluster": "misspelt"})
+    lab.connect_clickhouse({"cluster": "misspelt", "ddl_mode": None, "http_endpoints": None})
     assert main(["doctor", *lab.arguments(table), "--grants"]) == 0
     assert "GRANT " in capsys.readouterr().out
     found = examine(capsys, *lab.arguments(table))

@@ -166,12 +166,15 @@ class TestTarget:
         return lab
 
     def test_a_missing_table(self, lab: Lab) -> None:
-        words = (f"table {lab.database}.nope does not exist on the connected server", "create it on every node")
+        words = (
+            f"table {lab.database}.nope does not exist on the connected server",
+            "create the table on every node",
+        )
         refuse(lab, TargetError, "in/**", f"{lab.database}.nope", *words)
 
     def test_a_misspelt_table(self, lab: Lab) -> None:
         lab.create("sales", "id UInt32")
-        refuse(lab, TargetError, "in/**", f"{lab.database}.sale", "did you mean 'sales'? Otherwise create it")
+        refuse(lab, TargetError, "in/**", f"{lab.database}.sale", "did you mean 'sales'? Otherwise create the table")
 
     def test_not_a_table_name(self, lab: Lab) -> None:
         refuse(lab, ConfigError, "in/**", "a.b.c", "table 'a.b.c' is not a table name", "database.table")

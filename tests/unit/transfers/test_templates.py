@@ -236,3 +236,23 @@ def test_a_dag_is_stored_as_it_reads_and_without_secrets() -> None:
     assert "Append(on_loaded='load')" in stored
     assert "Checks({'a': Check('count() > 0', on_failure='warn'), 'b': Expect('count()', within=0.5)})" in stored
     assert set(DagSerialization.from_dict(json.loads(stored)).task_dict) == {"one", "mapped"}
+
+
+class Series:
+    """Compares by elements, as tables of pandas do."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth value of a Series is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_an_object_that_compares_by_elements_is_no_text() -> None:
+    with make_dag(is_native=True):
+        operator = S3ToClickHouseOperator(task_id="load", source="s3://b/*", table="t", columns="{{ names }}")
+    series = Series()
+    operator.render_template_fields({**CONTEXT, "names": series})
+    assert operator.columns is series
