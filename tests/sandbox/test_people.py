@@ -95,10 +95,6 @@ ACTS: list[tuple[list[str], list[str]]] = [
     ([DROP], ["1 new"]),
     ([DROP, INSERT], ["1 new", "9 mine"]),
     ([INSERT, "OPTIMIZE TABLE {t} PARTITION {day} FINAL", DROP, INSERT], ["1 new", "9 mine"]),
-    (
-        ["UPDATE {t} SET v = 'mine' WHERE k = {day}2", "OPTIMIZE TABLE {t} PARTITION {day} FINAL"],
-        ["1 new", "2 mine", "3 old"],
-    ),
 ]
 DAYS = range(1, len(ACTS) + 1)
 MODES: dict[str, dict[str, Any]] = {
@@ -140,16 +136,6 @@ def run_mode(lab: Lab, mode: str, table: str, first: str, **how: Any) -> None:
         lab.load("in/*.csv", table, **CSV, **ORIGIN, **MODES[mode], **how)
 
 
-def has_patches(lab: Lab, table: str) -> bool:
-    """Whether a lightweight UPDATE has left what a merge has to write: until then, no load finishes a commit."""
-    return bool(
-        lab.query(
-            f"SELECT name FROM system.parts WHERE database || '.' || table = '{table}' AND active"
-            " AND startsWith(name, 'patch-')"
-        )
-    )
-
-
 def hide_inactive_parts(lab: Lab) -> None:
     """Answer as servers do when parts that were merged or dropped are no longer listed, and the log is written."""
     real = ClickHouseS3Hook.query
@@ -184,7 +170,7 @@ def test_what_people_write_stays(
 ) -> None:
     """Late: when ClickHouse no longer lists the parts that were merged, as after 8 minutes."""
     lab.connect_one_node()
-    table = lab.create("t", COLUMNS, WITH_PATCHES)
+    table = lab.create("t", COLUMNS, BY_DAY)
     given = {**CSV, **ORIGIN}
     put(lab, "in/a.csv", *((10 * day + 1, "old", day) for day in DAYS))
     first = lab.load("in/*.csv", table, task_id="first", **given)["query_id"]
@@ -195,8 +181,7 @@ def test_what_people_write_stays(
         run_mode(lab, mode, table, first)
     for day, (acts, _) in zip(DAYS, ACTS, strict=True):
         for sql in acts:
-            lab.query(sql.format(t=table, day=day), settings=PATCHING)
-    wait_until(lambda: not has_patches(lab, table), "the end of what the UPDATE has written for merges")
+            lab.query(sql.format(t=table, day=day))
     if is_late:
         hide_inactive_parts(lab)
     put(lab, "other/z.csv", (1000, "other", 100))
