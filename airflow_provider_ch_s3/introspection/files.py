@@ -43,8 +43,9 @@ log = get_log(__name__)
 
 GUESSED = "the fields of the files are separated by %r; if not, give data_format=Csv(delimiter=…)"
 
-# A statement takes values apart level by level, and a server parses no more than 1,000 levels of a statement.
-MAX_NESTING = 100
+# A statement takes values apart level by level. A server parses no more than 1,000 levels of a statement, 12 for each
+# object, and no more than 64 lambda expressions in each other, one for each list.
+MAX_NESTING = 60
 
 
 def count_rows(

@@ -19,7 +19,7 @@ from ch_s3_lab.bench.loads import BUCKET, bench_sandbox, context_of
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
 COLUMNS = "id UInt32, day Date, text String, value Float64"
-LEVELS = 100
+LEVELS = 60
 """The deepest JSON for which a load creates a table."""
 WAYS = ("INSERT", "load", "load into a new table")
 
