@@ -35,7 +35,6 @@ class Commit(ABC):
     :param began: when the commit began, by the clock of :class:`.Timing` that never goes back.
     :param began_at: Unix time when the ledger recorded the beginning, if another process began the commit.
     :ivar seconds: what the steps by this owner have taken so far.
-    :ivar rows_now: how many rows the target holds after :meth:`run`; None if merges change the number.
     """
 
     tables: AttemptTables
@@ -43,7 +42,6 @@ class Commit(ABC):
     began: float
     began_at: float = 0.0
     seconds: float = field(default=0.0, init=False)
-    rows_now: int | None = field(default=None, init=False)
 
     @property
     def attempt(self) -> AttemptId:
@@ -93,8 +91,11 @@ class Commit(ABC):
             )
 
     @abstractmethod
-    def run(self) -> None:
-        """Bring the target to its new state; after :meth:`prepare`, or :meth:`resume`."""
+    def run(self) -> Collection[str]:
+        """Bring the target to its new state; after :meth:`prepare`, or :meth:`resume`.
+
+        :return: nodes that hold each row of the target once.
+        """
 
     @abstractmethod
     def resume(self, record: Record) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.steps import timed_step
@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 log = get_log(__name__)
+
+Result = TypeVar("Result")
 
 # The two tables of a MOVE or a REPLACE have different definitions, or a condition names a column that is gone.
 ALTERED_CODES = frozenset({ErrorCode.INCOMPATIBLE_COLUMNS, ErrorCode.BAD_ARGUMENTS, ErrorCode.UNKNOWN_IDENTIFIER})
@@ -512,7 +514,8 @@ class Owner:
         # rows that were staged since may be older than the target's.
         self.staging.claim(commit.attempt, self.epoch)
         self._collecting = None
-        _time("commit", commit, commit.run)
+        nodes = _time("commit", commit, commit.run)
+        rows_now = commit.tables.count_rows(nodes)
         # A staging table that another owner has renamed looks as if everything had been moved.
         tables = self.staging.claim(commit.attempt, self.epoch)
         self._hide(commit.attempt)
@@ -520,7 +523,7 @@ class Owner:
         for query_id, partitions in commit.plan.undoes.items():
             undone = Committed(load_mode=Append.name, partitions=partitions, table_uuids=commit.plan.table_uuids)
             self._write(EventKind.UNDONE, AttemptId.parse(query_id), undone)
-        done = Committed.of(commit.plan, round(commit.seconds, 3), commit.rows_now)
+        done = Committed.of(commit.plan, round(commit.seconds, 3), rows_now)
         self._write(EventKind.COMMITTED, commit.attempt, done)
         for table in tables:
             self.staging.drop_table(table)
@@ -589,8 +592,9 @@ def tidy_up_earlier_names(target: Target) -> bool:
     return is_any_left
 
 
-def _time(name: str, commit: Commit, step: Callable[[], None]) -> None:
+def _time(name: str, commit: Commit, step: Callable[[], Result]) -> Result:
     report = commit.plan.report
     with timed_step(name, table=report.table, rows=report.rows_written, query_id=commit.attempt.query_id) as timed:
-        step()
+        result = step()
         commit.seconds += timed.seconds
+    return result

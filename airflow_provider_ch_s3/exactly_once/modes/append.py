@@ -43,10 +43,10 @@ class MovingCommit(Commit):
         for role in self.tables.roles:
             self.tables.agree(self.tables.staged(role), role, with_merges=True)
 
-    def run(self) -> None:
+    def run(self) -> Collection[str]:
         """Move what is staged."""
         nodes = {role: self._move(role) for role in self.tables.roles}
-        self.rows_now = self.tables.count_rows(nodes[""])
+        return nodes[""]
 
     def resume(self, record: Record) -> None:
         """Drop what has arrived already."""

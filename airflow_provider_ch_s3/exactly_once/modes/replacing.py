@@ -53,9 +53,9 @@ class ReplacingCommit(Commit):
     source: ClassVar[str] = ""
     _owed: Collection[Place] | None = field(default=None, init=False)
 
-    def run(self) -> None:
+    def run(self) -> Collection[str]:
         """Replace the partitions named by the mode."""
-        self._replace(self._replaced())
+        return self._replace(self._replaced())
 
     def resume(self, record: Record) -> None:
         """Owe only the partitions not replaced yet; refuse if third parties have written there since."""
@@ -97,8 +97,11 @@ class ReplacingCommit(Commit):
             if self.plan.keeps_all_rows and found[partition] < rows:
                 raise self._rows_lost(nodes.get(partition, "a node"), partition, rows - found[partition])
 
-    def _replace(self, partitions: Collection[str] = ()) -> None:
-        """Replace partitions on all nodes; of an interrupted commit, only the partitions still owed."""
+    def _replace(self, partitions: Collection[str] = ()) -> Collection[str]:
+        """Replace partitions on all nodes; of an interrupted commit, only the partitions still owed.
+
+        :return: as of :meth:`run`.
+        """
         role = self.source
         nodes = self.tables.agree(self.tables.staged(role), role)
         render = partial(
@@ -109,7 +112,7 @@ class ReplacingCommit(Commit):
         )
         for hosts, some in self._split(partitions, nodes):
             self.tables.alter(hosts, some, render, self._check_unchanged)
-        self.rows_now = self.tables.count_rows(self.tables.agree(self.tables.target, role))
+        return self.tables.agree(self.tables.target, role)
 
     def _split(
         self, partitions: Collection[str], nodes: Mapping[str, str]
