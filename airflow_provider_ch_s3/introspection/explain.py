@@ -125,12 +125,12 @@ _UNEVEN = re.compile(
 # How the parsers of TSV say that a field is empty, or no list, where a list, a map or a tuple has to begin.
 _UNOPENED = re.compile(r"Array does not start with '\['|expected '(?P<open>[{(\[])' before: '(?:\\[nrt]|[\n\r\t])")
 _UNOPENED_COLUMN = r"name: (?P<name>[^,]+?), type: (?:Array|Map|Tuple)\b[^:]+?, parsed text: <EMPTY>ERROR"
+_UNOPENED_FAULT = "is not a list, a map or a tuple"
+_UNOPENED_REMEDY = "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}"
 # How TSV in a raw format is refused: the setting that the servers advise would not change the texts of such a format.
 _OF_WINDOWS = "You have carriage return"
 _OF_WINDOWS_FAULT = "ends with a carriage return: the file has line ends of Windows, which raw formats do not know"
 _OF_WINDOWS_REMEDY = "use data_format='TSV', or write line feeds alone"
-_UNOPENED_FAULT = "is not a list, a map or a tuple"
-_UNOPENED_REMEDY = "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}"
 # What the servers say if they cannot guess the type of a column: objects and texts, or a number beyond 64 bits.
 _MIXED = re.compile(
     r"Automatically defined type (?P<new>.+?) for column '(?P<name>.+?)' in row (?P<row>\d+) differs from type"

@@ -183,7 +183,7 @@ class SurvivorsOfMerge(Survivors):
         if touched.counts["dropped"]:
             _, kept = self._delete(merged, self._is_dropped(), touched.partitions)
         else:
-            _, kept = self._count(merged, self._is_dropped())
+            kept, _ = self._count(merged, Sql("0"))
         staged = {name: rows for name, rows in self.plan.partitions.items() if name in touched.partitions}
         copies = [(self.tables.staged(), self._is_winner(some)) for some in _bins(staged, COPIED_ROWS)]
         if self._collapses:
@@ -473,15 +473,13 @@ def _check_staged_keys(target: Target, staged: TableName, rule: MergeRule) -> st
     target.check_all_seen(staged, seen=counted["ch_s3_rows"], unchecked="their keys cannot be compared")
     _check_zeros(target, staged, rule)
     columns = rule.compared_of([column.name for column in target.spec.columns if column.is_insertable])
-    for in_part in _parts_of(rule.key, counted["ch_s3_rows"]):
-        statement = merge_queries.render_read_ambiguous(
+    statements = (
+        merge_queries.render_read_ambiguous(
             staged, cluster, rule=rule, columns=columns, limit_rows=SHOWN_ROWS, in_part=in_part
         )
-        if rows := client.query(statement):
-            break
-    else:
-        rows = []
-    if rows:
+        for in_part in _parts_of(rule.key, counted["ch_s3_rows"])
+    )
+    if rows := next(filter(None, map(client.query, statements)), []):
         what, remedy = (
             "contain a key more than once",
             "name the column that says which row is newer in Merge(version=…)",
