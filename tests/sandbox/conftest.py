@@ -391,3 +391,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[tuple[float, Sandbox]]:
         pytest.skip(str(error))
     with running_sandbox(config) as sandbox:
         yield version, sandbox
+
+
+@pytest.fixture
+def engine_lab(engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """A lab on a single node of each version."""
+    made = lab_in(engine[1], monkeypatch)
+    made.connect_one_node()
+    yield made
+    made.drop_database()

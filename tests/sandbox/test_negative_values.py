@@ -16,8 +16,7 @@ from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.sql.merge_queries import number_of
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
-from ch_s3_lab.sandbox import Sandbox
-from tests.sandbox.conftest import Lab, lab_in
+from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
@@ -42,13 +41,6 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "Enum8('low' = -128, 'minus' = -1, 'zero' = 0, 'one' = 1, 'high' = 127)": ("low", "minus", "zero", "one", "high"),
 }
 KEYS = 300
-
-
-@pytest.fixture
-def engine_lab(engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch) -> Lab:
-    made = lab_in(engine[1], monkeypatch)
-    made.connect_one_node()
-    return made
 
 
 @pytest.mark.thorough

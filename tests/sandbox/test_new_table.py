@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.create import make
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SourceError, TargetError
 from airflow_provider_ch_s3.table.new_table import CreateTable
-from ch_s3_lab.sandbox import Sandbox, SandboxConfig
+from ch_s3_lab.sandbox import SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from tests.failures import coded
 from tests.marks import thorough
@@ -351,18 +351,14 @@ def test_tables_with_replicas(replicated_lab: Lab) -> None:
     ("opening", "closing"),
     [pytest.param('{"a":', "}", id="objects"), pytest.param("[", "]", id="lists")],
 )
-def test_as_deep_as_a_load_takes_values_apart(
-    engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch, opening: str, closing: str
-) -> None:
-    lab = lab_in(engine[1], monkeypatch)
-    lab.connect_one_node()
+def test_as_deep_as_a_load_takes_values_apart(engine_lab: Lab, opening: str, closing: str) -> None:
+    lab = engine_lab
     for levels in (60, 61):
         lab.put(f"{levels}/a.jsonl", f'{{"id":1,"x":{opening * levels}7{closing * levels}}}\n'.encode())
     lab.load("60/*", "deep", create_table="auto")
     assert "7" in str(lab.query(f"SELECT toString(x) AS x FROM {lab.database}.deep"))
     with pytest.raises(TargetError, match=coded("nesting-too-deep", "61 levels", "60")):
         lab.load("61/*", "deeper", create_table="auto")
-    lab.drop_database()
 
 
 @pytest.mark.thorough

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import MisfitError
-from ch_s3_lab.sandbox import Sandbox
 from tests.failures import coded
 from tests.marks import thorough
-from tests.sandbox.conftest import Lab, lab_in
+from tests.sandbox.conftest import Lab
 
 pytestmark = pytest.mark.sandbox
 
@@ -31,14 +29,6 @@ ROWS = [
     (5, r"C:\new", "a\tb", "abc", "2024-02-29", "61f0c404-5cb3-11e7-907b-a6006ad3dba0", "z", [1, 2], {}),
 ]
 NAMES = list("nstfduwam")
-
-
-@pytest.fixture
-def engine_lab(engine: tuple[float, Sandbox], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    made = lab_in(engine[1], monkeypatch)
-    made.connect_one_node()
-    yield made
-    made.drop_database()
 
 
 @pytest.mark.every_case

@@ -57,10 +57,15 @@ def make_table(sandbox: Sandbox, name: str, partition: str) -> None:
         )
 
 
-def load(table: str, prefix: str, number: int, **arguments: Any) -> tuple[float, dict[str, Any]]:
-    """Load once, as a separate task; returns the duration of the task in seconds, and the report."""
+def load(
+    table: str, prefix: str, number: int, *, names: str = "*.parquet", **arguments: Any
+) -> tuple[float, dict[str, Any]]:
+    """Load once, as a separate task; returns the duration of the task in seconds, and the report.
+
+    :param names: a pattern for the names of the files below the prefix.
+    """
     operator = S3ToClickHouseOperator(
-        task_id=f"{table}_{number}", source=f"s3://{BUCKET}/{prefix}/*.parquet", table=table, **arguments
+        task_id=f"{table}_{number}", source=f"s3://{BUCKET}/{prefix}/{names}", table=table, **arguments
     )
     began = time.monotonic()
     report = operator.execute(context_of(operator))

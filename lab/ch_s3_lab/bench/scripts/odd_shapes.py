@@ -14,14 +14,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from ch_s3_lab.bench.loads import BUCKET, bench_sandbox, context_of
+from ch_s3_lab.bench.loads import BUCKET, bench_sandbox, load
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 
 COLUMNS = "id UInt32, day Date, text String, value Float64"
 LEVELS = 60
 """The deepest JSON for which a load creates a table."""
-WAYS = ("INSERT", "load", "load into a new table")
+NEW = "load into a new table"
+WAYS = ("INSERT", "load", NEW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +56,16 @@ SHAPES = {
 
 def measure(sandbox: Sandbox, shape: Shape, folder: str, way: str, number: int) -> float:
     """Load the files into an empty or a new table, as a task or by an INSERT; returns the seconds."""
-    table, names = f"bench.t{number}", f"{BUCKET}/{folder}/*"
-    if way != "load into a new table":
+    table = f"bench.t{number}"
+    if way != NEW:
         sandbox.query(f"CREATE TABLE {table} ({shape.columns}) ENGINE = MergeTree ORDER BY id")
-    began = time.monotonic()
     if way == "INSERT":
-        sandbox.query(f"INSERT INTO {table} SELECT * FROM s3('{sandbox.s3_endpoint}/{names}')")
+        began = time.monotonic()
+        sandbox.query(f"INSERT INTO {table} SELECT * FROM s3('{sandbox.s3_endpoint}/{BUCKET}/{folder}/*')")
+        seconds = time.monotonic() - began
     else:
-        operator = S3ToClickHouseOperator(
-            task_id=f"load_{number}",
-            source=f"s3://{names}",
-            table=table,
-            create_table="auto" if way == "load into a new table" else None,
-            poll_interval=0.25,
-        )
-        operator.execute(context_of(operator))
-    seconds = time.monotonic() - began
+        create = {"create_table": "auto"} if way == NEW else {}
+        seconds, _ = load(table, folder, number, names="*", poll_interval=0.25, **create)
     rows = sandbox.ask(f"SELECT count() FROM {table}").strip()
     assert rows == str(len(shape.files)), f"{way}: {rows} rows"
     return seconds
