@@ -9,7 +9,6 @@ from airflow_provider_ch_s3.arguments import AtOnce, Chunks, Delete, Keep, Move
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.common.declared import SQL, declared_fields, kind_of
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import DELTA
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, format_of_key
 from airflow_provider_ch_s3.files.globs import before_wildcards
@@ -205,17 +204,17 @@ def _check_missing(request: LoadRequest) -> None:
 
 
 def _check_changes(request: LoadRequest) -> None:
-    if request.pattern.scheme.store != DELTA.store:
+    if not request.pattern.scheme.is_lake:
         raise ConfigError(
             "argument-without-effect",
-            "Merge(on_removed='delete') needs the change data feed of a Delta table, which"
-            f" {request.pattern.scheme.store} does not have; remove it",
+            "Merge(on_removed='delete') needs a lake table, whose snapshots tell removed rows, and"
+            f" {request.pattern.scheme.store} does not have snapshots; remove it",
         )
     if {Origin.PATH, Origin.ROW} & set(request.provenance.values()):
         raise ConfigError(
             "arguments-contradict",
-            "Merge(on_removed='delete') reads change data, which do not name the file and the row of a change; remove"
-            " 'path' and 'row' from provenance",
+            "Merge(on_removed='delete') reads changes, and change data do not name the file and the row of a change;"
+            " remove 'path' and 'row' from provenance",
         )
 
 

@@ -244,7 +244,7 @@ class Merge(Mode):
     :param duplicates: a key of the files that the table holds several times: ``refuse`` the key, or ``collapse`` the
         rows to a single row.
     :param on_removed: the keys of rows removed from a lake table since the loaded snapshot: ``keep`` the rows, or
-        ``delete`` them by the change data feed of a Delta table with one row for each key.
+        ``delete`` them, if the lake table has one row for each key.
     :param max_rewritten_bytes: fail before the commit if the partitions with rows to be replaced are larger; None:
         any size.
     """

@@ -33,6 +33,8 @@ from ch_s3_lab.sandbox.info import Sandbox
 from ch_s3_lab.sandbox.s3_server import S3_REGION, S3Server
 
 Rows = list[dict[str, Any]]
+FILE_PATH_ID = 2147483546
+"""Of the column with the path of the data file, in files of position deletes."""
 FED = {"delta.enableChangeDataFeed": "true"}
 """The property with which a Delta table records changes."""
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("amount", pa.float64())])
@@ -186,10 +188,12 @@ class IcebergLake:
         content: DataFileContent = DataFileContent.POSITION_DELETES,
         data_file: DataFile | None = None,
         named: str = "",
+        is_bounded: bool = False,
     ) -> None:
         """Delete rows by a file that names their positions.
 
         :param data_file: None for the only data file.
+        :param is_bounded: the metadata tell the least and the greatest path that the file names, as Spark writes.
         :param named: where the metadata say that the file is; '' for where it is.
         """
         if data_file is None:
@@ -199,7 +203,10 @@ class IcebergLake:
         location = f"{self.table.location()}/data/deletes-{uuid4()}.parquet"
         with self.table.io.new_output(location).create() as out:
             pq.write_table(deleted.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())])), out)
+        bounds = {FILE_PATH_ID: data_file.file_path.encode()} if is_bounded else None
         file = DataFile.from_args(
+            lower_bounds=bounds,
+            upper_bounds=bounds,
             content=content,
             file_path=named or location,
             file_format=FileFormat.PARQUET,

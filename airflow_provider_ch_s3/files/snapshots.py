@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_ch_s3.files.source import LakeReader, SourceFile
+from airflow_provider_ch_s3.files.source import ChangeData, LakeReader, SourceFile
 
 # Sorts after the names of all data files, so that a manifest begins with a data file.
 RECORD_NAME = "~snapshot"
@@ -77,12 +77,14 @@ class DataFile(SourceFile):
     :ivar rows: None if the metadata do not.
     :ivar columns: of the snapshot's schema, one mapping for all files: a file and its folders may have others, too.
     :ivar reader: one for all files of a snapshot whose rows plain Parquet files do not tell.
+    :ivar changes: one for all files whose rows tell changes.
     """
 
-    __slots__ = ("columns", "reader", "rows")
+    __slots__ = ("changes", "columns", "reader", "rows")
     rows: int | None
     columns: Mapping[str, bool] | None
     reader: LakeReader | None
+    changes: ChangeData | None
 
     def __init__(
         self,
@@ -92,11 +94,13 @@ class DataFile(SourceFile):
         rows: int | None,
         columns: Mapping[str, bool] | None = None,
         reader: LakeReader | None = None,
+        changes: ChangeData | None = None,
     ) -> None:
         super().__init__(key=key, etag=f"{size_bytes} bytes", size_bytes=size_bytes)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "reader", reader)
+        object.__setattr__(self, "changes", changes)
 
 
 def count_rows(files: Iterable[SourceFile]) -> int | None:

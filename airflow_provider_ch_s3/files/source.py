@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.clickhouse.column_types import is_nested, is_nullable, quoted, tells_nulls
@@ -32,6 +32,10 @@ MAX_LISTED_FILES = 10_000
 MIN_KEYS_FOR_FOLDER = 1_000
 # A request for the list instead of so many requests for single files.
 MIN_LISTED_TOGETHER = 20
+
+
+WAS_THERE, IS_THERE = "ch_s3_was_there", "ch_s3_is_there"
+"""What a statement calls the conditions that the earlier, or the later, of two compared snapshots has a row."""
 
 
 @dataclass(frozen=True, slots=True, init=False, order=True)
@@ -69,6 +73,23 @@ class SourceFile:
         """What reads the file together with all files of a lake's snapshot; None for plain files."""
         return None
 
+    @property
+    def changes(self) -> ChangeData | None:
+        """What the rows say of a lake table's changes; None if they are the rows of the file."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsOfSnapshot:
+    """The rows that a snapshot of a lake table has in some plain files.
+
+    :param files: files of the snapshot.
+    :param deletes: delete files of Iceberg, which name rows by file and number: the snapshot lacks these rows.
+    """
+
+    files: tuple[SourceFile, ...]
+    deletes: tuple[SourceFile, ...] = ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeData:
@@ -76,10 +97,14 @@ class ChangeData:
 
     :param deletes: SQL condition: the row's key was deleted, or was updated to another key.
     :param newest_first: SQL expressions that sort the rows, the newest row first.
+    :param since: the first version of ClickHouse that reads the rows right.
+    :param compared: the earlier and the later snapshot, if the rows of only one of them are the changes.
     """
 
     deletes: str
     newest_first: tuple[str, ...]
+    since: tuple[int, int] = (0, 0)
+    compared: tuple[RowsOfSnapshot, RowsOfSnapshot] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +115,6 @@ class LakeReader:
     :param settings: name the snapshot, and have the function read it right.
     :param deleted_rows: rows of the data files that the snapshot no longer has; None if the metadata do not tell.
     :param metadata: path of the metadata file below the location; '' where the function finds the metadata.
-    :param changes: the function reads change data, on a single server; None for all rows of a snapshot.
     :param since: the first version of ClickHouse that reads the snapshot right.
     :param refusal: why the files cannot be read as plain Parquet files, and the remedy.
     """
@@ -100,7 +124,6 @@ class LakeReader:
     settings: Mapping[str, int | str]
     deleted_rows: int | None = 0
     metadata: str = ""
-    changes: ChangeData | None = None
     since: tuple[int, int]
     refusal: SourceError
 
@@ -300,7 +323,12 @@ class SourceSpec:
     @property
     def changes(self) -> ChangeData | None:
         """How the rows say what happened to the rows of a lake table; None if they are the rows of the files."""
-        return self.reader.changes if self.reader else None
+        return self.files[0].changes if self.files else None
+
+    def deleting(self, files: tuple[SourceFile, ...]) -> SourceSpec:
+        """Delete files of Iceberg, whose rows name rows of these files."""
+        columns = (FileColumn(name="file_path", type="String"), FileColumn(name="pos", type="Int64"))
+        return replace(self, files=files, columns=columns)
 
     @property
     def function(self) -> TableFunction:
@@ -382,6 +410,10 @@ class SourceSpec:
         """The file's ``_path`` in the servers' answers."""
         return self.access.path(self.pattern.bucket, file.key)
 
+    def server_paths(self, files: Iterable[SourceFile]) -> tuple[str, ...]:
+        """The files' ``_path`` in the servers' answers."""
+        return tuple(map(self.server_path, files))
+
     @property
     def path_filter(self) -> tuple[str, ...]:
         """Values of ``_path`` to keep; empty if the address alone matches exactly the files."""
@@ -390,7 +422,7 @@ class SourceSpec:
             and not self.is_pattern
             and any(self.pattern.scheme.unsafe.search(file.key) for file in self.files)
         ):
-            return tuple(map(self.server_path, self.files))
+            return self.server_paths(self.files)
         return ()
 
 

@@ -28,11 +28,13 @@ from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import ChangeData, SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.checkpoint import read_sidecars, read_vectors
+from airflow_provider_ch_s3.lakes.differences import compare
 from airflow_provider_ch_s3.lakes.functions import CHANGES_SINCE, DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_footer
 from airflow_provider_ch_s3.lakes.table import (
     MAX_TIME_MS,
+    REMOVED,
     check_key,
     folder_of_table,
     removes_rows,
@@ -67,11 +69,10 @@ _UNCLEAR_IN_FOLDERS = ("timestamp", "timestamp_ntz", "binary")
 _PURGE = "rewrite those files (Spark: REORG TABLE … APPLY (PURGE)), and load with mode='replace_table'"
 
 _STRUCTS = "structs, besides anything that plain Parquet files do not tell"
-_REMOVED = ("lake-rows-removed", "lake-rows-deleted")
 _CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 _GONE = "_change_type IN ('delete', 'update_preimage')"
 # Within a commit, an update to another key deletes the old key, and a row may be deleted and inserted again.
-_CHANGES = ChangeData(deletes=_GONE, newest_first=("-_commit_version", _GONE))
+_CHANGES = ChangeData(deletes=_GONE, newest_first=("-_commit_version", _GONE), since=CHANGES_SINCE)
 
 # What does not change how data files are read, or is looked at.
 _KNOWN_FEATURES = frozenset({"columnMapping", "typeWidening"})
@@ -321,7 +322,7 @@ class DeltaTable:
             if (file := action.get("add") or action.get("remove"))
         )
 
-    def files_of(self, snapshot: str) -> Sequence[SourceFile]:
+    def files_of(self, snapshot: str) -> Sequence[DataFile]:
         """The data files of a version, with their reader if plain Parquet does not describe the rows.
 
         :raises SnapshotError: if no server would read the rows right.
@@ -418,9 +419,15 @@ class DeltaTable:
         try:
             return self._added(after, snapshot)
         except SnapshotError as refusal:
-            if not takes_changes or refusal.code not in _REMOVED:
+            if not takes_changes or refusal.code not in REMOVED:
                 raise
-            return self._changed(int(after), int(snapshot), refusal)
+            versions = int(after), int(snapshot)
+            try:
+                return self._changed(*versions, refusal)
+            except SnapshotError as error:
+                if error is not refusal:
+                    raise
+                return self._compared(*versions, refusal)
 
     def _added(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         table = self._table
@@ -493,6 +500,20 @@ class DeltaTable:
             deleted_rows=None,
             changes=_CHANGES,
         )
+
+    def _compared(self, after: int, last: int, refusal: SnapshotError) -> Sequence[SourceFile]:
+        """The files of only one of two versions.
+
+        :raises SnapshotError: the refusal, if plain files of one schema do not tell the rows of both versions.
+        """
+        for version in range(after + 1, last + 1):
+            for action in self._actions(version):
+                if action.keys() & {"metaData", "protocol"} or action.get("add", {}).get("deletionVector"):
+                    raise refusal
+        old, new = (set(self.files_of(str(version))) for version in (after, last))
+        if any(file.reader for file in old | new):
+            raise refusal
+        return compare(old - new, new - old, refusal)
 
     def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:
         if version not in self._commits:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from airflow_provider_ch_s3.errors import SnapshotError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.snapshots import DataFile
-from airflow_provider_ch_s3.files.source import ChangeData, LakeReader, SourceFile
+from airflow_provider_ch_s3.files.source import ChangeData, LakeReader
 
 Version = tuple[int, int]
 
@@ -42,6 +42,9 @@ DELTA: Mapping[str, Version | None] = {
 
 CHANGES_SINCE: Version = (26, 7)
 """The first measured version that reads the change data feed of Delta."""
+
+ROW_NUMBERS_SINCE: Version = (26, 7)
+"""The first measured version that numbers the rows of a plain file; 25.8 dies of a question for the numbers."""
 
 _SPLITS_SINCE: Version = (26, 7)
 # A node that reads a part of a file does not leave out the deleted rows of the file (26.7).
@@ -81,7 +84,7 @@ def read_through(
     deleted_rows: int | None = 0,
     metadata: str = "",
     changes: ChangeData | None = None,
-) -> Sequence[SourceFile]:
+) -> Sequence[DataFile]:
     """Have the servers read all files of a snapshot with their own function, if anything needs the function.
 
     :param settings: name the snapshot.
@@ -98,7 +101,6 @@ def read_through(
         settings={**settings, **(_WHOLE_FILES if last.since >= _SPLITS_SINCE else {})},
         deleted_rows=deleted_rows,
         metadata=metadata,
-        changes=changes,
         since=last.since,
         refusal=last.refusal,
     )
@@ -109,6 +111,7 @@ def read_through(
             rows=file.rows,
             columns=dict.fromkeys(file.columns or (), False),
             reader=reader,
+            changes=changes,
         )
         for file in files
     ]

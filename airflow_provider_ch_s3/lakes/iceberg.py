@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from itertools import takewhile
@@ -60,11 +60,19 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.answers import NamedTable
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
+from airflow_provider_ch_s3.lakes.differences import compare
 from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_footer
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
-from airflow_provider_ch_s3.lakes.table import check_key, folder_of_table, removes_rows, show_time, type_of
+from airflow_provider_ch_s3.lakes.table import (
+    REMOVED,
+    check_key,
+    folder_of_table,
+    removes_rows,
+    show_time,
+    type_of,
+)
 
 _METADATA = re.compile(r"v?(?P<version>\d+)(-[^/]*)?(\.gz)?\.metadata\.json(\.gz)?")
 _TYPES = {
@@ -90,6 +98,8 @@ _APPLY_DELETES = (
     "apply them (Spark: rewrite_data_files with rewrite-all=true, use-starting-sequence-number=false and"
     " remove-dangling-deletes=true)"
 )
+
+_FILE_PATH_ID = 2147483546  # of the column file_path of position deletes, by the format
 
 Partition = tuple[int, Record]
 """Number of a partition spec, and the values of a partition."""
@@ -149,6 +159,37 @@ class StoreIO(FileIO):
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """Not for reading."""
         raise NotImplementedError(location)
+
+
+@dataclass
+class _Contents:
+    """What the manifests of a snapshot name.
+
+    :param needs: what plain Parquet files and delete files do not tell.
+    :param files: the data files; ``partitions``: data file → its partition, and its path in the metadata.
+    :param deletes_in: partition → delete files that may delete rows.
+    """
+
+    needs: list[Need] = field(default_factory=list)
+    files: list[DataFile] = field(default_factory=list)
+    partitions: dict[DataFile, tuple[Partition, str]] = field(default_factory=dict)
+    deletes_in: dict[Partition, list[ManifestDataFile]] = field(default_factory=dict)
+
+    @property
+    def deletes(self) -> list[ManifestDataFile]:
+        return [one for group in self.deletes_in.values() for one in group]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether plain Parquet files have all rows, and position deletes in Parquet name the deleted rows."""
+        return not self.needs and all(
+            _is_by_position(one) and one.file_format is FileFormat.PARQUET for one in self.deletes
+        )
+
+    def deletes_of(self, file: DataFile) -> Mapping[str, ManifestDataFile]:
+        """Path → delete file, of the position deletes that may name rows of a data file."""
+        partition, path = self.partitions[file]
+        return {one.file_path: one for one in self.deletes_in.get(partition, ()) if _may_name(one, path)}
 
 
 class IcebergTable:
@@ -306,34 +347,16 @@ class IcebergTable:
 
         :raises SnapshotError: if no server would read the rows right.
         """
-        files: list[DataFile] = []
-        needs: list[Need] = []
-        found: list[tuple[Partition, ManifestEntry]] = []
-        oldest: dict[Partition, int] = {}
-        for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
-            in_partitions = [((manifest.partition_spec_id, one.data_file.partition), one) for one in entries]
-            if manifest.content is ManifestContent.DELETES:
-                found += in_partitions
-                continue
-            files += self._as_files(entries, manifest, snapshot, needs)
-            for partition, entry in in_partitions:
-                number = entry.sequence_number or 0
-                oldest[partition] = min(oldest.get(partition, number), number)
-        self._check_each_once(files)
-        deletes = [one.data_file for partition, one in found if _may_delete(one, partition, oldest)]
-        for one in deletes:
-            bucket, key = self._store.split(one.file_path)
-            check_key(self._place, key)  # as check_files does for data files
-            if elsewhere := self._find_elsewhere(bucket, key):
-                raise SnapshotError("lake-files-elsewhere", f"the delete file {one.file_path} {elsewhere}; {REWRITE}")
-            needs.append(_need_of_deletes(one, snapshot))
-        by_position = [one.record_count for one in deletes if one.content is DataFileContent.POSITION_DELETES]
+        found = self._read_contents(snapshot)
+        deletes = found.deletes
+        needs = [*found.needs, *(_need_of_deletes(one, snapshot) for one in deletes)]
+        by_position = [one.record_count for one in deletes if _is_by_position(one)]
         metadata = self.address.removeprefix(f"{self._place}/")
         if needs and "://" in metadata:  # written elsewhere, where the servers' function does not look
             raise needs[0].refusal
         return read_through(
             TableFunction.ICEBERG,
-            files,
+            found.files,
             needs,
             location=self._location,
             settings={"iceberg_snapshot_id": int(snapshot)},
@@ -341,12 +364,50 @@ class IcebergTable:
             metadata=metadata,
         )
 
+    def _read_contents(self, snapshot: str) -> _Contents:
+        """:raises SnapshotError: if the snapshot has files that no server reads right."""
+        found = _Contents()
+        deletes: list[tuple[Partition, ManifestEntry]] = []
+        oldest: dict[Partition, int] = {}
+        for manifest, entries in self._read_manifests(self._find(int(snapshot)).manifests(self._io)):
+            in_partitions = [((manifest.partition_spec_id, one.data_file.partition), one) for one in entries]
+            if manifest.content is ManifestContent.DELETES:
+                deletes += in_partitions
+                continue
+            files = self._as_files(entries, manifest, snapshot, found.needs)
+            for file, (partition, entry) in zip(files, in_partitions, strict=True):
+                number = entry.sequence_number or 0
+                oldest[partition] = min(oldest.get(partition, number), number)
+                found.partitions[file] = partition, entry.data_file.file_path
+            found.files += files
+        for partition, entry in deletes:
+            if _may_delete(entry, partition, oldest):
+                found.deletes_in.setdefault(partition, []).append(entry.data_file)
+                self._check_place_of_deletes(entry.data_file.file_path)
+        self._check_each_once(found.files)
+        return found
+
+    def _check_place_of_deletes(self, path: str) -> None:
+        bucket, key = self._store.split(path)
+        check_key(self._place, key)  # as check_files does for data files
+        if elsewhere := self._find_elsewhere(bucket, key):
+            raise SnapshotError("lake-files-elsewhere", f"the delete file {path} {elsewhere}; {REWRITE}")
+
     def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
         """The data files added by the snapshots after a snapshot.
 
-        :param takes_changes: has no effect, as the format has no change data.
+        :param takes_changes: if rows were removed, return the files that only one of the two snapshots has, and the
+            files from which position deletes have removed rows.
         :raises SnapshotError: if any of these snapshots has removed rows, or has expired.
         """
+        try:
+            return self._added(after, snapshot)
+        except SnapshotError as refusal:
+            if not takes_changes or refusal.code not in REMOVED:
+                raise
+            return self._compared(after, snapshot, refusal)
+
+    def _added(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         files: list[DataFile] = []
         number, seen = int(snapshot), set[int]()
         while str(number) != after:
@@ -366,6 +427,35 @@ class IcebergTable:
             number = one.parent_snapshot_id
         self._check_each_once(files)
         return files
+
+    def _compared(self, after: str, snapshot: str, refusal: SnapshotError) -> Sequence[SourceFile]:
+        """The files of two snapshots whose rows differ.
+
+        :raises SnapshotError: the refusal, if plain files of one schema, and position deletes, do not tell the rows
+            of both snapshots.
+        """
+        old, new = self._read_contents(after), self._read_contents(snapshot)
+        schemas = {self._find(int(one)).schema_id for one in (after, snapshot)}
+        if len(schemas) > 1 or not (old.is_plain and new.is_plain):
+            raise refusal
+        both = old.partitions.keys() & new.partitions.keys()
+        same = {file for file in both if old.deletes_of(file).keys() == new.deletes_of(file).keys()}
+        before, later = old.partitions.keys() - same, new.partitions.keys() - same
+        return compare(
+            before,
+            later,
+            refusal,
+            old_deletes=self._as_deletes(old, before),
+            new_deletes=self._as_deletes(new, later),
+        )
+
+    def _as_deletes(self, contents: _Contents, files: Iterable[DataFile]) -> set[SourceFile]:
+        """The delete files that may name rows of some files."""
+        deletes = {one.file_path: one for file in files for one in contents.deletes_of(file).values()}
+        return {
+            SourceFile(key=self._store.split(path)[1], etag="", size_bytes=one.file_size_in_bytes)
+            for path, one in deletes.items()
+        }
 
     def _find(self, snapshot_id: int) -> snapshots.Snapshot:
         found = self._metadata.snapshot_by_id(snapshot_id)
@@ -573,6 +663,17 @@ def _may_delete(entry: ManifestEntry, partition: Partition, oldest: Mapping[Part
     # Without a partition, an equality delete is about all partitions.
     others = [oldest[partition]] if partition in oldest else []
     return any(one < number for one in (others if len(values) else oldest.values()))
+
+
+def _is_by_position(file: ManifestDataFile) -> bool:
+    return file.content is DataFileContent.POSITION_DELETES
+
+
+def _may_name(deletes: ManifestDataFile, path: str) -> bool:
+    """Whether position deletes may name rows of a data file, by the least and the greatest path that they name."""
+    least, greatest = (bounds or {} for bounds in (deletes.lower_bounds, deletes.upper_bounds))
+    encoded = path.encode()
+    return least.get(_FILE_PATH_ID, encoded) <= encoded <= greatest.get(_FILE_PATH_ID, encoded)
 
 
 def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:

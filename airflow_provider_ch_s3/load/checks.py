@@ -151,8 +151,8 @@ def name_gone(error: ChS3Error, snapshots: SnapshotRange | None) -> None:
 def _describe_gone(snapshots: SnapshotRange) -> str:
     if snapshots.takes_changes:
         return (
-            f"change data after snapshot {snapshots.after} were cleaned up (VACUUM); keep change data for longer than"
-            f" the time between two loads, and {LOAD_ALL}"
+            f"change data or removed files after snapshot {snapshots.after} were cleaned up (VACUUM, expired"
+            f" snapshots); keep both for longer than the time between two loads, and {LOAD_ALL}"
         )
     if snapshots.after:
         return (

@@ -160,9 +160,10 @@ class PreparedLoad:
     def rows(self) -> int | None:
         """Rows that the load must read; None if there are no footers.
 
-        With a filter on ``_path`` the servers also read files with similar names, so the number is unknown then.
+        With a filter on ``_path``, the servers also read files with similar names; with change data, also files that
+        name deleted rows. So the number is unknown then.
         """
-        return None if self.source.path_filter else self.source.rows
+        return None if self.source.path_filter or self.source.changes else self.source.rows
 
 
 def prepare_load(
@@ -294,7 +295,7 @@ def _of_changes(
     request: LoadRequest, past: Mapping[str, PastLoad], files: Sequence[SourceFile]
 ) -> tuple[LoadRequest, Mapping[str, PastLoad]]:
     """Have the rows of change data that tell of deletions delete their keys; loads of files tell nothing of them."""
-    changes = files[0].reader.changes if files[0].reader else None
+    changes = files[0].changes
     if changes is None:
         return request, past
     return replace(request, mode=request.mode.deleting(changes.deletes)), {}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from airflow_provider_ch_s3.clickhouse.column_types import SCALARS, base_type, family, is_nullable
 from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.files.first_bytes import BINARY_MARKS, UTF8_MARK
-from airflow_provider_ch_s3.files.source import FileColumn, OpenQuote, SourceSpec
+from airflow_provider_ch_s3.files.source import IS_THERE, WAS_THERE, FileColumn, OpenQuote, SourceSpec
 from airflow_provider_ch_s3.sql.filters import Sql, expression, folded, identifier, literal, literals
 from airflow_provider_ch_s3.sql.json_text import object_of, unbroken
 from airflow_provider_ch_s3.sql.text_values import has_form, is_parsed_strictly, value_or_error, value_or_null
@@ -144,11 +144,14 @@ _CHARACTER = r"\1"
 def kept_if(source: SourceSpec, where: str, is_checked: object) -> Sql:
     """Render the condition of the rows that a statement reads; '' for all rows.
 
-    :param is_checked: fail for a text that contains the rows after a quote without an end.
+    :param is_checked: fail for a text that contains the rows after a quote without an end; of compared snapshots,
+        read the rows that only one of them has.
     """
     needed = [_is_row(source)] if source.header else []
     if is_checked and source.open_quote:
         needed.append(is_closed(source.open_quote))
+    if is_checked and source.changes and source.changes.compared:
+        needed.append(Sql(f"{WAS_THERE} != {IS_THERE}"))
     listed = [Sql(f"_path IN ({literals(source.path_filter)})")] if source.path_filter else []
     if where:
         needed.append(Sql(f"({expression(where)})") if needed or listed else expression(where))

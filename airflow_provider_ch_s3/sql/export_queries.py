@@ -26,6 +26,7 @@ class ExportFiles:
     """
 
     reader: ClassVar[None] = None
+    changes: ClassVar[None] = None
 
     access: StoreAccess
     address: str

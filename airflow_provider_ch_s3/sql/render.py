@@ -11,8 +11,9 @@ from typing import Any, ParamSpec
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
+from airflow_provider_ch_s3.files.source import IS_THERE, WAS_THERE
 from airflow_provider_ch_s3.sql import conversions, filters, fitting, nodes
-from airflow_provider_ch_s3.sql.filters import Sql, require_quoted
+from airflow_provider_ch_s3.sql.filters import Sql, identifier, require_quoted
 from airflow_provider_ch_s3.sql.text_values import has_form
 from airflow_provider_ch_s3.table.bad_rows import OPEN_QUOTE
 from airflow_provider_ch_s3.table.path_columns import DEFAULT_PARTITION, ENCODED_DEFAULT_PARTITION
@@ -38,6 +39,8 @@ _ENVIRONMENT.filters.update((function.__name__, function) for function in _FILTE
 _ENVIRONMENT.globals.update(
     node_name=nodes.NODE_NAME,
     open_quote=OPEN_QUOTE,
+    was_there=identifier(WAS_THERE),
+    is_there=identifier(IS_THERE),
     object_of_line=fitting.read_object(),
     files_alias=conversions.FILES,
     null_folder=DEFAULT_PARTITION,

@@ -10,7 +10,7 @@ Levels = dict[str, str]
 Tuple = frozenset[tuple[str, str]]
 Factors = Mapping[str, Iterable[str]]
 
-TRIES = 30
+TRIES = 100
 """How often a case is begun with the same levels before these count as impossible."""
 
 

@@ -242,7 +242,7 @@ def loaded_rows(case: Case, key: str, file: File, columns: Sequence[str]) -> lis
 def run_night(case: Case, world: World, *, reads_changes: bool) -> Expected:
     """Compute how a load ends, and change the world accordingly; the night's files are already there.
 
-    :param reads_changes: the servers are new enough for the change data of a lake table.
+    :param reads_changes: the servers are new enough for the change data of a Delta table.
     """
     listed = dict(sorted(world.files.items()))
     after = max(world.loaded, default="")
@@ -260,7 +260,9 @@ def run_night(case: Case, world: World, *, reads_changes: bool) -> Expected:
         return Expected(error="file-changed")
     columns = [*table_columns(case), *added_columns(case)]
     new = [row for key, file in chosen.items() for row in loaded_rows(case, key, file, columns)]
-    files = COMMITS_OF_CHANGES[case["night"]] if lost else len(chosen)
+    files = len(chosen)
+    if case["mode"] == "merge changes" and (gone := _count_lost(world, listed)):
+        files = COMMITS_OF_CHANGES[case["night"]] if case["store"] == "delta" else len(chosen) + gone
     rejected = sum(file.bad for file in chosen.values())
     deleted = {row["id"] for row in lost} - {row["id"] for row in new}
     found = Expected(files=files, rows=len(new) + len(deleted), rejected=rejected)
@@ -278,15 +280,15 @@ def run_night(case: Case, world: World, *, reads_changes: bool) -> Expected:
 
 def _find_lake_error(case: Case, world: World, listed: Mapping[str, File], *, reads_changes: bool) -> str:
     """Return why a snapshot without rows that the table holds is not loaded, '' if it is."""
-    needs_all_rows = case["mode"].startswith("append") or (case["mode"] == "merge changes" and not reads_changes)
-    if needs_all_rows and _has_lost(world, listed):
+    is_unread = case.is_in(mode=("merge changes",), store=("delta",)) and not reads_changes
+    if (case["mode"].startswith("append") or is_unread) and _count_lost(world, listed):
         return "lake-rows-removed"
     return "no-file-matches" if case["mode"] == "replace table" and world.rows and not listed else ""
 
 
-def _has_lost(world: World, listed: Mapping[str, File]) -> bool:
-    """Whether a file that the table holds is gone, or has changed."""
-    return any(key not in listed or listed[key].version not in versions for key, versions in world.loaded.items())
+def _count_lost(world: World, listed: Mapping[str, File]) -> int:
+    """Count the files that the table holds, and that are gone, or have changed."""
+    return sum(key not in listed or listed[key].version not in versions for key, versions in world.loaded.items())
 
 
 def _lost_rows(case: Case, world: World, listed: Mapping[str, File]) -> list[Row]:
@@ -313,7 +315,7 @@ def _choose(case: Case, world: World, listed: Mapping[str, File]) -> dict[str, F
 def _skips_loaded(case: Case, world: World, listed: Mapping[str, File]) -> bool:
     """Whether a load leaves out files that the table holds; a merge leaves out those of a lake table, if it can."""
     if case.is_in(store=LAKES, mode=MERGES):
-        return case["mode"] == "merge changes" or not _has_lost(world, listed)
+        return case["mode"] == "merge changes" or not _count_lost(world, listed)
     return case["mode"].startswith("append") and case["mode"] != "append all"
 
 

@@ -338,9 +338,9 @@ APART: tuple[Apart, ...] = (
         code="bad-rows-unsupported",
     ),
     Apart(
-        what=('`Merge(on_removed="delete")`', "sources other than Delta tables"),
-        levels={"mode": ("merge changes",), "store": but("store", "delta")},
-        reason="only Delta tables have a change data feed",
+        what=('`Merge(on_removed="delete")`', "sources other than lake tables"),
+        levels={"mode": ("merge changes",), "store": but("store", *LAKES)},
+        reason="only snapshots tell removed rows",
         code="argument-without-effect",
     ),
     Apart(
@@ -467,7 +467,7 @@ def apart_of(case: Case) -> Apart | None:
 
 FOLLOWING: tuple[tuple[Levels, str], ...] = (
     *(
-        ({"mode": ("merge changes",), name: levels}, "change data are of a Delta table, whose files are Parquet")
+        ({"mode": ("merge changes",), name: levels}, "a lake table tells the changes, and its files are Parquet")
         for name, levels in {
             "format": but("format", "parquet"),
             "compression": but("compression", "none"),

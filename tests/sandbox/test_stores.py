@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.arguments import Arrivals, Chunks, Move, NamedCollec
 from airflow_provider_ch_s3.cli import main
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SnapshotError, SourceError
 from airflow_provider_ch_s3.load import planning, staged
-from airflow_provider_ch_s3.modes import Append
+from airflow_provider_ch_s3.modes import Append, Merge
 from airflow_provider_ch_s3.stores import gcs as google
 from airflow_provider_ch_s3.stores import s3 as s3_store
 from airflow_provider_ch_s3.transfers.azure_blob_to_clickhouse import AzureBlobStorageToClickHouseOperator
@@ -426,8 +426,15 @@ def test_a_lake_table(lab: Lab, store: Store, kind: str, tmp_path: Path) -> None
     with pytest.raises(SnapshotError, match=coded("lake-rows-removed")):
         load("third")
     load("fourth", mode="replace_table")
+    follow = Merge(key=["id"], on_removed="delete")
+    lake.delete("id = 5")
+    lake.append(orders(15))
+    load("changed", mode=follow)
 
     if isinstance(lake, IcebergLake):  # what plain files do not tell
+        largest = max((task.file for task in lake.table.scan().plan_files()), key=lambda file: file.record_count)
+        lake.delete_by_position(0, data_file=largest)
+        load("deleted", mode=follow)
         lake.compact()
         lake.delete_by_position(1)
     else:

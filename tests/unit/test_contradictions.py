@@ -134,7 +134,7 @@ def test_what_goes_together(arguments: dict[str, Any]) -> None:
         ),
         (
             {"mode": Merge(key=["id"], on_removed="delete")},
-            "Merge(on_removed='delete') needs the change data feed of a Delta table, which S3 does not have;",
+            "Merge(on_removed='delete') needs a lake table, whose snapshots tell removed rows, and S3 does not have",
         ),
         ({"after_load": Move("/")}, "after_load=Move('') names no folder; give one of the same bucket, such as"),
         (
@@ -217,10 +217,9 @@ def test_changes_do_not_name_a_file(word: str) -> None:
         check(parse_location("s3://b/t", DELTA), mode=FOLLOWS, provenance={"source": word})
 
 
-def test_only_delta_tells_changes() -> None:
-    check(parse_location("s3://b/t", DELTA), mode=FOLLOWS, provenance={"loaded_at": "time", "load": "load"})
-    with pytest.raises(ConfigError, match=coded("argument-without-effect", "which Iceberg does not have")):
-        check(parse_location("s3://b/t", ICEBERG), mode=FOLLOWS)
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+def test_lakes_tell_changes(lake: Scheme) -> None:
+    check(parse_location("s3://b/t", lake), mode=FOLLOWS, provenance={"loaded_at": "time", "load": "load"})
 
 
 def test_what_a_lake_table_has() -> None:

@@ -297,13 +297,13 @@ class Merge(CommitMode):
         try:
             pinned = replace(store.pin(records), takes_changes=follows)
             first = next(iter(store.at(pinned).list_files(request.pattern)), None)
-            if first is None or first.reader is None or first.reader.changes is None:
+            if first is None or first.changes is None:
                 return replace(pinned, takes_changes=False)
-            if version < first.reader.since:
-                needed, found = map(show_version, (first.reader.since, version))
+            if version < first.changes.since:
+                needed, found = map(show_version, (first.changes.since, version))
                 raise SnapshotError(
-                    first.reader.refusal.code,
-                    f"rows were removed from the lake table after snapshot {pinned.after}, and change data need"
+                    "lake-rows-removed",
+                    f"rows were removed from the lake table after snapshot {pinned.after}, and to read which needs"
                     f" ClickHouse {needed} on all servers: one has {found}",
                 )
             log.info("rows were removed after snapshot %s: merging the changes up to %s", pinned.after, pinned.id)

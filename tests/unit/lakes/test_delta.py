@@ -435,7 +435,7 @@ class TestChangeData:
         assert all(file.size_bytes > 0 for file in files)
         reader = files[0].reader
         assert reader is not None
-        assert reader.changes is not None
+        assert files[0].changes is not None
         settings = {name: value for name, value in reader.settings.items() if name.startswith("delta_lake_snapshot")}
         assert settings == {"delta_lake_snapshot_start_version": 3, "delta_lake_snapshot_end_version": 5}
         assert count_rows(files) is None
@@ -455,12 +455,17 @@ class TestChangeData:
         with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
             self.changes(lake, 1)
 
-    def test_a_table_without_the_feed_is_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
+    def test_without_the_feed_files_are_compared(self, server: S3Server, uri: str, tmp_path: Path) -> None:
         lake = DeltaLake(server, uri, tmp_path)
         lake.append(orders(1, 2))
+        lake.append(orders(3))
         lake.delete("id = 1")
-        with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
-            self.changes(lake, 1)
+        files = self.changes(lake, 2)
+        assert files[0].changes is not None
+        assert files[0].changes.compared is not None
+        before, later = files[0].changes.compared
+        assert (len(files), len(before.files), len(later.files)) == (2, 1, 1)
+        assert files[0].reader is None
 
     @pytest.mark.parametrize("is_told", [False, True])
     def test_deletion_vectors_need_change_data(
@@ -504,13 +509,16 @@ class TestChangeData:
             self.changes(lake, 1)
 
     @pytest.mark.parametrize("feature", ["timestampNtz", "v2Checkpoint"])
-    def test_other_features_are_refused(self, server: S3Server, bucket: str, lake: DeltaLake, feature: str) -> None:
+    def test_with_other_features_files_are_compared(
+        self, server: S3Server, bucket: str, lake: DeltaLake, feature: str
+    ) -> None:
         features = {"readerFeatures": [feature], "writerFeatures": [feature, "changeDataFeed"]}
         commit(server, bucket, 1, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
         lake.append(orders(1, 2))
         lake.delete("id = 1")
-        with pytest.raises(SnapshotError, match=coded("lake-rows-removed")):
-            self.changes(lake, 2)
+        changes = self.changes(lake, 2)[0].changes
+        assert changes is not None
+        assert changes.compared is not None
 
     def test_features_that_are_not_measured_are_refused(self, server: S3Server, uri: str, tmp_path: Path) -> None:
         schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])

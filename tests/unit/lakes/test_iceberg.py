@@ -27,8 +27,10 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Times
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, Scheme
+from airflow_provider_ch_s3.files.snapshots import DataFile as DataFileOfLake
 from airflow_provider_ch_s3.files.snapshots import Layout, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
+from airflow_provider_ch_s3.lakes.differences import compare
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from ch_s3_lab.sandbox.s3_server import S3Server
 from tests.failures import coded
@@ -753,3 +755,86 @@ def test_files_without_a_later_column_are_loaded(lake: IcebergLake, copy: Copy) 
     lake.table.append(data)
     copy.append(lake)
     assert bag({"note": None, **row} for row in copy.rows) == bag(lake.rows())
+
+
+class TestComparedFiles:
+    """Files of two snapshots tell a merge which rows were removed."""
+
+    @staticmethod
+    def changes(lake: IcebergLake, after: str) -> Sequence[SourceFile]:
+        return open_lake(lake, lake.table.location()).table.files_after(after, lake.snapshot, takes_changes=True)
+
+    @staticmethod
+    def ids(lake: IcebergLake, file: SourceFile) -> list[int]:
+        bucket = lake.table.location().removeprefix("s3://").partition("/")[0]
+        with lake.table.io.new_input(f"s3://{bucket}/{file.key}").open() as body:
+            return pq.read_table(body).column("id").to_pylist()
+
+    def test_a_rewritten_file_is_read_in_both_versions(self, lake: IcebergLake) -> None:
+        lake.append(orders(1, 2))
+        lake.append(orders(3, 4))
+        after = lake.snapshot
+        lake.delete("id = 3")
+        lake.append(orders(5))
+        files = self.changes(lake, after)
+        changes = files[0].changes
+        assert changes is not None
+        assert changes.since == (0, 0)
+        old, new = (sorted(self.ids(lake, file) for file in rows.files) for rows in changes.compared or ())
+        assert (old, new) == ([[3, 4]], [[4], [5]])
+        assert set(files) == {file for rows in changes.compared or () for file in rows.files}
+
+    def test_position_deletes_touch_the_files_that_they_may_name(self, lake: IcebergLake) -> None:
+        lake.append(orders(1, 2))
+        lake.append(orders(3, 4, 5))
+        first, second = sorted((task.file for task in lake.table.scan().plan_files()), key=attrgetter("record_count"))
+        lake.delete_by_position(0, data_file=first)
+        after = lake.snapshot
+        lake.delete_by_position(1, data_file=second, is_bounded=True)
+        (file,) = files = self.changes(lake, after)
+        assert self.ids(lake, file) == [3, 4, 5]
+        changes = files[0].changes
+        assert changes is not None
+        assert changes.since == (26, 7)
+        assert changes.compared is not None
+        before, later = changes.compared
+        assert (len(before.deletes), len(later.deletes)) == (1, 2)  # the first ones have no bounds
+
+    def test_without_removed_rows_added_files_are_read(self, lake: IcebergLake) -> None:
+        lake.append(orders(1))
+        after = lake.snapshot
+        lake.append(orders(2))
+        (file,) = self.changes(lake, after)
+        assert file.changes is None
+
+    @pytest.mark.parametrize("why", ["equality-deletes", "older-equality-deletes", "new-column", "added-twice"])
+    def test_what_the_files_do_not_tell_is_refused(self, lake: IcebergLake, why: str) -> None:
+        lake.append(orders(1, 2, 3))
+        if why == "older-equality-deletes":
+            lake.delete_by_position(0, content=DataFileContent.EQUALITY_DELETES)
+        after = lake.snapshot
+        match why:
+            case "equality-deletes":
+                lake.delete_by_position(0, content=DataFileContent.EQUALITY_DELETES)
+            case "older-equality-deletes":
+                lake.delete_by_position(1)
+            case "new-column":
+                lake.delete("id = 1")
+                lake.add_column("note")
+                lake.append(orders(4))
+            case "added-twice":
+                lake.delete("id = 1")
+                lake.add_again()
+        code = "lake-file-twice" if why == "added-twice" else "lake-rows-removed"
+        with pytest.raises(SnapshotError, match=coded(code)):
+            self.changes(lake, after)
+
+
+def test_files_too_many_for_a_statement_are_not_compared() -> None:
+    refusal = SnapshotError("lake-rows-removed", "rows are gone")
+    few, many = (
+        [DataFileOfLake(key=f"t/{n:0100}", size_bytes=1, rows=1) for n in range(count)] for count in (300, 400)
+    )
+    assert len(compare(few, [], refusal)) == 300
+    with pytest.raises(SnapshotError, match="rows are gone"):
+        compare(many, many, refusal)

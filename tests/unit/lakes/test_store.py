@@ -7,7 +7,6 @@ import datetime
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -191,35 +190,35 @@ def test_another_snapshot_stages_other_rows() -> None:
 class Changing(Table):
     """From version 1 to 2 rows were added, and from 2 to 3 some were removed.
 
-    :param reader: of the change data; None if the table has none.
+    :param changes: what tells the removed rows; None if nothing does.
     """
 
-    def __init__(self, reader: LakeReader | None) -> None:
+    def __init__(self, changes: ChangeData | None) -> None:
         super().__init__()
-        self.reader = reader
+        self.changes = changes
 
     def files_after(self, after: str, snapshot: str, *, takes_changes: bool = False) -> Sequence[SourceFile]:
-        reader = None
+        changes = None
         if "3" in (after, snapshot):
-            if not takes_changes or not self.reader:
-                raise SnapshotError("a-code", "removed rows")
-            reader = self.reader
-        return [DataFile(key="t/c", size_bytes=1, rows=1, reader=reader)]
+            if not takes_changes or not self.changes:
+                raise SnapshotError("lake-rows-removed", "removed rows")
+            changes = self.changes
+        return [DataFile(key="t/c", size_bytes=1, rows=1, changes=changes)]
 
 
 class WholeByFunction(Table):
     def files_of(self, snapshot: str) -> Sequence[SourceFile]:
-        return [DataFile(key="t/c", size_bytes=1, rows=1, reader=replace(CHANGES, changes=None))]
+        return [DataFile(key="t/c", size_bytes=1, rows=1, reader=READER)]
 
 
-CHANGES = LakeReader(
+READER = LakeReader(
     function=TableFunction.DELTA,
     location="t",
     settings={},
-    changes=ChangeData(deletes="is_gone", newest_first=("-n",)),
     since=(26, 7),
     refusal=SnapshotError("a-code", "removed rows"),
 )
+CHANGES = ChangeData(deletes="is_gone", newest_first=("-n",), since=(26, 7))
 
 
 def pin(
@@ -241,17 +240,17 @@ def test_a_merge_takes_changes_only_if_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reader", "version", "told"),
+    ("changes", "version", "told"),
     [
         pytest.param(None, (26, 7), "removed rows", id="nothing-tells"),
-        pytest.param(CHANGES, (25, 8), "need ClickHouse 26.7 on all servers: one has 25.8", id="an-older-server"),
+        pytest.param(CHANGES, (25, 8), "needs ClickHouse 26.7 on all servers: one has 25.8", id="an-older-server"),
     ],
 )
 def test_a_merge_that_deletes_refuses_unknown_changes(
-    reader: LakeReader | None, version: tuple[int, int], told: str
+    changes: ChangeData | None, version: tuple[int, int], told: str
 ) -> None:
-    with pytest.raises(SnapshotError, match=coded("a-code", told, "on_removed='keep'")):
-        pin(Changing(reader), "3", ["u/1"], version=version, on_removed="delete")
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", told, "on_removed='keep'")):
+        pin(Changing(changes), "3", ["u/1"], version=version, on_removed="delete")
 
 
 def test_a_first_merge_of_a_whole_snapshot_takes_no_changes() -> None:

@@ -19,6 +19,7 @@ from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAcce
 from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
 from airflow_provider_ch_s3.files.snapshots import DataFile
 from airflow_provider_ch_s3.files.source import ChangeData, FileColumn, LakeReader, OpenQuote, SourceFile, SourceSpec
+from airflow_provider_ch_s3.lakes.differences import compare
 from airflow_provider_ch_s3.sql import load_queries, render, server_queries, table_queries
 from airflow_provider_ch_s3.sql.rights import About, Right
 from airflow_provider_ch_s3.table.mapping import MappedColumn
@@ -82,11 +83,10 @@ def through(
         location="it's/t",
         settings=settings,
         metadata=metadata,
-        changes=changes,
         since=(26, 7),
         refusal=SnapshotError("lake-rows-deleted", "rows are deleted"),
     )
-    file = DataFile(key="it's/t/a.parquet", size_bytes=9, rows=1, reader=reader)
+    file = DataFile(key="it's/t/a.parquet", size_bytes=9, rows=1, reader=reader, changes=changes)
     return dataclasses.replace(source(access), files=(file,), columns=source().columns[:2])
 
 
@@ -95,6 +95,25 @@ ICEBERG = partial(
 )
 DELTA = partial(through, function=TableFunction.DELTA, delta_lake_snapshot_version=0)
 CHANGES = ChangeData(deletes="_change_type = 'delete'", newest_first=("-_commit_version", "_change_type = 'delete'"))
+
+
+def compared(access: StoreAccess, *, old_deletes: Sequence[str] = (), new_deletes: Sequence[str] = ()) -> SourceSpec:
+    """Files of only one of two snapshots, and a file of both with rows that position deletes name."""
+    first, both, last = (DataFile(key=f"it's/t/{name}", size_bytes=9, rows=1) for name in ("a,1.parquet", "b", "c"))
+    deletes = [
+        [SourceFile(key=f"it's/t/{name}", etag="", size_bytes=7) for name in names]
+        for names in (old_deletes, new_deletes)
+    ]
+    files = compare(
+        [first, both],
+        [both, last],
+        SnapshotError("lake-rows-removed", "rows are gone"),
+        old_deletes=deletes[0],
+        new_deletes=deletes[1],
+    )
+    return dataclasses.replace(source(access), files=tuple(files), columns=source().columns[:2])
+
+
 BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
     source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
@@ -200,6 +219,14 @@ CASES: dict[str, Statement] = {
     ),
     "insert_load_delta_changes_unsharded": insert(
         DELTA(KEYS, changes=CHANGES), DISTRIBUTED.staged_in(STAGING), key=["id"]
+    ),
+    "insert_load_compared_files": insert(
+        compared(KEYS), SHARDED.staged_in(STAGING), MIXED[:2], where="id > 1 OR id = 0", key=["id", "tail`num"]
+    ),
+    "insert_load_compared_rows": insert(
+        compared(TEMPORARY, old_deletes=["d1"], new_deletes=["d1", "d2"]),
+        DISTRIBUTED.staged_in(STAGING),
+        key=["id"],
     ),
     "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
     "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
@@ -364,7 +391,7 @@ def test_secrets_travel_beside_the_text(name: str) -> None:
     statement = CASES[name]
     assert "SECRET" not in statement.text
     assert "AKIA" not in statement.text
-    assert re.findall(r"\{(\w+):String\}", statement.text) == list(statement.parameters)
+    assert list(dict.fromkeys(re.findall(r"\{(\w+):String\}", statement.text))) == list(statement.parameters)
 
 
 def test_every_template_has_a_golden_file() -> None:

@@ -32,7 +32,7 @@ GIVEN = {"source": "s3://flights/in/*.csv", "table": "d.t"}
 NEEDY_WORDS = {
     "Append(on_changed='replace')": "provenance",
     "Append(on_missing='delete')": "on_changed='replace'",  # of the same value
-    "Merge(key=['order_id'], on_removed='delete')": "the change data feed of a Delta table",  # as the source
+    "Merge(key=['order_id'], on_removed='delete')": "a lake table",  # as the source
 }
 """Words that are refused alone → what they need. A word that needs nothing any more fails the test, too."""
 NEEDY_EXPORT_ARGUMENTS = {"compression"}
