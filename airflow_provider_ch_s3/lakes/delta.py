@@ -504,13 +504,17 @@ class DeltaTable:
     def _compared(self, after: int, last: int, refusal: SnapshotError) -> Sequence[SourceFile]:
         """The files of only one of two versions.
 
-        :raises SnapshotError: the refusal, if plain files of one schema do not tell the rows of both versions.
+        :raises SnapshotError: the refusal, if plain files of one schema do not tell the rows of both versions, or the
+            log of the earlier version was cleaned up.
         """
         for version in range(after + 1, last + 1):
             for action in self._actions(version):
                 if action.keys() & {"metaData", "protocol"} or action.get("add", {}).get("deletionVector"):
                     raise refusal
-        old, new = (set(self.files_of(str(version))) for version in (after, last))
+        try:
+            old, new = (set(self.files_of(str(version))) for version in (after, last))
+        except SnapshotError as error:
+            raise refusal from error
         if any(file.reader for file in old | new):
             raise refusal
         return compare(old - new, new - old, refusal)

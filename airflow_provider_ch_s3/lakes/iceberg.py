@@ -432,8 +432,10 @@ class IcebergTable:
         """The files of two snapshots whose rows differ.
 
         :raises SnapshotError: the refusal, if plain files of one schema, and position deletes, do not tell the rows
-            of both snapshots.
+            of both snapshots, or the earlier snapshot has expired.
         """
+        if self._metadata.snapshot_by_id(int(after)) is None:
+            raise refusal
         old, new = self._read_contents(after), self._read_contents(snapshot)
         schemas = {self._find(int(one)).schema_id for one in (after, snapshot)}
         if len(schemas) > 1 or not (old.is_plain and new.is_plain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
@@ -296,10 +298,12 @@ def test_position_deletes_delete_the_keys_of_their_rows(lab: Lab, server: S3Serv
     assert sorted(row["id"] for row in loaded(lab)) == [1, 2, 3, 4, 5]
 
 
-def two_versions(lab: Lab, **configuration: str) -> str:
-    """Load the first of two versions of a Delta table; the second lacks a row, and has a new row. Returns the table.
+def two_versions(lab: Lab, **configuration: str) -> tuple[str, Delta, Any]:
+    """Load the first of two versions of a Delta table; the second lacks a row, and has a new row.
 
     Not written by deltalake, whose texts 24.8 cannot read.
+
+    :returns: the ClickHouse table, the Delta table, and the only file of the second version.
     """
     load_by(lab, DeltaLake.operator)
     table = lab.distribute(lab.create("t", "id Int64, city String"))
@@ -308,24 +312,28 @@ def two_versions(lab: Lab, **configuration: str) -> str:
     add = new.add("f.parquet", pa.Table.from_pylist(rows[:2]))
     new.commit(rows[:2], *new.begin(LAKE_COLUMNS, configuration=configuration), add)
     lab.load(LOCATION, table, task_id="first", mode=FOLLOW)
-    new.commit(rows[1:], remove(add), new.add("g.parquet", pa.Table.from_pylist(rows[1:])))
-    return table
+    last = new.add("g.parquet", pa.Table.from_pylist(rows[1:]))
+    new.commit(rows[1:], remove(add), last)
+    return table, new, last
 
 
 @pytest.mark.thorough
 @only_on("on-cluster", "old", "cloud")
 def test_older_servers_compare_files(replicated_lab: Lab) -> None:
-    table = two_versions(replicated_lab)
+    table, new, last = two_versions(replicated_lab)
     report = replicated_lab.load(LOCATION, table, task_id="second", mode=FOLLOW)
     assert counts(report) == {"inserted": 1, "updated": 0, "deleted": 1, "unchanged": 1, "late": 0}
     assert sorted(row["id"] for row in replicated_lab.query(f"SELECT id FROM {table}")) == [2, 3]
+    new.commit([], remove(last))
+    replicated_lab.load(LOCATION, table, task_id="third", mode=FOLLOW)
+    assert replicated_lab.query(f"SELECT id FROM {table}") == []
 
 
 @pytest.mark.thorough
 @only_on("on-cluster", "old")
 def test_older_servers_refuse_change_data_and_merge_all_rows(replicated_lab: Lab) -> None:
     lab = replicated_lab
-    table = two_versions(lab, **FED)
+    table, *_ = two_versions(lab, **FED)
     with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "needs ClickHouse 26.7", "on_removed='keep'")):
         lab.load(LOCATION, table, task_id="second", mode=FOLLOW)
     assert lab.load(LOCATION, table, task_id="second", mode=Merge(key=["id"]))["snapshot"]["after"] == ""
@@ -347,3 +355,17 @@ def test_a_newer_engine_tells_the_same_changes(lab: Lab, server: S3Server, tmp_p
     assert not error
     told = pa.table(lake.table.load_cdf(starting_version=2).read_all()).select(columns.split(", ")).to_pylist()
     assert bag(map(json.loads, answer.splitlines())) == bag(told)
+
+
+@pytest.mark.thorough
+def test_a_newer_engine_numbers_the_rows_of_a_file(lab: Lab, server: S3Server, tmp_path: Path) -> None:
+    ids = pa.table({"id": range(1000)})
+    body = io.BytesIO()
+    pq.write_table(ids, body, row_group_size=100)
+    lab.put("t/f.parquet", body.getvalue())
+    place = f"'{server.endpoint_url}/{lab.bucket}/t/f.parquet', '{server.access_key}', '{server.secret_key}'"
+    named = f"(_path, _row_number) NOT IN (SELECT '{lab.bucket}/t/f.parquet', arrayJoin([5, 555, 999])::UInt64)"
+    asked = f"SELECT sum(id) AS found FROM s3({place}, 'Parquet', 'id Int64') WHERE id > 4 AND {named}"
+    ((error, answer),) = answer_each([asked], tmp_path)
+    assert not error
+    assert int(json.loads(answer)["found"]) == sum(range(5, 1000)) - 5 - 555 - 999

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from time import sleep
@@ -807,25 +808,38 @@ class TestComparedFiles:
         (file,) = self.changes(lake, after)
         assert file.changes is None
 
-    @pytest.mark.parametrize("why", ["equality-deletes", "older-equality-deletes", "new-column", "added-twice"])
-    def test_what_the_files_do_not_tell_is_refused(self, lake: IcebergLake, why: str) -> None:
+    @pytest.mark.parametrize(
+        ("why", "code"),
+        [
+            ("equality-deletes", "lake-rows-removed"),
+            ("older-equality-deletes", "lake-rows-removed"),
+            ("new-column", "lake-rows-removed"),
+            ("expired", "lake-rows-removed"),
+            ("added-twice", "lake-file-twice"),
+        ],
+    )
+    def test_what_the_files_do_not_tell_is_refused(self, lake: IcebergLake, why: str, code: str) -> None:
         lake.append(orders(1, 2, 3))
+        (file,) = (task.file for task in lake.table.scan().plan_files())
+        delete = partial(lake.delete_by_position, 0, content=DataFileContent.EQUALITY_DELETES, data_file=file)
         if why == "older-equality-deletes":
-            lake.delete_by_position(0, content=DataFileContent.EQUALITY_DELETES)
+            delete()
         after = lake.snapshot
         match why:
             case "equality-deletes":
-                lake.delete_by_position(0, content=DataFileContent.EQUALITY_DELETES)
+                delete()
             case "older-equality-deletes":
-                lake.delete_by_position(1)
-            case "new-column":
+                lake.delete_by_position(1, data_file=file)
+            case _:
                 lake.delete("id = 1")
+        match why:
+            case "new-column":
                 lake.add_column("note")
                 lake.append(orders(4))
+            case "expired":
+                lake.expire()
             case "added-twice":
-                lake.delete("id = 1")
                 lake.add_again()
-        code = "lake-file-twice" if why == "added-twice" else "lake-rows-removed"
         with pytest.raises(SnapshotError, match=coded(code)):
             self.changes(lake, after)
 
