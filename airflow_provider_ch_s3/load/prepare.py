@@ -160,8 +160,8 @@ class PreparedLoad:
     def rows(self) -> int | None:
         """Rows that the load must read; None if there are no footers.
 
-        With a filter on ``_path``, the servers also read files with similar names; with change data, also files that
-        name deleted rows. So the number is unknown then.
+        With a filter on ``_path``, the servers also read files with similar names; with change data, also delete
+        files. Then the number is unknown.
         """
         return None if self.source.path_filter or self.source.changes else self.source.rows
 
@@ -486,6 +486,7 @@ def _facts(
         store=source.access.function,
         column_count=len(target.columns),
         is_clustered=cluster.name is not None,
+        is_read_by_one=source.changes is not None,
         keeps_rows_where_read=distribution is None or distribution.is_random,
         sharding_key=distribution.sharding_key if distribution else "",
         partition_key=target.partition_key,

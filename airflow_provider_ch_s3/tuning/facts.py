@@ -125,6 +125,7 @@ class LoadFacts(PlanFacts):
     :param volume_bytes: size of the rows in the server's memory (measured on a sample, or estimated).
     :param column_count: columns of the table that the load fills.
     :param is_clustered: all nodes of a cluster read the files, not one server alone.
+    :param is_read_by_one: one node of a cluster reads changes.
     :param keeps_rows_where_read: a node may write the rows that it reads (no sharding key to respect).
     :param one_sender: with a sharding key, why a single node has to send all rows; '' if each node sends the rows it
         reads.
@@ -157,6 +158,7 @@ class LoadFacts(PlanFacts):
     sharing: MemorySharing = field(default_factory=MemorySharing)
     column_count: int = 1
     is_clustered: bool = True
+    is_read_by_one: bool = False
     keeps_rows_where_read: bool = True
     sharding_key: str = ""
     one_sender: str = ""

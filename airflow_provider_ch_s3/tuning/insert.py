@@ -233,6 +233,8 @@ def parallel_distributed_insert_select(facts: LoadFacts) -> Decision:
         return Decision(None, "a single server reads and writes")
     best, decides = facts.best_senders, f"the sharding key {facts.sharding_key} decides where rows belong"
     match best:
+        case Senders.NONE if facts.is_read_by_one:
+            return Decision(0, "one node reads the changes, and keeps the rows")
         case Senders.NONE:
             reason = f"each of {facts.node_count} nodes writes the rows that it reads"
         case Senders.ALL:
