@@ -36,9 +36,9 @@ test-push: $(READY)
 compiled-tests: $(READY)
 	-$(BIN)/pytest --collect-only > /dev/null
 
-# All tests, with 75 times as many interleavings of the protocol, and 60 histories of lake tables.
+# All tests, with 75 times as many interleavings of the protocol, and 60 histories of each kind of lake table.
 test-all: lint
-	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=30 $(BIN)/pytest $(PARALLEL)
+	CH_S3_PROTOCOL_EXAMPLES=3000 CH_S3_LAKE_HISTORIES=60 $(BIN)/pytest $(PARALLEL)
 
 # Each topology with replicas in each mode; any two arguments and kinds of tables on replicas; each golden statement on each engine; the demo, a deferral and a kill on the oldest supported Airflow.
 # Fails if one of the engines, or ZooKeeper, is missing.
