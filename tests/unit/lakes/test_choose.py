@@ -91,7 +91,7 @@ def test_a_refusal(held: Sequence[str], message: str) -> None:
 
 @pytest.mark.parametrize("held", [["u/4"], ["u/2", "u/4"], ["u/4/part"], ["u/2", "u/4/part"]])
 def test_the_latest_snapshot_is_older_than_what_is_loaded(held: Sequence[str]) -> None:
-    with pytest.raises(SnapshotError, match=r"holds the rows of snapshot 4, .* the table was rolled back"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", "snapshot 4")):
         choose(held, "2", is_latest=True)
 
 

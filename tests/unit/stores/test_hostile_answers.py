@@ -217,7 +217,7 @@ def test_more_headers_than_python_reads(store: Any, site: Site, headers: dict[st
 @pytest.mark.parametrize("store", ["s3", "azure"], indirect=True)
 def test_an_answer_that_lacks_what_every_store_says(store: Any, site: Site) -> None:
     site.body = b"abc"
-    with pytest.raises(StoreAnswerError, match=f"{site.url}.* answers with what no store answers"):
+    with pytest.raises(StoreAnswerError, match=coded("store-answer-invalid", site.url)):
         (ASKS["tail"] if isinstance(store, AzureBlobFileStore) else OF_S3["read"])(store)
 
 
@@ -241,10 +241,17 @@ def test_redirects_that_leave_tls(hops: list[str], is_refused: bool, caplog: pyt
     assert ("addresses without TLS" in caplog.text) == is_refused
 
 
-@pytest.mark.parametrize("found", ["http://me:s3cret@b/f", "https://b/g?token=s3cret", "http://me:s3/cret@b/f"])
-def test_the_login_in_the_address_of_a_redirect_is_not_shown(found: str) -> None:
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ("http://me:s3cret@b/f", "http://***@b/f"),
+        ("https://b/g?token=s3cret", "https://b/g?…"),
+        ("http://me:s3/cret@b/f", "http://***@b/f"),
+    ],
+)
+def test_the_login_in_the_address_of_a_redirect_is_not_shown(found: str, shown: str) -> None:
     history = [SimpleNamespace(url="http://a/f")]
     response: Any = SimpleNamespace(url=found, history=history)
-    with pytest.raises(ConfigError, match=r"http://a/f redirects to https?://(\*\*\*@)?b") as told:
+    with pytest.raises(ConfigError, match=coded("url-redirects", "http://a/f", shown)) as told:
         HttpFileStore()._note_redirects("http://a/f", response)
     assert "cret" not in told.value.sentence
