@@ -648,14 +648,11 @@ def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table
 def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"mode": "direct"}, r"Checks\(validate_only=True\) does not go together with mode='direct'"),
-        (
-            {"columns": Columns(on_new="add")},
-            r"validate_only=True\) and Columns\(on_new='add'\) contradict each other",
-        ),
+        ({"mode": "direct"}, "mode='direct'"),
+        ({"columns": Columns(on_new="add")}, "Columns(on_new='add')"),
     ]
-    for arguments, message in refused:
-        with pytest.raises(ConfigError, match=message):
+    for arguments, other in refused:
+        with pytest.raises(ConfigError, match=coded("arguments-contradict", "validate_only=True", other)):
             lab.load("in/*.csv", table, **CSV, checks=Checks(validate_only=True), **arguments)
     reject: dict[str, Any] = {"data_format": "CSV", "bad_rows": Reject(), "checks": Checks(validate_only=True)}
     with pytest.raises(ConfigError, match=coded("table-missing", "Reject(…)", "t_rejected")):

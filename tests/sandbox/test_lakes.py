@@ -637,9 +637,8 @@ def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_loo
     lab.load(LOCATION, other, columns=["id"], select={"digits": "repeat(digit, 2)"})
     assert {row["digits"] for row in lab.rows(f"{lab.database}.other")} == {"11"}
     lake.append([{**orders(4)[0], "code": None, **rest}])
-    with pytest.raises(
-        SourceError, match=coded("value-does-not-fit", "code")
-    ):  # the column has no NULL, as no value was missing
+    # the column has no NULL, as no value was missing
+    with pytest.raises(SourceError, match=coded("value-does-not-fit", "code")):
         lab.load(LOCATION, f"{lab.database}.new", task_id="third", **new)
 
 

@@ -476,12 +476,18 @@ class TestSelect:
     @pytest.mark.parametrize(
         ("arguments", "held", "said"),
         [
-            pytest.param({}, {f"b/{key(24)}": {"0"}}, f"'{key(24)}' changed since it was loaded", id="changed"),
+            pytest.param({}, {f"b/{key(24)}": {"0"}}, coded("file-changed", f"'{key(24)}'"), id="changed"),
             pytest.param(
-                {"arrivals": Arrivals(min_files=26)}, {}, "matches 25 files, but min_files=26", id="too-few"
+                {"arrivals": Arrivals(min_files=26)},
+                {},
+                coded("files-too-few", "25 files", "min_files=26"),
+                id="too-few",
             ),
             pytest.param(
-                {"arrivals": Arrivals(expected=("_DONE",))}, {}, "expected file '_DONE' is missing", id="no-marker"
+                {"arrivals": Arrivals(expected=("_DONE",))},
+                {},
+                coded("expected-file-missing", "'_DONE'"),
+                id="no-marker",
             ),
         ],
     )
