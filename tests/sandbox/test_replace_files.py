@@ -346,8 +346,8 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
         def __init__(self, store: ObjectStore) -> None:
             self.store, self.access = store, store.access
 
-        def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
-            yield from islice(self.store.list_files(pattern), 1)
+        def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+            yield from islice(self.store.list_files(pattern, after=after), 1)
             raise SourceError("a-code", "the store is gone")
 
     def remove(site: Site, find_target: Any) -> None:
